@@ -17,7 +17,7 @@ import (
 //	…
 type pluginFile struct{ *agent }
 
-//go:generate go run ./plugingen ../../deploy/plugins/claude-code
+//go:generate go run ./plugingen ../../deploy/plugins
 
 //go:embed opencode.js
 var pluginText string
@@ -56,8 +56,8 @@ func (f pluginFile) write(raw []byte, want Commands) ([]byte, error) {
 	return []byte(strings.Replace(pluginText, pluginCommand, "const command = "+quoted(want.Hook), 1)), nil
 }
 
-// ClaudePlugin returns the files of a plugin for Claude Code, by their path in its folder. It runs the same hooks as [Connect]
-// writes, and the MCP server, from PATH.
+// ClaudePlugin returns the files of a plugin for Claude Code and of the marketplace that offers it, by their path in the
+// marketplace's folder. The plugin runs the same hooks as [Connect] writes, and the MCP server, from PATH.
 func ClaudePlugin() (map[string][]byte, error) {
 	a, err := find(ClaudeCode)
 	if err != nil {
@@ -67,14 +67,18 @@ func ClaudePlugin() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	const about = "Remembers what was said and done in earlier sessions, and shows what fits at the start of a session and at a prompt."
 	files := map[string]any{
-		".claude-plugin/plugin.json": map[string]any{
-			"name": "mneme", "version": pluginVersion, "license": "Apache-2.0",
-			"description": "Remembers what was said and done in earlier sessions, and shows what fits at the start of a session and at a prompt.",
+		".claude-plugin/marketplace.json": map[string]any{
+			"name": "mneme", "owner": map[string]string{"name": "mneme"}, "description": "mneme's plugin for Claude Code",
+			"plugins": []any{map[string]string{"name": "mneme", "source": "./claude-code", "description": about}},
 		},
-		".mcp.json": map[string]any{"mcpServers": map[string]any{"mneme": server{"mneme", []string{"mcp"}}}},
+		"claude-code/.claude-plugin/plugin.json": map[string]any{
+			"name": "mneme", "version": pluginVersion, "license": "Apache-2.0", "description": about,
+		},
+		"claude-code/.mcp.json": map[string]any{"mcpServers": map[string]any{"mneme": server{"mneme", []string{"mcp"}}}},
 	}
-	all := map[string][]byte{"hooks/hooks.json": hooks}
+	all := map[string][]byte{"claude-code/hooks/hooks.json": hooks}
 	for name, content := range files {
 		text, err := json.MarshalIndent(content, "", "  ")
 		if err != nil {

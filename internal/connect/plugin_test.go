@@ -106,7 +106,7 @@ ses_3 ["of the start","of the prompt"]
 func TestThePluginOfClaudeCodeIsTheOneThatConnectWrites(t *testing.T) {
 	want, err := ClaudePlugin()
 	require.NoError(t, err)
-	got := files(t, "../../deploy/plugins/claude-code")
+	got := files(t, "../../deploy/plugins")
 	for name, content := range want {
 		require.Equal(t, string(content), got[name], "go generate ./internal/connect")
 	}
