@@ -74,7 +74,7 @@ func ClaudePlugin() (map[string][]byte, error) {
 			"plugins": []any{map[string]string{"name": "mneme", "source": "./claude-code", "description": about}},
 		},
 		"claude-code/.claude-plugin/plugin.json": map[string]any{
-			"name": "mneme", "version": pluginVersion, "license": "Apache-2.0", "description": about,
+			"name": "mneme", "version": pluginVersion, "license": "Apache-2.0", "description": about, "author": map[string]string{"name": "mneme"},
 		},
 		"claude-code/.mcp.json": map[string]any{"mcpServers": map[string]any{"mneme": server{"mneme", []string{"mcp"}}}},
 	}

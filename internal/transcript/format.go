@@ -23,7 +23,7 @@ type Format struct {
 	// Native means that the agent itself writes this format: what is in it was never looked at before.
 	Native bool
 	// detect reports whether a line, or a document, is certainly of this format. If it could be of several,
-	// all of them decline and the next line decides.
+	// all of them decline and the next line decides. Nil recognizes none: it is a database, or raw.
 	detect func(p *probe) bool
 	// raw means that lines are no JSON: the converter gets them as they are, blank ones too.
 	raw bool
@@ -40,7 +40,7 @@ type Format struct {
 
 // converter turns the values of one recording into items, in order.
 type converter interface {
-	// value adds the items of one JSON value. If the value as a whole can't be used, it
+	// value adds the items of one JSON value, or of a raw line. If the value as a whole can't be used, it
 	// adds nothing and returns an error.
 	value(out *batch, raw []byte) error
 	// refuse adds the refusal of a line at the current place.
@@ -95,7 +95,7 @@ var formats = []Format{
 		Name: clineFormat, Native: true, Doc: "tasks of Cline, Roo Code and Kilo Code, <task>/api_conversation_history.json and <session>.messages.json",
 		documents: true, files: []string{clineHistory, "*" + clineMessages},
 		detect: func(p *probe) bool {
-			return p.list && p.Role != "" && p.base() == clineHistory || !p.list && isList(p.Messages) && strings.HasSuffix(p.base(), clineMessages)
+			return p.list && p.base() == clineHistory || !p.list && isList(p.Messages) && strings.HasSuffix(p.base(), clineMessages)
 		},
 		converter: newCline,
 	},
@@ -113,7 +113,7 @@ var formats = []Format{
 	},
 	{
 		Name: crushFormat, Native: true, Doc: "databases of Crush, <project>/.crush/crush.db", files: []string{"crush.db"},
-		detect: func(*probe) bool { return false }, tables: crushTables, store: newCrushStore,
+		tables: crushTables, store: newCrushStore,
 	},
 	{
 		Name: copilotFormat, Native: true, Doc: "sessions of GitHub Copilot CLI, ~/.copilot/session-state/<session>/events.jsonl",
@@ -132,7 +132,7 @@ var formats = []Format{
 	},
 	{
 		Name: aiderFormat, Native: true, Doc: "Aider's chat history, <project>/.aider.chat.history.md", files: []string{".aider.chat.history.md"},
-		raw: true, detect: func(*probe) bool { return false }, converter: newAider,
+		raw: true, converter: newAider,
 	},
 	{
 		Name: sweAgentFormat, Native: true, Doc: "trajectories of SWE-agent, <run>/<instance>.traj",
@@ -186,7 +186,7 @@ func detect(name string, text []byte) *Format {
 	}
 	p.name = name
 	for i := range formats {
-		if formats[i].detect(p) {
+		if f := &formats[i]; f.detect != nil && f.detect(p) {
 			return &formats[i]
 		}
 	}
@@ -241,8 +241,11 @@ func probeOf(text []byte) *probe {
 	p := &probe{list: text[0] == '['}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if p.list {
-		if _, err := d.Token(); err != nil || !d.More() {
+		if _, err := d.Token(); err != nil {
 			return nil
+		}
+		if !d.More() {
+			return p
 		}
 	}
 	if d.Decode(p) != nil {

@@ -29,11 +29,11 @@ type openHandsEvent struct {
 		Content   codexTexts `json:"content"`
 		Reasoning text       `json:"reasoning_content"`
 	} `json:"llm_message"`
-	SystemPrompt codexPart  `json:"system_prompt"`
-	Thought      codexTexts `json:"thought"` // of an ActionEvent, as are the next four
-	Reasoning    text       `json:"reasoning_content"`
-	ToolName     text       `json:"tool_name"`
-	ToolCallID   text       `json:"tool_call_id"`
+	SystemPrompt openHandsPart `json:"system_prompt"`
+	Thought      codexTexts    `json:"thought"` // of an ActionEvent, as are the next four
+	Reasoning    text          `json:"reasoning_content"`
+	ToolName     text          `json:"tool_name"`
+	ToolCallID   text          `json:"tool_call_id"`
 	ToolCall     struct {
 		Arguments json.RawMessage `json:"arguments"`
 		Function  struct {
@@ -52,8 +52,8 @@ type openHandsEvent struct {
 	Text   *text `json:"summary"`          // of a Condensation
 }
 
-// codexPart is a part that has a text.
-type codexPart struct {
+// openHandsPart is a part that has a text.
+type openHandsPart struct {
 	Text text `json:"text"`
 }
 

@@ -198,7 +198,7 @@ func TestFormatsHaveNamesAndDescriptions(t *testing.T) {
 	for i, f := range formats {
 		assert.Equal(t, Formats()[i], f.Name)
 		assert.NotEmpty(t, f.Doc)
-		assert.True(t, f.converter != nil && f.detect != nil || f.store != nil, f.Name)
+		assert.True(t, f.converter != nil && (f.detect != nil || f.raw) || f.store != nil, f.Name)
 	}
 }
 
