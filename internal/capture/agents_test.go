@@ -92,3 +92,22 @@ func TestSessionsOfGeminiCLIAreReadAndNoOtherFiles(t *testing.T) {
 	require.EqualValues(t, 1, r.Status().Followed[0].Files)
 	require.Zero(t, r.Status().RefusedLines)
 }
+
+// A hook of the first session of all calls before the agent has made its folder.
+func TestADoorbellBeforeTheAgentHasMadeItsFolderIsNotRefused(t *testing.T) {
+	b := setup(t)
+	b.root = b.path("projects")
+	r := b.receiver(Config{})
+	path := b.path("shop/s.jsonl")
+	require.NoError(t, r.Ring("claude-code", "s", path))
+	require.Eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		f := r.files[key{"claude-code", path}]
+		return f != nil && f.missing
+	}, 30*time.Second, time.Millisecond, "it was looked at")
+	add(t, path, line("s", 0))
+	b.awaitEvents(2)
+	require.Zero(t, r.Status().Refused)
+	require.Empty(t, r.Status().LastError)
+}

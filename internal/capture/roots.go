@@ -168,6 +168,8 @@ func (r *Receiver) resolve(agent, path string) (string, fs.FileInfo, error) {
 	switch {
 	case err != nil:
 		return "", nil, err
+	case missing && slices.ContainsFunc(r.Roots, func(root string) bool { return within(root, path) && !exists(root) }):
+		return "", nil, errMissing // the agent makes the folder with its first session
 	case !r.below(real):
 		return "", nil, fmt.Errorf("%w: it is not in a folder of transcripts (%s)", ErrPath, cmp.Or(strings.Join(r.Roots, ", "), "none is configured"))
 	case missing:
@@ -185,6 +187,11 @@ func (r *Receiver) resolve(agent, path string) (string, fs.FileInfo, error) {
 		return "", nil, fmt.Errorf("%w: it is a link to a file that has another name than transcripts of %s have", ErrPath, agent)
 	}
 	return real, stateOf(real, info), nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // below reports whether a path without links is a root or leads into one. Roots are resolved each
