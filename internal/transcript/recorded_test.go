@@ -204,7 +204,7 @@ func sweDifferences(neutral, native events.Recorded) (names []string) {
 	case *events.MessageCreated:
 		b, ok := b.(*events.MessageCreated)
 		if ok && a.Origin != b.Origin {
-			a.Origin = b.Origin
+			a.Role, a.Origin = b.Role, b.Origin
 			names = append(names, "demonstration")
 		}
 	}

@@ -85,8 +85,8 @@ func (s *sweAgent) value(out *batch, raw []byte) error {
 		if said.Role == "system" {
 			m.Role = "system"
 		}
-		if said.IsDemo {
-			m.Origin = originMeta
+		if said.IsDemo { // of another task: no turn begins
+			m.Role, m.Origin = "system", originMeta
 		}
 		s.say(out, s.id+":h"+strconv.Itoa(i+1), "", m)
 	}
