@@ -20,6 +20,7 @@ const (
 	maxVerifying   = 1         // each replays the whole log
 	maxCalls       = 32        // calls of tools: twice as many as reads, because some do not read
 	maxQueued      = 10 * time.Second
+	maxCallQueued  = 30 * time.Second // a waiting call costs little, and agents wait a minute or longer
 )
 
 // exportPatience is how long a stalled client may block its export while another export
@@ -55,10 +56,14 @@ func busy() error {
 
 // acquire waits for room, for at most maxQueued.
 func acquire(ctx context.Context, room *semaphore.Weighted, n int64) error {
+	return acquireWithin(ctx, maxQueued, room, n)
+}
+
+func acquireWithin(ctx context.Context, limit time.Duration, room *semaphore.Weighted, n int64) error {
 	if room.TryAcquire(n) {
 		return nil
 	}
-	queued, cancel := context.WithTimeout(ctx, maxQueued)
+	queued, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := room.Acquire(queued, n); err != nil {
 		if ctx.Err() != nil {

@@ -22,7 +22,7 @@ func (a *api) agents() http.Handler {
 
 // enterCall waits for one of the places for calls of tools.
 func (a *api) enterCall(ctx context.Context) (leave func(), err error) {
-	if err := acquire(ctx, a.limits.calls, 1); err != nil {
+	if err := acquireWithin(ctx, maxCallQueued, a.limits.calls, 1); err != nil {
 		return nil, err
 	}
 	return func() { a.limits.calls.Release(1) }, nil
