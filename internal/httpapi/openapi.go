@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"mneme.dev/mneme/internal/view"
 )
 
 // description explains what applies to every route.
@@ -51,6 +53,12 @@ var statuses = map[int]string{
 	clientGone:                       "The client went away before the answer; only logs and metrics can show it",
 	http.StatusInternalServerError:   "A bug in mneme; its log has the details",
 	http.StatusServiceUnavailable:    "The log or a read model does not answer, or there are too many requests at once: try again",
+}
+
+// Document returns the description of the whole API as JSON, which servers have at /openapi.json.
+func Document() ([]byte, error) {
+	a := &api{Config: Config{Cache: new(view.Cache)}, limits: newLimits()}
+	return a.register(http.NewServeMux()).MarshalJSON()
 }
 
 // headersTooLarge is the server's answer to large headers, before any operation sees the request.

@@ -1,0 +1,237 @@
+"""What the synchronous and the asynchronous client have in common; nothing here does I/O."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+from .errors import MnemeError, ProblemError, UnavailableError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .types import CallFields, ConversationFields, MessageFields, ResultFields
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between tries
+LONGEST_RETRY_AFTER = 60.0
+BATCH = 1000  # events that the server stores all or none
+SILENCE = 45.0  # seconds without a word, not even a comment, after which a stream is dead
+
+
+class Recorded(NamedTuple):
+    """What was recorded."""
+
+    id: str  #: of the message or the tool call
+    seq: int  #: its sequence in the log
+    duplicate: bool  #: the log had it already, nothing was stored again
+
+
+class Event(TypedDict):
+    """An event of the log, as a stream gives it."""
+
+    seq: int
+    conversation_id: str
+    kind: str  #: such as message_created, tool_called, tool_returned
+    id: str
+    source: str
+    time: str  #: "" if its producer gave none
+    data: Any  #: None if it is over 64 KiB or not readable
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something to record: made by user(), assistant(), tool_call() and tool_result()."""
+
+    type: str
+    event_id: str
+    id: str
+    data: Mapping[str, Any]
+
+
+def user(text: str, *, id: str | None = None, **fields: Unpack[MessageFields]) -> Entry:
+    """A message of the user, which begins a turn."""
+    return _message("user", text, id, fields)
+
+
+def assistant(text: str, *, id: str | None = None, **fields: Unpack[MessageFields]) -> Entry:
+    """A message of the model: before its next tool calls, or as its answer."""
+    return _message("assistant", text, id, fields)
+
+
+def tool_call(tool: str, arguments: Any, *, id: str | None = None, **fields: Unpack[CallFields]) -> Entry:
+    """A call of a tool. The id is the one that the model's API gave it; arguments are any JSON."""
+    id = id or uuid4().hex
+    return Entry("tool.called", f"tool_call/{id}", id, {"tool_call_id": id, "tool_name": tool, "arguments": arguments, **fields})
+
+
+def tool_result(call: str | Recorded, result: Any = None, **fields: Unpack[ResultFields]) -> Entry:
+    """What a tool returned, a text or any JSON. With an error, the call counts as failed."""
+    id = call if isinstance(call, str) else call.id
+    error = fields.get("error")
+    data = {"success": error is None, **fields, "tool_call_id": id, "result": error if result is None and error else result}
+    return Entry("tool.returned", f"tool_result/{id}", id, data)
+
+
+def started(fields: ConversationFields) -> Entry:
+    return Entry("conversation.started", "started", "started", dict(fields))
+
+
+def _message(role: str, text: str, id: str | None, fields: MessageFields) -> Entry:
+    id = id or uuid4().hex
+    return Entry("message.created", f"message/{id}", id, {"message_id": id, "role": role, "content": text, **fields})
+
+
+class Recorder:
+    """Makes the events of one conversation from entries."""
+
+    def __init__(self, conversation: str, source: str) -> None:
+        self._conversation, self._source = conversation, source
+        self._message: str | None = None  # the message that makes the next calls
+
+    def batches(self, entries: Iterable[Entry]) -> Iterator[tuple[list[Entry], bytes]]:
+        """Yield bodies of requests. A call belongs to the message of the model before it, unless it says otherwise."""
+        rest = list(entries)
+        while rest:
+            batch, rest = rest[:BATCH], rest[BATCH:]
+            yield batch, encode([self._event(entry) for entry in batch])
+
+    def _event(self, entry: Entry) -> dict[str, Any]:
+        data = dict(entry.data)
+        if entry.type == "message.created":
+            self._message = entry.id if data["role"] == "assistant" else None
+        elif entry.type == "tool.called" and self._message is not None:
+            data.setdefault("message_id", self._message)
+        return {
+            "specversion": "1.0",
+            "type": f"dev.mneme.{entry.type}.v1",
+            "source": self._source,
+            "id": entry.event_id,
+            "subject": self._conversation,
+            "time": datetime.now(timezone.utc).isoformat(),
+            "datacontenttype": "application/json",
+            "data": data,
+        }
+
+
+class Position:
+    """The highest sequence that a client has recorded: what it reads includes everything up to there."""
+
+    def __init__(self) -> None:
+        self._lock, self.seq = threading.Lock(), 0
+
+    def reached(self, seq: int) -> None:
+        with self._lock:
+            self.seq = max(self.seq, seq)
+
+
+class Settings:
+    """Where the server is, and how to speak to it."""
+
+    def __init__(self, url: str | None, token: str | None, tenant: str | None, retries: int) -> None:
+        self.url = (url or os.environ.get("MNEME_URL") or "http://127.0.0.1:8420").rstrip("/")
+        self.tenant = tenant or os.environ.get("MNEME_TENANT") or None
+        self.retries = retries
+        token = os.environ.get("MNEME_TOKEN") if token is None else token
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def query(self, *options: Mapping[str, Any]) -> str:
+        """Return the query parameters of a request. None is the same as absent; except_ stands for except."""
+        pairs: list[tuple[str, str]] = []
+        for name, value in [("tenant", self.tenant)] + [pair for o in options for pair in o.items()]:
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                if one is not None:
+                    pairs.append((name.rstrip("_"), str(one).lower() if isinstance(one, bool) else str(one)))
+        return urlencode(pairs)
+
+    def pause(self, failure: MnemeError, tried: int) -> float | None:
+        """Return how many seconds to wait before the next try, None if there is none."""
+        if tried > self.retries or isinstance(failure, ProblemError) and not isinstance(failure, UnavailableError):
+            return None
+        asked = retry_after(failure.retry_after) if isinstance(failure, UnavailableError) else None
+        if asked is not None:
+            return asked if asked <= LONGEST_RETRY_AFTER else None
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (tried - 1))
+        return random.uniform(longest / 2, longest)
+
+
+def retry_after(text: str) -> float | None:
+    """Return the seconds of a header Retry-After, which has a number or a date."""
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(text) - datetime.now(timezone.utc)).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def path(*parts: str) -> str:
+    """Return a path of the API; what is between the slashes of the parts may be any text."""
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def encode(value: Any) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise MnemeError(f"this cannot be recorded, because it has no form in JSON: {error}") from error
+
+
+def recorded(entries: Sequence[Entry], answer: Mapping[str, Any]) -> list[Recorded]:
+    return [Recorded(entry.id, one["seq"], one["duplicate"]) for entry, one in zip(entries, answer["events"])]
+
+
+class Lines:
+    """Splits bytes into lines at line feeds alone: JSON may hold every other line end that str.splitlines knows."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, piece: bytes) -> list[str]:
+        """Return the lines that end in this piece."""
+        *whole, self._rest = (self._rest + piece).split(b"\n")
+        return [line.decode() for line in whole]
+
+
+class EventParser:
+    """Reads server-sent events line by line."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._data: list[str] = []
+
+    def line(self, line: str) -> Event | None:
+        """Take the next line; return the event that it ends, if it does."""
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "event":
+            self._name = value
+        elif field == "data":
+            self._data.append(value)
+        if line:
+            return None
+        name, data = self._name, "\n".join(self._data)
+        self._name, self._data = "", []
+        if name != "event":
+            return None
+        sent = json.loads(data)
+        event = sent.get("event") or {}
+        return {
+            "seq": sent["seq"],
+            "conversation_id": sent["conversation_id"],
+            "kind": sent["kind"],
+            "id": event.get("id", ""),
+            "source": event.get("source", ""),
+            "time": event.get("time", ""),
+            "data": event.get("data"),
+        }

@@ -1,0 +1,92 @@
+"""The errors that calls raise. All of them are a MnemeError."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class MnemeError(Exception):
+    """Any failure of a call."""
+
+
+class UnreachableError(MnemeError):
+    """The server could not be reached, or the connection broke, at the last of all tries.
+
+    What was to be recorded may be in the log nevertheless. Record it again with the same id.
+    """
+
+
+class ProblemError(MnemeError):
+    """The server refused a request. The subclasses say why.
+
+    Its text is the server's, which says what to do.
+    """
+
+    def __init__(self, status: int, detail: str, errors: list[dict[str, Any]], retry_after: str) -> None:
+        reasons = "; ".join(f"{e.get('location', '')}: {e.get('message', '')}" for e in errors if e.get("location", "") not in detail)
+        super().__init__(f"{status}: {detail}" + (f" ({reasons})" if reasons else ""))
+        self.status = status  #: the HTTP status
+        self.detail = detail
+        self.errors = errors  #: what is wrong with which parameter: location, message and perhaps value
+        self.retry_after = retry_after  #: the header Retry-After, "" if there is none
+
+
+class InvalidError(ProblemError):
+    """A parameter or an event is wrong, or too large: errors names it."""
+
+
+class UnauthorizedError(ProblemError):
+    """The server asks for a token, and there is none that is valid."""
+
+
+class ForbiddenError(ProblemError):
+    """The token does not allow this."""
+
+
+class NotFoundError(ProblemError):
+    """There is no such conversation, project or route."""
+
+
+class ConflictError(ProblemError):
+    """Something else is recorded under this id already, or the conversation is deleted."""
+
+
+class UnavailableError(ProblemError):
+    """The server did not answer, or had too much to do, at the last of all tries."""
+
+
+class BehindError(ProblemError):
+    """What was recorded did not become readable in time (wait_ms). It is in the log: read again later."""
+
+
+class LogFullError(ProblemError):
+    """The log is full: an operator must make room."""
+
+
+_BY_STATUS: dict[int, type[ProblemError]] = {
+    400: InvalidError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    413: InvalidError,
+    415: InvalidError,
+    422: InvalidError,
+    429: UnavailableError,
+    503: UnavailableError,
+    504: BehindError,
+    507: LogFullError,
+}
+
+
+def problem(status: int, body: str, retry_after: str) -> ProblemError:
+    """Return the error for an answer."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):  # of a proxy
+        document = {"detail": body[:300].strip() or "the server gave no reason"}
+    detail = document.get("detail") or document.get("title") or "the server gave no reason"
+    return _BY_STATUS.get(status, ProblemError)(status, detail, document.get("errors") or [], retry_after)

@@ -1,0 +1,113 @@
+// What can be recorded, and the events that are made of it.
+
+/** @import { CallFields, ConversationFields, MessageFields, ResultFields } from "../types/types.js" */
+
+/**
+ * Something to record: made by user(), assistant(), toolCall() and toolResult().
+ * @typedef {{readonly type: string, readonly eventId: string, readonly id: string, readonly data: Record<string, any>}} Entry
+ */
+
+/**
+ * What was recorded: the id of the message or the tool call, its sequence in the log, and whether the
+ * log had it already, so that nothing was stored again.
+ * @typedef {{id: string, seq: number, duplicate: boolean}} Recorded
+ */
+
+/**
+ * A message of the user, which begins a turn.
+ * @param {string} text
+ * @param {MessageFields & {id?: string}} [fields]
+ */
+export const user = (text, fields) => message("user", text, fields);
+
+/**
+ * A message of the model: before its next tool calls, or as its answer.
+ * @param {string} text
+ * @param {MessageFields & {id?: string}} [fields]
+ */
+export const assistant = (text, fields) => message("assistant", text, fields);
+
+/**
+ * A call of a tool. The id is the one that the model's API gave it; args are any JSON.
+ * @param {string} tool
+ * @param {any} args
+ * @param {CallFields & {id?: string}} [fields]
+ * @returns {Entry}
+ */
+export function toolCall(tool, args, { id = newId(), ...fields } = {}) {
+  return { type: "tool.called", eventId: `tool_call/${id}`, id, data: { tool_call_id: id, tool_name: tool, arguments: args, ...fields } };
+}
+
+/**
+ * What a tool returned, a text or any JSON. With an error, the call counts as failed.
+ * @param {string | Recorded} call
+ * @param {any} [result]
+ * @param {ResultFields} [fields]
+ * @returns {Entry}
+ */
+export function toolResult(call, result, fields = {}) {
+  const id = typeof call === "string" ? call : call.id;
+  const data = { success: fields.error === undefined, ...fields, tool_call_id: id, result: result ?? fields.error ?? null };
+  return { type: "tool.returned", eventId: `tool_result/${id}`, id, data };
+}
+
+/**
+ * @param {ConversationFields} fields
+ * @returns {Entry}
+ */
+export const started = (fields) => ({ type: "conversation.started", eventId: "started", id: "started", data: { ...fields } });
+
+/**
+ * @param {string} role
+ * @param {string} text
+ * @param {MessageFields & {id?: string}} [fields]
+ * @returns {Entry}
+ */
+function message(role, text, { id = newId(), ...fields } = {}) {
+  return { type: "message.created", eventId: `message/${id}`, id, data: { message_id: id, role, content: text, ...fields } };
+}
+
+export const newId = () => crypto.randomUUID().replaceAll("-", "");
+
+const batchSize = 1000; // events that the server stores all or none
+
+/** Makes the events of one conversation from entries. */
+export class Recorder {
+  #conversation;
+  #source;
+  /** @type {string | undefined} the message that makes the next calls */
+  #message;
+
+  /**
+   * @param {string} conversation
+   * @param {string} source
+   */
+  constructor(conversation, source) {
+    this.#conversation = conversation;
+    this.#source = source;
+  }
+
+  /**
+   * Yields bodies of requests. A call belongs to the message of the model before it, unless it says otherwise.
+   * @param {Iterable<Entry>} entries
+   * @returns {Generator<[Entry[], string]>}
+   */
+  *batches(entries) {
+    const all = [...entries];
+    for (let i = 0; i < all.length; i += batchSize) {
+      const batch = all.slice(i, i + batchSize);
+      yield [batch, JSON.stringify(batch.map((entry) => this.#event(entry)))];
+    }
+  }
+
+  /** @param {Entry} entry */
+  #event(entry) {
+    let data = entry.data;
+    if (entry.type === "message.created") this.#message = data.role === "assistant" ? entry.id : undefined;
+    else if (entry.type === "tool.called" && this.#message !== undefined) data = { message_id: this.#message, ...data };
+    return {
+      specversion: "1.0", type: `dev.mneme.${entry.type}.v1`, source: this.#source, id: entry.eventId, subject: this.#conversation,
+      time: new Date().toISOString(), datacontenttype: "application/json", data,
+    };
+  }
+}

@@ -1,0 +1,79 @@
+// The errors that calls throw. All of them are a MnemeError.
+
+/** Any failure of a call. */
+export class MnemeError extends Error {
+  name = this.constructor.name;
+}
+
+/**
+ * The server could not be reached, or the connection broke, at the last of all tries. What was to be
+ * recorded may be in the log nevertheless: record it again with the same id.
+ */
+export class UnreachableError extends MnemeError {}
+
+/** The server refused a request; the subclasses say why. Its text is the server's, which says what to do. */
+export class ProblemError extends MnemeError {
+  /**
+   * @param {number} status
+   * @param {string} detail
+   * @param {Array<{location?: string, message?: string, value?: unknown}>} errors
+   * @param {string | null} retryAfter
+   */
+  constructor(status, detail, errors, retryAfter) {
+    const reasons = errors.filter((e) => !detail.includes(e.location ?? "")).map((e) => `${e.location}: ${e.message}`);
+    super(`${status}: ${detail}${reasons.length ? ` (${reasons.join("; ")})` : ""}`);
+    /** the HTTP status */
+    this.status = status;
+    this.detail = detail;
+    /** what is wrong with which parameter */
+    this.errors = errors;
+    /** the header Retry-After */
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** A parameter or an event is wrong, or too large: errors names it. */
+export class InvalidError extends ProblemError {}
+
+/** The server asks for a token, and there is none that is valid. */
+export class UnauthorizedError extends ProblemError {}
+
+/** The token does not allow this. */
+export class ForbiddenError extends ProblemError {}
+
+/** There is no such conversation, project or route. */
+export class NotFoundError extends ProblemError {}
+
+/** Something else is recorded under this id already, or the conversation is deleted. */
+export class ConflictError extends ProblemError {}
+
+/** The server did not answer, or had too much to do, at the last of all tries. */
+export class UnavailableError extends ProblemError {}
+
+/** What was recorded did not become readable in time (wait_ms). It is in the log: read again later. */
+export class BehindError extends ProblemError {}
+
+/** The log is full: an operator must make room. */
+export class LogFullError extends ProblemError {}
+
+/** @type {Record<number, typeof ProblemError>} */
+const byStatus = {
+  400: InvalidError, 401: UnauthorizedError, 403: ForbiddenError, 404: NotFoundError, 409: ConflictError, 413: InvalidError,
+  415: InvalidError, 422: InvalidError, 429: UnavailableError, 503: UnavailableError, 504: BehindError, 507: LogFullError,
+};
+
+/**
+ * Returns the error for an answer.
+ * @param {number} status
+ * @param {string} body
+ * @param {string | null} retryAfter
+ */
+export function problem(status, body, retryAfter) {
+  let document;
+  try {
+    document = JSON.parse(body);
+  } catch {} // of a proxy
+  if (typeof document !== "object" || document === null) document = { detail: body.slice(0, 300).trim() };
+  const detail = document.detail || document.title || "the server gave no reason";
+  return new (byStatus[status] ?? ProblemError)(status, detail, document.errors ?? [], retryAfter);
+}

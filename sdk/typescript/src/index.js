@@ -1,0 +1,417 @@
+// The client. See the README of the folder sdk for its use.
+//
+// It is JavaScript with types in comments, because that runs as it is on Node 20, in browsers and in
+// Deno: no step of a build stands between this text and what runs. index.d.ts is made from it by tsc.
+
+import { Recorder, assistant, newId, started, toolCall, toolResult, user } from "./entries.js";
+import { BrokenOff, Sender, firstPause, path, sleep } from "./http.js";
+
+/** @import { Entry, Recorded } from "./entries.js" */
+/** @import { Options } from "./http.js" */
+/** @import * as t from "../types/types.js" */
+
+export * from "./errors.js";
+export { assistant, toolCall, toolResult, user };
+
+/**
+ * An event of the log, as a stream gives it: kind is such as message_created, time is "" if its producer
+ * gave none, data is null if it is over 64 KiB or not readable.
+ * @typedef {{seq: number, conversation_id: string, kind: string, id: string, source: string, time: string, data: any}} Event
+ */
+
+/**
+ * From which sequence on to follow the log (by default from now on), and which kinds of events.
+ * @typedef {{from_seq?: number, kinds?: string[], signal?: AbortSignal}} StreamOptions
+ */
+
+/** @typedef {"markdown" | "openai" | "anthropic" | "json"} Format */
+
+/**
+ * A context in a format.
+ * @template {Format} F
+ * @typedef {F extends "openai" ? t.OpenAIChat : F extends "anthropic" ? t.AnthropicChat : F extends "json" ? t.Context : string} ContextIn
+ */
+
+const variables = /** @type {{process?: {env: Record<string, string | undefined>}}} */ (globalThis).process?.env ?? {};
+
+/**
+ * A server of mneme. Everything that is read includes what was recorded through the same object.
+ */
+export class Memory {
+  #sender;
+  #source;
+  #seq = 0;
+
+  /**
+   * url, token and tenant default to the variables MNEME_URL, MNEME_TOKEN and MNEME_TENANT, then to
+   * http://127.0.0.1:8420, no token, and the token's tenant or "default". Pass "" for no token.
+   *
+   * source names your program. Conversation, source and id identify what is recorded, so recording it
+   * again is harmless: after a connection error, 429 or 503 each call is tried again, up to retries (4)
+   * times, waiting longer each time or as long as the server asks. timeout is in milliseconds (30,000)
+   * for each try.
+   * @param {string} [url]
+   * @param {{token?: string, tenant?: string, source?: string, retries?: number, timeout?: number, fetch?: typeof fetch}} [options]
+   */
+  constructor(url = variables.MNEME_URL || "http://127.0.0.1:8420", options = {}) {
+    const { token = variables.MNEME_TOKEN, tenant = variables.MNEME_TENANT || undefined, source = "mneme-sdk" } = options;
+    const { retries = 4, timeout = 30_000, fetch = globalThis.fetch } = options;
+    this.#sender = new Sender({ url: url.replace(/\/+$/, ""), token, tenant, retries, timeout, fetch });
+    this.#source = source;
+  }
+
+  /** The highest sequence recorded through this object, 0 if there is none. */
+  get seq() {
+    return this.#seq;
+  }
+
+  /**
+   * Returns a conversation, which need not exist; without an id, a new one. It sends nothing.
+   * @param {string} [id]
+   */
+  conversation(id = newId()) {
+    return new Conversation(this, this.#calls, id, this.#source);
+  }
+
+  /**
+   * Returns a project: what conversations have in common. Name it when a conversation starts.
+   * @param {string} name
+   */
+  project(name) {
+    return new Project(this.#calls, name);
+  }
+
+  /**
+   * Iterates over conversations, by default those with the newest events first.
+   * @param {t.ConversationsOptions} [options]
+   * @returns {AsyncGenerator<t.ConversationInfo, void>}
+   */
+  conversations(options) {
+    return this.#calls.pages(path("conversations"), "conversations", options);
+  }
+
+  /**
+   * Finds conversations, each with its best messages, best first.
+   * @param {string} query
+   * @param {t.SearchAllOptions} [options]
+   * @returns {Promise<t.FoundConversation[]>}
+   */
+  async search(query, options) {
+    return (await this.#calls.get(path("search"), { ...options, query })).conversations;
+  }
+
+  /**
+   * Records exported events again, here or in another tenant, from a text or line by line. Known ones are
+   * skipped. An import line by line is not tried again by itself, because its lines are gone.
+   * @param {string | AsyncIterable<string> | Iterable<string>} events
+   * @returns {Promise<t.ImportReport>}
+   */
+  async import(events) {
+    const once = typeof events !== "string";
+    const body = once ? encoded(events) : events;
+    const report = JSON.parse(await this.#sender.text({ method: "POST", path: path("import"), body, media: "application/x-ndjson", once }));
+    this.#reached(report.seq);
+    return report;
+  }
+
+  /**
+   * Iterates over the events of the log as they come, without end. When the connection breaks, it continues
+   * after the last event, so that none is missed and none comes twice.
+   * @param {StreamOptions & {conversation?: string}} [options]
+   * @returns {AsyncGenerator<Event, never>}
+   */
+  async *stream({ conversation, from_seq, kinds, signal } = {}) {
+    // Fixed now: events that come while the connection is broken count.
+    let from = from_seq ?? (await this.#calls.get(path("status"))).stream.head + 1;
+    for (;;) {
+      try {
+        let name = "", data = "";
+        const request = { method: "GET", path: path("stream"), options: { conversation, kind: kinds, from }, signal };
+        for await (const line of this.#sender.lines(request)) {
+          const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
+          if (field === "event") name = value;
+          else if (field === "data") data += value;
+          if (line) continue;
+          if (name === "event") {
+            const sent = JSON.parse(data);
+            const { id = "", source = "", time = "", data: payload = null } = sent.event ?? {};
+            from = sent.seq + 1;
+            yield { seq: sent.seq, conversation_id: sent.conversation_id, kind: sent.kind, id, source, time, data: payload };
+          }
+          name = data = "";
+        }
+      } catch (error) {
+        if (!(error instanceof BrokenOff)) throw error;
+      }
+      await sleep(firstPause, signal);
+    }
+  }
+
+  /** @param {number} seq */
+  #reached(seq) {
+    this.#seq = Math.max(this.#seq, seq);
+  }
+
+  /** What conversations and projects ask of the server. */
+  #calls = {
+    /** @param {Recorder} recorder @param {Iterable<Entry>} entries @returns {Promise<Recorded[]>} */
+    record: async (recorder, entries) => {
+      /** @type {Recorded[]} */
+      const done = [];
+      for (const [batch, body] of recorder.batches(entries)) {
+        const request = { method: "POST", path: path("events"), body, media: "application/cloudevents-batch+json" };
+        const answer = JSON.parse(await this.#sender.text(request));
+        this.#reached(answer.seq);
+        batch.forEach(({ id }, i) => done.push({ id, seq: answer.events[i].seq, duplicate: answer.events[i].duplicate }));
+      }
+      return done;
+    },
+    /** @param {string} method @param {string} to @param {object} [change] @param {Options} [options] */
+    change: async (method, to, change, options) => {
+      const body = change && JSON.stringify(change);
+      const answer = await this.#sender.text({ method, path: to, options, body, media: "application/json", key: newId() });
+      this.#reached(JSON.parse(answer).seq);
+    },
+    /** @param {string} to @param {object} [options] */
+    read: (to, options) => this.#sender.text({ method: "GET", path: to, options: this.#atLeast(options) }),
+    /** @param {string} to @param {object} [options] @returns {Promise<any>} */
+    get: async (to, options) => JSON.parse(await this.#calls.read(to, options)),
+    /** @param {string} to */
+    lines: (to) => this.#sender.lines({ method: "GET", path: to, options: this.#atLeast() }),
+    /** @param {string} to @param {string} member @param {object} [options] @returns {AsyncGenerator<any, void>} */
+    pages: async function* (to, member, options) {
+      let cursor;
+      do {
+        const page = await this.get(to, { ...options, cursor });
+        yield* page[member];
+        cursor = page.next_cursor;
+      } while (cursor !== undefined);
+    },
+  };
+
+  /** @param {object} [options] @returns {Options} */
+  #atLeast(options) {
+    return { at_least: this.#seq || undefined, ...options };
+  }
+}
+
+/** A conversation. One agent at a time should record in it, because order is the order of arrival. */
+export class Conversation {
+  #memory;
+  #calls;
+  #recorder;
+
+  /**
+   * @internal
+   * @param {Memory} memory
+   * @param {any} calls
+   * @param {string} id
+   * @param {string} source
+   */
+  constructor(memory, calls, id, source) {
+    this.id = id;
+    this.#memory = memory;
+    this.#calls = calls;
+    this.#recorder = new Recorder(id, source);
+  }
+
+  /**
+   * Describes a new conversation: its title, project, working directory. It is optional, and comes first.
+   * @param {t.ConversationFields} fields
+   */
+  async start(fields) {
+    await this.record([started(fields)]);
+  }
+
+  /**
+   * Records a message of the user, which begins a turn.
+   * @param {string} text
+   * @param {t.MessageFields & {id?: string}} [fields]
+   */
+  async user(text, fields) {
+    return (await this.record([user(text, fields)]))[0];
+  }
+
+  /**
+   * Records a message of the model: before its next tool calls, or as its answer.
+   * @param {string} text
+   * @param {t.MessageFields & {id?: string}} [fields]
+   */
+  async assistant(text, fields) {
+    return (await this.record([assistant(text, fields)]))[0];
+  }
+
+  /**
+   * Records a call of a tool. The id is the one that the model's API gave it; args are any JSON.
+   * @param {string} tool
+   * @param {any} args
+   * @param {t.CallFields & {id?: string}} [fields]
+   */
+  async toolCall(tool, args, fields) {
+    return (await this.record([toolCall(tool, args, fields)]))[0];
+  }
+
+  /**
+   * Records what a tool returned, a text or any JSON. With an error, the call counts as failed.
+   * @param {string | Recorded} call
+   * @param {any} [result]
+   * @param {t.ResultFields} [fields]
+   */
+  async toolResult(call, result, fields) {
+    return (await this.record([toolResult(call, result, fields)]))[0];
+  }
+
+  /**
+   * Records several entries in one request: all of up to 1,000, or none. More are recorded in several requests.
+   * @param {Iterable<Entry>} entries
+   * @returns {Promise<Recorded[]>}
+   */
+  async record(entries) {
+    return this.#calls.record(this.#recorder, entries);
+  }
+
+  /**
+   * Returns what an agent should see now, in max_chars characters (100,000): as a text, as arguments of a call
+   * of OpenAI's or Anthropic's client, or as data.
+   * @template {Format} [F="markdown"]
+   * @param {t.ContextOptions & {format?: F}} [options]
+   * @returns {Promise<ContextIn<F>>}
+   */
+  async context(options) {
+    return contextOf(this.#calls, path("conversations", this.id, "context"), options);
+  }
+
+  /**
+   * Finds messages, best first.
+   * @param {string} query
+   * @param {t.SearchOptions} [options]
+   * @returns {Promise<t.Found[]>}
+   */
+  async search(query, options) {
+    return (await this.#calls.get(path("conversations", this.id, "search"), { ...options, query })).messages;
+  }
+
+  /**
+   * Returns what is known of it. A NotFoundError means that nothing is recorded yet.
+   * @returns {Promise<t.ConversationInfo>}
+   */
+  async info() {
+    return this.#calls.get(path("conversations", this.id));
+  }
+
+  /**
+   * Iterates over messages, newest first unless order is "oldest".
+   * @param {t.MessagesOptions} [options]
+   * @returns {AsyncGenerator<t.Message, void>}
+   */
+  messages(options) {
+    return this.#calls.pages(path("conversations", this.id, "messages"), "messages", options);
+  }
+
+  /**
+   * Iterates over turns, newest first unless order is "oldest".
+   * @param {t.TurnsOptions} [options]
+   * @returns {AsyncGenerator<t.Turn, void>}
+   */
+  turns(options) {
+    return this.#calls.pages(path("conversations", this.id, "turns"), "turns", options);
+  }
+
+  /**
+   * Iterates over tool calls, newest first unless order is "oldest".
+   * @param {t.ToolCallsOptions} [options]
+   * @returns {AsyncGenerator<t.ToolCall, void>}
+   */
+  toolCalls(options) {
+    return this.#calls.pages(path("conversations", this.id, "tool-calls"), "tool_calls", options);
+  }
+
+  /**
+   * Iterates over its events as they come, as stream() of the memory does.
+   * @param {StreamOptions} [options]
+   */
+  stream(options) {
+    return this.#memory.stream({ ...options, conversation: this.id });
+  }
+
+  /**
+   * Iterates over its events, one line each, for import() or a file. An error means that lines are missing.
+   * @returns {AsyncGenerator<string, void>}
+   */
+  export() {
+    return this.#calls.lines(path("conversations", this.id, "export"));
+  }
+
+  /**
+   * Changes what is known of it.
+   * @param {{title?: string, tags?: string[], status?: "active" | "archived"}} change
+   * @returns {Promise<void>}
+   */
+  async update(change) {
+    await this.#calls.change("PATCH", path("conversations", this.id), change);
+  }
+
+  /**
+   * Deletes it. Nothing can be recorded in it afterwards.
+   * @param {string} [reason]
+   * @returns {Promise<void>}
+   */
+  async delete(reason) {
+    await this.#calls.change("DELETE", path("conversations", this.id), undefined, { reason });
+  }
+}
+
+/** A project: what its conversations have in common. */
+export class Project {
+  #calls;
+
+  /**
+   * @internal
+   * @param {any} calls
+   * @param {string} name
+   */
+  constructor(calls, name) {
+    this.#calls = calls;
+    this.name = name;
+  }
+
+  /**
+   * Returns what a new conversation should know of earlier ones, in max_chars characters (8,000), in the
+   * formats that a conversation's context has.
+   * @template {Format} [F="markdown"]
+   * @param {t.ProjectContextOptions & {format?: F}} [options]
+   * @returns {Promise<ContextIn<F>>}
+   */
+  async context(options) {
+    return contextOf(this.#calls, path("projects", this.name, "context"), options);
+  }
+}
+
+/**
+ * @param {any} calls
+ * @param {string} to
+ * @param {{format?: Format}} [options]
+ */
+async function contextOf(calls, to, options) {
+  const format = options?.format ?? "markdown";
+  return format === "markdown" ? calls.read(to, { ...options, format }) : calls.get(to, { ...options, format });
+}
+
+/**
+ * @param {AsyncIterable<string> | Iterable<string>} lines
+ * @returns {ReadableStream<Uint8Array>}
+ */
+function encoded(lines) {
+  const encoder = new TextEncoder();
+  const iterator = Symbol.asyncIterator in lines ? lines[Symbol.asyncIterator]() : lines[Symbol.iterator]();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await iterator.next();
+      if (done) controller.close();
+      else controller.enqueue(encoder.encode(value.endsWith("\n") ? value : value + "\n"));
+    },
+    async cancel() {
+      await iterator.return?.();
+    },
+  });
+}

@@ -1,0 +1,66 @@
+/** Any failure of a call. */
+export declare class MnemeError extends Error {
+    name: string;
+}
+/**
+ * The server could not be reached, or the connection broke, at the last of all tries. What was to be
+ * recorded may be in the log nevertheless: record it again with the same id.
+ */
+export declare class UnreachableError extends MnemeError {
+}
+/** The server refused a request; the subclasses say why. Its text is the server's, which says what to do. */
+export declare class ProblemError extends MnemeError {
+    /** the HTTP status */
+    status: number;
+    detail: string;
+    /** what is wrong with which parameter */
+    errors: {
+        location?: string;
+        message?: string;
+        value?: unknown;
+    }[];
+    /** the header Retry-After */
+    retryAfter: string | null;
+    /**
+     * @param {number} status
+     * @param {string} detail
+     * @param {Array<{location?: string, message?: string, value?: unknown}>} errors
+     * @param {string | null} retryAfter
+     */
+    constructor(status: number, detail: string, errors: Array<{
+        location?: string;
+        message?: string;
+        value?: unknown;
+    }>, retryAfter: string | null);
+}
+/** A parameter or an event is wrong, or too large: errors names it. */
+export declare class InvalidError extends ProblemError {
+}
+/** The server asks for a token, and there is none that is valid. */
+export declare class UnauthorizedError extends ProblemError {
+}
+/** The token does not allow this. */
+export declare class ForbiddenError extends ProblemError {
+}
+/** There is no such conversation, project or route. */
+export declare class NotFoundError extends ProblemError {
+}
+/** Something else is recorded under this id already, or the conversation is deleted. */
+export declare class ConflictError extends ProblemError {
+}
+/** The server did not answer, or had too much to do, at the last of all tries. */
+export declare class UnavailableError extends ProblemError {
+}
+/** What was recorded did not become readable in time (wait_ms). It is in the log: read again later. */
+export declare class BehindError extends ProblemError {
+}
+/** The log is full: an operator must make room. */
+export declare class LogFullError extends ProblemError {
+}
+/**
+ * Returns the error for an answer.
+ * @param {number} status
+ * @param {string} body
+ * @param {string | null} retryAfter
+ */
+export declare function problem(status: number, body: string, retryAfter: string | null): ProblemError;

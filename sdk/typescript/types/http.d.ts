@@ -1,0 +1,76 @@
+import { UnreachableError } from "./errors.js";
+export declare const firstPause = 250;
+export type Options = Record<string, string | number | boolean | string[] | null | undefined>;
+export type Request = {
+    method: string;
+    path: string;
+    options?: Options;
+    body?: string | ReadableStream<Uint8Array>;
+    /**
+     * the body's type
+     */
+    media?: string;
+    /**
+     * makes repeating a change harmless
+     */
+    key?: string;
+    /**
+     * not to be tried again
+     */
+    once?: boolean;
+    signal?: AbortSignal;
+};
+/** @typedef {Record<string, string | number | boolean | string[] | null | undefined>} Options */
+/**
+ * @typedef {object} Request
+ * @property {string} method
+ * @property {string} path
+ * @property {Options} [options]
+ * @property {string | ReadableStream<Uint8Array>} [body]
+ * @property {string} [media] the body's type
+ * @property {string} [key] makes repeating a change harmless
+ * @property {boolean} [once] not to be tried again
+ * @property {AbortSignal} [signal]
+ */
+/**
+ * Returns a path of the API; what is between its slashes may be any text.
+ * @param {string[]} parts
+ */
+export declare const path: (...parts: string[]) => string;
+/** @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */
+export declare const sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
+/** A connection that broke while an answer was read. */
+export declare class BrokenOff extends UnreachableError {
+    name: string;
+}
+/** Sends requests to a server. */
+export declare class Sender {
+    #private;
+    settings: {
+        url: string;
+        token?: string;
+        tenant?: string;
+        retries: number;
+        timeout: number;
+        fetch: typeof fetch;
+    };
+    /** @param {{url: string, token?: string, tenant?: string, retries: number, timeout: number, fetch: typeof fetch}} settings */
+    constructor(settings: {
+        url: string;
+        token?: string;
+        tenant?: string;
+        retries: number;
+        timeout: number;
+        fetch: typeof fetch;
+    });
+    /**
+     * Returns the text of an answer.
+     * @param {Request} request
+     */
+    text(request: Request): Promise<string>;
+    /**
+     * Yields the lines of an answer as they come. Once it has begun, nothing is tried again: the error is BrokenOff.
+     * @param {Request} request
+     */
+    lines(request: Request): AsyncGenerator<string, void, unknown>;
+}

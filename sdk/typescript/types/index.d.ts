@@ -1,0 +1,219 @@
+import { assistant, toolCall, toolResult, user } from "./entries.js";
+import type { Entry, Recorded } from "./entries.js";
+import type * as t from "../types/types.js";
+/** @import { Entry, Recorded } from "./entries.js" */
+/** @import { Options } from "./http.js" */
+/** @import * as t from "../types/types.js" */
+export * from "./errors.js";
+export { assistant, toolCall, toolResult, user };
+export type Event = {
+    seq: number;
+    conversation_id: string;
+    kind: string;
+    id: string;
+    source: string;
+    time: string;
+    data: any;
+};
+export type StreamOptions = {
+    from_seq?: number;
+    kinds?: string[];
+    signal?: AbortSignal;
+};
+export type Format = "markdown" | "openai" | "anthropic" | "json";
+export type ContextIn<F extends Format> = F extends "openai" ? t.OpenAIChat : F extends "anthropic" ? t.AnthropicChat : F extends "json" ? t.Context : string;
+/**
+ * A server of mneme. Everything that is read includes what was recorded through the same object.
+ */
+export declare class Memory {
+    #private;
+    /**
+     * url, token and tenant default to the variables MNEME_URL, MNEME_TOKEN and MNEME_TENANT, then to
+     * http://127.0.0.1:8420, no token, and the token's tenant or "default". Pass "" for no token.
+     *
+     * source names your program. Conversation, source and id identify what is recorded, so recording it
+     * again is harmless: after a connection error, 429 or 503 each call is tried again, up to retries (4)
+     * times, waiting longer each time or as long as the server asks. timeout is in milliseconds (30,000)
+     * for each try.
+     * @param {string} [url]
+     * @param {{token?: string, tenant?: string, source?: string, retries?: number, timeout?: number, fetch?: typeof fetch}} [options]
+     */
+    constructor(url?: string, options?: {
+        token?: string;
+        tenant?: string;
+        source?: string;
+        retries?: number;
+        timeout?: number;
+        fetch?: typeof globalThis.fetch;
+    });
+    /** The highest sequence recorded through this object, 0 if there is none. */
+    get seq(): number;
+    /**
+     * Returns a conversation, which need not exist; without an id, a new one. It sends nothing.
+     * @param {string} [id]
+     */
+    conversation(id?: string): Conversation;
+    /**
+     * Returns a project: what conversations have in common. Name it when a conversation starts.
+     * @param {string} name
+     */
+    project(name: string): Project;
+    /**
+     * Iterates over conversations, by default those with the newest events first.
+     * @param {t.ConversationsOptions} [options]
+     * @returns {AsyncGenerator<t.ConversationInfo, void>}
+     */
+    conversations(options?: t.ConversationsOptions): AsyncGenerator<t.ConversationInfo, void>;
+    /**
+     * Finds conversations, each with its best messages, best first.
+     * @param {string} query
+     * @param {t.SearchAllOptions} [options]
+     * @returns {Promise<t.FoundConversation[]>}
+     */
+    search(query: string, options?: t.SearchAllOptions): Promise<t.FoundConversation[]>;
+    /**
+     * Records exported events again, here or in another tenant, from a text or line by line. Known ones are
+     * skipped. An import line by line is not tried again by itself, because its lines are gone.
+     * @param {string | AsyncIterable<string> | Iterable<string>} events
+     * @returns {Promise<t.ImportReport>}
+     */
+    import(events: string | AsyncIterable<string> | Iterable<string>): Promise<t.ImportReport>;
+    /**
+     * Iterates over the events of the log as they come, without end. When the connection breaks, it continues
+     * after the last event, so that none is missed and none comes twice.
+     * @param {StreamOptions & {conversation?: string}} [options]
+     * @returns {AsyncGenerator<Event, never>}
+     */
+    stream({ conversation, from_seq, kinds, signal }?: StreamOptions & {
+        conversation?: string;
+    }): AsyncGenerator<Event, never>;
+}
+/** A conversation. One agent at a time should record in it, because order is the order of arrival. */
+export declare class Conversation {
+    #private;
+    id: string;
+    /**
+     * Describes a new conversation: its title, project, working directory. It is optional, and comes first.
+     * @param {t.ConversationFields} fields
+     */
+    start(fields: t.ConversationFields): Promise<void>;
+    /**
+     * Records a message of the user, which begins a turn.
+     * @param {string} text
+     * @param {t.MessageFields & {id?: string}} [fields]
+     */
+    user(text: string, fields?: t.MessageFields & {
+        id?: string;
+    }): Promise<Recorded>;
+    /**
+     * Records a message of the model: before its next tool calls, or as its answer.
+     * @param {string} text
+     * @param {t.MessageFields & {id?: string}} [fields]
+     */
+    assistant(text: string, fields?: t.MessageFields & {
+        id?: string;
+    }): Promise<Recorded>;
+    /**
+     * Records a call of a tool. The id is the one that the model's API gave it; args are any JSON.
+     * @param {string} tool
+     * @param {any} args
+     * @param {t.CallFields & {id?: string}} [fields]
+     */
+    toolCall(tool: string, args: any, fields?: t.CallFields & {
+        id?: string;
+    }): Promise<Recorded>;
+    /**
+     * Records what a tool returned, a text or any JSON. With an error, the call counts as failed.
+     * @param {string | Recorded} call
+     * @param {any} [result]
+     * @param {t.ResultFields} [fields]
+     */
+    toolResult(call: string | Recorded, result?: any, fields?: t.ResultFields): Promise<Recorded>;
+    /**
+     * Records several entries in one request: all of up to 1,000, or none. More are recorded in several requests.
+     * @param {Iterable<Entry>} entries
+     * @returns {Promise<Recorded[]>}
+     */
+    record(entries: Iterable<Entry>): Promise<Recorded[]>;
+    /**
+     * Returns what an agent should see now, in max_chars characters (100,000): as a text, as arguments of a call
+     * of OpenAI's or Anthropic's client, or as data.
+     * @template {Format} [F="markdown"]
+     * @param {t.ContextOptions & {format?: F}} [options]
+     * @returns {Promise<ContextIn<F>>}
+     */
+    context<F extends Format = "markdown">(options?: t.ContextOptions & {
+        format?: F;
+    }): Promise<ContextIn<F>>;
+    /**
+     * Finds messages, best first.
+     * @param {string} query
+     * @param {t.SearchOptions} [options]
+     * @returns {Promise<t.Found[]>}
+     */
+    search(query: string, options?: t.SearchOptions): Promise<t.Found[]>;
+    /**
+     * Returns what is known of it. A NotFoundError means that nothing is recorded yet.
+     * @returns {Promise<t.ConversationInfo>}
+     */
+    info(): Promise<t.ConversationInfo>;
+    /**
+     * Iterates over messages, newest first unless order is "oldest".
+     * @param {t.MessagesOptions} [options]
+     * @returns {AsyncGenerator<t.Message, void>}
+     */
+    messages(options?: t.MessagesOptions): AsyncGenerator<t.Message, void>;
+    /**
+     * Iterates over turns, newest first unless order is "oldest".
+     * @param {t.TurnsOptions} [options]
+     * @returns {AsyncGenerator<t.Turn, void>}
+     */
+    turns(options?: t.TurnsOptions): AsyncGenerator<t.Turn, void>;
+    /**
+     * Iterates over tool calls, newest first unless order is "oldest".
+     * @param {t.ToolCallsOptions} [options]
+     * @returns {AsyncGenerator<t.ToolCall, void>}
+     */
+    toolCalls(options?: t.ToolCallsOptions): AsyncGenerator<t.ToolCall, void>;
+    /**
+     * Iterates over its events as they come, as stream() of the memory does.
+     * @param {StreamOptions} [options]
+     */
+    stream(options?: StreamOptions): AsyncGenerator<Event, never, any>;
+    /**
+     * Iterates over its events, one line each, for import() or a file. An error means that lines are missing.
+     * @returns {AsyncGenerator<string, void>}
+     */
+    export(): AsyncGenerator<string, void>;
+    /**
+     * Changes what is known of it.
+     * @param {{title?: string, tags?: string[], status?: "active" | "archived"}} change
+     * @returns {Promise<void>}
+     */
+    update(change: {
+        title?: string;
+        tags?: string[];
+        status?: "active" | "archived";
+    }): Promise<void>;
+    /**
+     * Deletes it. Nothing can be recorded in it afterwards.
+     * @param {string} [reason]
+     * @returns {Promise<void>}
+     */
+    delete(reason?: string): Promise<void>;
+}
+/** A project: what its conversations have in common. */
+export declare class Project {
+    #private;
+    name: string;
+    /**
+     * Returns what a new conversation should know of earlier ones, in max_chars characters (8,000), in the
+     * formats that a conversation's context has.
+     * @template {Format} [F="markdown"]
+     * @param {t.ProjectContextOptions & {format?: F}} [options]
+     * @returns {Promise<ContextIn<F>>}
+     */
+    context<F extends Format = "markdown">(options?: t.ProjectContextOptions & {
+        format?: F;
+    }): Promise<ContextIn<F>>;
+}
