@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+TYPESCRIPT := 7.0.2
 FUZZTIME ?= 30s
 
 # Runs a command with a Neo4j of the LTS line, which it fetches if necessary. It is built,
@@ -48,7 +49,7 @@ quick: slowest ## Run the tests that need only Go, on smaller inputs: no Neo4j, 
 test: slowest ## Run all tests; with a C compiler, the log and the engine under the race detector too
 	@if [ -d "$${MNEME_TEST_DATA:-../shared/data}" ]; then echo "recorded sessions: used"; \
 	else echo "recorded sessions: not found, the tests that need them are skipped (MNEME_TEST_DATA names their folder)"; fi
-	@mkdir -p .cache; for language in python javascript; do \
+	@mkdir -p .cache; for language in python javascript sdk; do \
 	  if $(MAKE) .cache/$$language/installed >.cache/$$language.log 2>&1; then echo "$$language client: tested"; \
 	  else echo "$$language client: not tested, its packages could not be installed, .cache/$$language.log says why"; fi; \
 	done
@@ -60,6 +61,20 @@ ifeq ($(RACE),yes)
 else
 	@echo "no C compiler: the race detector did not run"
 endif
+
+.PHONY: sdk lint-sdk
+sdk: ## Build the packages of the clients in Python and TypeScript into bin/sdk
+	@mkdir -p bin/sdk
+	python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir bin/sdk ./sdk/python
+	npm pack --silent --pack-destination bin/sdk ./sdk/typescript
+	@ls bin/sdk
+
+# The declarations of the TypeScript client are made of its comments.
+test-all: lint-sdk
+lint-sdk: .cache/sdk/installed ## Check the types of these clients, and that the committed declarations are the current ones
+	cd sdk/python && ../../.cache/sdk/bin/python -m mypy --cache-dir ../../.cache/mypy
+	npm exec --yes --package=typescript@$(TYPESCRIPT) -- tsc --project sdk/typescript
+	git diff --exit-code --stat -- sdk/typescript/types
 
 # The parts of test, with one Neo4j for all packages. The others are small, so they run beside the module.
 .PHONY: test-module test-others
@@ -131,7 +146,8 @@ lint-projection:
 # on this machine.
 .cache/python/installed: examples/python/requirements.txt
 .cache/schemathesis/installed: test/openapi/requirements.txt
-.cache/python/installed .cache/schemathesis/installed:
+.cache/sdk/installed: sdk/python/tests/requirements.txt
+.cache/python/installed .cache/schemathesis/installed .cache/sdk/installed:
 	python3 -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --timeout 15 --retries 2 -r $<
 	touch $@
@@ -172,7 +188,7 @@ lint: ## Check format, vet, staticcheck, go.mod and generated files
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
-	$(GO) generate ./... && git diff --exit-code --stat -- events/schemas docs deploy/nats internal/page/dist
+	$(GO) generate ./... && git diff --exit-code --stat -- events/schemas docs deploy/nats internal/page/dist sdk
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses, FUZZTIME (30s) each

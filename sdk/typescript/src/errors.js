@@ -55,25 +55,3 @@ export class BehindError extends ProblemError {}
 
 /** The log is full: an operator must make room. */
 export class LogFullError extends ProblemError {}
-
-/** @type {Record<number, typeof ProblemError>} */
-const byStatus = {
-  400: InvalidError, 401: UnauthorizedError, 403: ForbiddenError, 404: NotFoundError, 409: ConflictError, 413: InvalidError,
-  415: InvalidError, 422: InvalidError, 429: UnavailableError, 503: UnavailableError, 504: BehindError, 507: LogFullError,
-};
-
-/**
- * Returns the error for an answer.
- * @param {number} status
- * @param {string} body
- * @param {string | null} retryAfter
- */
-export function problem(status, body, retryAfter) {
-  let document;
-  try {
-    document = JSON.parse(body);
-  } catch {} // of a proxy
-  if (typeof document !== "object" || document === null) document = { detail: body.slice(0, 300).trim() };
-  const detail = document.detail || document.title || "the server gave no reason";
-  return new (byStatus[status] ?? ProblemError)(status, detail, document.errors ?? [], retryAfter);
-}

@@ -1,6 +1,9 @@
 // Requests, and when to try them again.
 
-import { MnemeError, problem, ProblemError, UnavailableError, UnreachableError } from "./errors.js";
+import {
+  BehindError, ConflictError, ForbiddenError, InvalidError, LogFullError, MnemeError, NotFoundError, ProblemError,
+  UnauthorizedError, UnavailableError, UnreachableError,
+} from "./errors.js";
 
 export const firstPause = 250; // milliseconds between tries
 const longestPause = 8_000;
@@ -117,6 +120,28 @@ export class Sender {
       await sleep(pause, signal);
     }
   }
+}
+
+/** @type {Record<number, typeof ProblemError>} */
+const byStatus = {
+  400: InvalidError, 401: UnauthorizedError, 403: ForbiddenError, 404: NotFoundError, 409: ConflictError, 413: InvalidError,
+  415: InvalidError, 422: InvalidError, 429: UnavailableError, 503: UnavailableError, 504: BehindError, 507: LogFullError,
+};
+
+/**
+ * Returns the error for an answer.
+ * @param {number} status
+ * @param {string} body
+ * @param {string | null} retryAfter
+ */
+function problem(status, body, retryAfter) {
+  let document;
+  try {
+    document = JSON.parse(body);
+  } catch {} // of a proxy
+  if (typeof document !== "object" || document === null) document = { detail: body.slice(0, 300).trim() };
+  const detail = document.detail || document.title || "the server gave no reason";
+  return new (byStatus[status] ?? ProblemError)(status, detail, document.errors ?? [], retryAfter);
 }
 
 /**

@@ -6,7 +6,8 @@
 import { Recorder, assistant, newId, started, toolCall, toolResult, user } from "./entries.js";
 import { BrokenOff, Sender, firstPause, path, sleep } from "./http.js";
 
-/** @import { Entry, Recorded } from "./entries.js" */
+/** @typedef {import("./entries.js").Entry} Entry */
+/** @typedef {import("./entries.js").Recorded} Recorded */
 /** @import { Options } from "./http.js" */
 /** @import * as t from "../types/types.js" */
 

@@ -57,10 +57,3 @@ export declare class BehindError extends ProblemError {
 /** The log is full: an operator must make room. */
 export declare class LogFullError extends ProblemError {
 }
-/**
- * Returns the error for an answer.
- * @param {number} status
- * @param {string} body
- * @param {string | null} retryAfter
- */
-export declare function problem(status: number, body: string, retryAfter: string | null): ProblemError;

@@ -1,7 +1,9 @@
 import { assistant, toolCall, toolResult, user } from "./entries.js";
-import type { Entry, Recorded } from "./entries.js";
+export type Entry = import("./entries.js").Entry;
+export type Recorded = import("./entries.js").Recorded;
 import type * as t from "../types/types.js";
-/** @import { Entry, Recorded } from "./entries.js" */
+/** @typedef {import("./entries.js").Entry} Entry */
+/** @typedef {import("./entries.js").Recorded} Recorded */
 /** @import { Options } from "./http.js" */
 /** @import * as t from "../types/types.js" */
 export * from "./errors.js";
@@ -104,7 +106,7 @@ export declare class Conversation {
      */
     user(text: string, fields?: t.MessageFields & {
         id?: string;
-    }): Promise<Recorded>;
+    }): Promise<import("./entries.js").Recorded>;
     /**
      * Records a message of the model: before its next tool calls, or as its answer.
      * @param {string} text
@@ -112,7 +114,7 @@ export declare class Conversation {
      */
     assistant(text: string, fields?: t.MessageFields & {
         id?: string;
-    }): Promise<Recorded>;
+    }): Promise<import("./entries.js").Recorded>;
     /**
      * Records a call of a tool. The id is the one that the model's API gave it; args are any JSON.
      * @param {string} tool
@@ -121,14 +123,14 @@ export declare class Conversation {
      */
     toolCall(tool: string, args: any, fields?: t.CallFields & {
         id?: string;
-    }): Promise<Recorded>;
+    }): Promise<import("./entries.js").Recorded>;
     /**
      * Records what a tool returned, a text or any JSON. With an error, the call counts as failed.
      * @param {string | Recorded} call
      * @param {any} [result]
      * @param {t.ResultFields} [fields]
      */
-    toolResult(call: string | Recorded, result?: any, fields?: t.ResultFields): Promise<Recorded>;
+    toolResult(call: string | Recorded, result?: any, fields?: t.ResultFields): Promise<import("./entries.js").Recorded>;
     /**
      * Records several entries in one request: all of up to 1,000, or none. More are recorded in several requests.
      * @param {Iterable<Entry>} entries

@@ -1,0 +1,118 @@
+package sdk
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// faults are what can happen to a request on its way. The others pass.
+var faults = map[string]func(w http.ResponseWriter, r *http.Request, pass http.Handler){
+	"":                 func(w http.ResponseWriter, r *http.Request, pass http.Handler) { pass.ServeHTTP(w, r) },
+	"busy":             refuse(http.StatusServiceUnavailable, "0"),
+	"too many":         refuse(http.StatusTooManyRequests, "0"),
+	"busy for an hour": refuse(http.StatusServiceUnavailable, "3600"),
+	"bad gateway":      refuse(http.StatusBadGateway, ""),
+	"full":             refuse(http.StatusInsufficientStorage, ""),
+	"refuse":           func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
+	"lose the answer": func(_ http.ResponseWriter, r *http.Request, pass http.Handler) {
+		pass.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	},
+	"cut after an event": func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		pass.ServeHTTP(&cutter{ResponseWriter: w}, r)
+	},
+}
+
+// refuse answers as a proxy does.
+func refuse(status int, retryAfter string) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		if retryAfter != "" {
+			w.Header().Set("Retry-After", retryAfter)
+		}
+		http.Error(w, "<html>"+http.StatusText(status), status)
+	}
+}
+
+// A cutter cuts the connection after the first event of a stream.
+type cutter struct {
+	http.ResponseWriter
+	sent bytes.Buffer
+}
+
+func (c *cutter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *cutter) Write(p []byte) (int, error) {
+	before := c.sent.Len()
+	c.sent.Write(p)
+	const event = "event: event\n"
+	all := c.sent.String()
+	begin := strings.Index(all, event)
+	if begin < 0 {
+		return c.ResponseWriter.Write(p)
+	}
+	end := strings.Index(all[begin:], "\n\n")
+	if end < 0 {
+		return c.ResponseWriter.Write(p)
+	}
+	_, _ = c.ResponseWriter.Write([]byte(all[before : begin+end+2]))
+	_ = http.NewResponseController(c.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// between returns the address of a proxy before the server, on which the requests of each
+// contract meet its faults.
+func between(t *testing.T, server string, all []contract) string {
+	t.Helper()
+	target, err := url.Parse(server)
+	require.NoError(t, err)
+	pass := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // clients go away from streams
+	}
+	var lock sync.Mutex
+	left := map[string][]string{}
+	for _, c := range all {
+		for _, f := range c.Faults {
+			require.Contains(t, faults, f)
+		}
+		left[c.Conversation] = c.Faults
+	}
+	next := func(about string) string {
+		lock.Lock()
+		defer lock.Unlock()
+		for conversation, list := range left {
+			if len(list) > 0 && strings.Contains(about, conversation) {
+				left[conversation] = list[1:]
+				return list[0]
+			}
+		}
+		return ""
+	}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		faults[next(r.URL.Path+r.URL.Query().Get("conversation")+string(body))](w, r, pass)
+	}))
+	t.Cleanup(func() {
+		proxy.CloseClientConnections()
+		proxy.Close()
+		for conversation, list := range left {
+			require.Empty(t, list, "%s: requests that were not made", conversation)
+		}
+	})
+	return proxy.URL
+}
