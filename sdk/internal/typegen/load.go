@@ -16,6 +16,7 @@ import (
 type Type struct {
 	Name, Doc string
 	Fields    []Field
+	Taken     bool // callers make it, and may say None for what they leave out
 }
 
 // A Field is a member of a type.
@@ -137,14 +138,14 @@ func load() ([]Type, error) {
 		if err := json.Unmarshal(text, &s); err != nil {
 			return nil, err
 		}
-		all = append(all, Type{r.name, r.doc, fields(&s, r.without)})
+		all = append(all, Type{r.name, r.doc, fields(&s, r.without), true})
 	}
 	for _, p := range parameters {
 		o, err := doc.operation(p.operation)
 		if err != nil {
 			return nil, err
 		}
-		t := Type{Name: p.name, Doc: p.doc}
+		t := Type{Name: p.name, Doc: p.doc, Taken: true}
 		without := append(setByTheClient[""], setByTheClient[p.operation]...)
 		for _, q := range o.Parameters {
 			if q.In == "query" && !slices.Contains(without, q.Name) {
@@ -158,7 +159,7 @@ func load() ([]Type, error) {
 		if s == nil {
 			return nil, fmt.Errorf("the API has no schema %s", a.schema)
 		}
-		all = append(all, Type{a.name, a.doc, fields(s, nil)})
+		all = append(all, Type{a.name, a.doc, fields(s, nil), false})
 	}
 	return all, nil
 }

@@ -81,6 +81,9 @@ if TYPE_CHECKING:
 		for _, f := range t.Fields {
 			comment(&w, "    # ", f.Schema.Description)
 			name := inPython.name(f.Schema, f.Required)
+			if t.Taken && !f.Required && name != inPython.any {
+				name += inPython.null
+			}
 			if !f.Required && !allOptional {
 				name = "NotRequired[" + name + "]"
 			}

@@ -12,35 +12,35 @@ class ConversationFields(TypedDict, total=False):
     """What to say about a conversation when it starts."""
 
     # The agent's program, such as claude-code.
-    agent: str
-    branched_from: dict[str, Any]
+    agent: str | None
+    branched_from: dict[str, Any] | None
     # The directory that relative paths of tool calls start from.
-    cwd: str
+    cwd: str | None
     # The size of the agent's context in characters; the thresholds of summaries are shares of it.
-    max_context_chars: int
-    model: str
+    max_context_chars: int | None
+    model: str | None
     # The name of the settings that this conversation uses.
-    profile: str
-    project: str
+    profile: str | None
+    project: str | None
     # The repository that the conversation works in, its root folder or its remote.
-    repository: str
-    tags: list[str]
-    title: str
+    repository: str | None
+    tags: list[str] | None
+    title: str | None
 
 
 class MessageFields(TypedDict, total=False):
     """What a message can have besides its text."""
 
-    model: str
+    model: str | None
     # The origin of a message that no user or model wrote, such as compaction.
-    origin: str
+    origin: str | None
     # What the model thought before it answered.
-    reasoning: str
-    references: list[dict[str, Any]]
+    reasoning: str | None
+    references: list[dict[str, Any]] | None
     # The run of the agent that the message belongs to.
-    session: str
+    session: str | None
     # The speaker's name, if several share a role.
-    speaker: str
+    speaker: str | None
     # Token counts as the model's provider gives them, any JSON.
     usage: Any
 
@@ -48,198 +48,198 @@ class MessageFields(TypedDict, total=False):
 class CallFields(TypedDict, total=False):
     """What a tool call can have besides its tool and arguments."""
 
-    iteration: int
-    message_id: str
+    iteration: int | None
+    message_id: str | None
 
 
 class ResultFields(TypedDict, total=False):
     """What a tool's result can have besides itself."""
 
-    duration_ms: float
-    error: str
+    duration_ms: float | None
+    error: str | None
     # The files that the call touched, if the runtime knows.
-    files: list[dict[str, Any]]
-    success: bool
+    files: list[dict[str, Any]] | None
+    success: bool | None
 
 
 class ContextOptions(TypedDict, total=False):
     """Which context of a conversation to return."""
 
     # answer as of this sequence of the log; defaults to now
-    as_of: int
+    as_of: int | None
     # how long at_least waits before it answers 504, in milliseconds
-    wait_ms: int
+    wait_ms: int | None
     # use only vectors of messages up to this sequence, which the manifest of a context reports
-    embedded_up_to: int
+    embedded_up_to: int | None
     # what to search the past for; defaults to what the user said last
-    query: str
+    query: str | None
     # budget in Unicode code points, headings and marks included
-    max_chars: int
+    max_chars: int | None
     # how to choose what to show
-    strategy: Literal["hybrid", "relevant", "levels", "recent", "pruned"]
+    strategy: Literal["hybrid", "relevant", "levels", "recent", "pruned"] | None
     # how to shorten large tool results that are not among the newest; defaults to the server's
     # setting
-    condense: Literal["off", "clear", "extractive", "llm"]
+    condense: Literal["off", "clear", "extractive", "llm"] | None
     # with format=openai or anthropic: where to put every section except the recent turns. inline:
     # in the first user message; separate: only in the member memory, for callers that place it
     # themselves, never in a system prompt
-    memory: Literal["inline", "separate"]
+    memory: Literal["inline", "separate"] | None
     # on: with strategy=hybrid, a young conversation, one that does not fill max_chars, also sees
     # what earlier sessions of its project left; defaults to the server's setting
-    project_memory: Literal["on", "off"]
+    project_memory: Literal["on", "off"] | None
     # with format=markdown: put the text into <mneme-context id seq>, which says that it is
     # reference data. mneme removes such frames from what agents record; max_chars includes it
-    frame: bool
+    frame: bool | None
     # true: add the manifest, which says why each part is included, and where it is in the Markdown;
     # candidates: also what each section considered and left out, at most 50 of it, and with which
     # larger budget it would be shown. Not with format=markdown
-    explain: Literal["false", "true", "candidates"]
+    explain: Literal["false", "true", "candidates"] | None
     # remember that this context was served, as a small event: see GET
     # /v1/conversations/{id}/contexts. Needs the role write
-    record: bool
+    record: bool | None
     # with format=json: add the member markdown, the text in which the manifest's ranges are
-    include_markdown: bool
+    include_markdown: bool | None
 
 
 class ProjectContextOptions(TypedDict, total=False):
     """Which context of a project to return."""
 
     # how long at_least waits before it answers 504, in milliseconds
-    wait_ms: int
+    wait_ms: int | None
     # answer as of this sequence of the log; defaults to now
-    as_of: int
+    as_of: int | None
     # what the agent is about to do; defaults to what is newest
-    query: str
+    query: str | None
     # budget in Unicode code points, headings and marks included
-    max_chars: int
+    max_chars: int | None
     # with format=openai or anthropic: see the context of a conversation
-    memory: Literal["inline", "separate"]
+    memory: Literal["inline", "separate"] | None
     # id of a conversation to leave out: the one that begins
-    except_: str
+    except_: str | None
     # with format=markdown: see the context of a conversation
-    frame: bool
+    frame: bool | None
     # add the manifest, also where each item is in the Markdown; not with format=markdown
-    explain: bool
+    explain: bool | None
 
 
 class SearchOptions(TypedDict, total=False):
     """How to search a conversation."""
 
     # answer as of this sequence of the log; defaults to now
-    as_of: int
+    as_of: int | None
     # how long at_least waits before it answers 504, in milliseconds
-    wait_ms: int
+    wait_ms: int | None
     # use only vectors of messages up to this sequence, which the manifest of a context reports
-    embedded_up_to: int
+    embedded_up_to: int | None
     # maximum number of messages
-    limit: int
+    limit: int | None
     # maximum length of the text of each message, in Unicode code points
-    max_chars: int
+    max_chars: int | None
     # what to rank by. fused: as a context does; words: BM25 alone; meaning: the cosine of the
     # embeddings alone
-    method: Literal["fused", "words", "meaning"]
+    method: Literal["fused", "words", "meaning"] | None
     # also show the place of each message by each method
-    ranks: bool
+    ranks: bool | None
     # only messages of this role
-    role: Literal["user", "assistant", "system"]
+    role: Literal["user", "assistant", "system"] | None
     # only messages of this speaker
-    speaker: str
+    speaker: str | None
     # only messages from this sequence on
-    from_seq: int
+    from_seq: int | None
 
 
 class SearchAllOptions(TypedDict, total=False):
     """How to search all conversations."""
 
     # how long at_least waits before it answers 504, in milliseconds
-    wait_ms: int
+    wait_ms: int | None
     # maximum number of conversations
-    limit: int
+    limit: int | None
     # maximum number of messages of each conversation
-    messages: int
+    messages: int | None
     # maximum length of the text of each message, in Unicode code points
-    max_chars: int
+    max_chars: int | None
     # only conversations of this project, or of the repository that this folder is in: those of its
     # newest 4,096 entries
-    project: str
+    project: str | None
 
 
 class ConversationsOptions(TypedDict, total=False):
     """Which conversations to list, in which order; limit is the size of a page."""
 
     # how long at_least waits before it answers 504, in milliseconds
-    wait_ms: int
+    wait_ms: int | None
     # maximum number of rows
-    limit: int
+    limit: int | None
     # activity: newest event first; created: latest start first, an order that new events do not
     # change
-    order: Literal["activity", "created"]
-    status: Literal["active", "archived"]
+    order: Literal["activity", "created"] | None
+    status: Literal["active", "archived"] | None
     # only conversations with this tag; with all of them, if given more than once
-    tag: list[str]
-    agent: str
+    tag: list[str] | None
+    agent: str | None
     # only conversations of this project, or of the repository that this folder is in
-    project: str
+    project: str | None
     # only branches of this conversation
-    branch_of: str
+    branch_of: str | None
     # only if the producer's time of the first event that has one is this or later
-    created_after: str
+    created_after: str | None
     # the same time: earlier than this
-    created_before: str
+    created_before: str | None
     # only if the producer's time of the newest event that has one is this or later
-    updated_after: str
+    updated_after: str | None
     # the same time: earlier than this
-    updated_before: str
+    updated_before: str | None
 
 
 class MessagesOptions(TypedDict, total=False):
     """Which messages to list, in which order; limit is the size of a page."""
 
     # answer as of this sequence of the log; defaults to now
-    as_of: int
+    as_of: int | None
     # how long at_least waits before it answers 504, in milliseconds
-    wait_ms: int
+    wait_ms: int | None
     # maximum number of rows
-    limit: int
+    limit: int | None
     # which end of the conversation comes first
-    order: Literal["newest", "oldest"]
-    role: Literal["user", "assistant", "system"]
+    order: Literal["newest", "oldest"] | None
+    role: Literal["user", "assistant", "system"] | None
     # include under each assistant message the calls that follow it, with their results
-    include_tool_calls: bool
+    include_tool_calls: bool | None
     # include the model's thinking
-    include_reasoning: bool
+    include_reasoning: bool | None
 
 
 class TurnsOptions(TypedDict, total=False):
     """Which turns to list, in which order; limit is the size of a page."""
 
     # answer as of this sequence of the log; defaults to now
-    as_of: int
+    as_of: int | None
     # how long at_least waits before it answers 504, in milliseconds
-    wait_ms: int
+    wait_ms: int | None
     # maximum number of rows
-    limit: int
+    limit: int | None
     # which end of the conversation comes first
-    order: Literal["newest", "oldest"]
+    order: Literal["newest", "oldest"] | None
 
 
 class ToolCallsOptions(TypedDict, total=False):
     """Which calls to list, in which order; limit is the size of a page."""
 
     # answer as of this sequence of the log; defaults to now
-    as_of: int
+    as_of: int | None
     # how long at_least waits before it answers 504, in milliseconds
-    wait_ms: int
+    wait_ms: int | None
     # maximum number of rows
-    limit: int
+    limit: int | None
     # which end of the conversation comes first
-    order: Literal["newest", "oldest"]
+    order: Literal["newest", "oldest"] | None
     # only rows of this turn; turn 0 is everything before the first user message
-    turn: int
+    turn: int | None
     # only calls of the tool with this name
-    tool: str
+    tool: str | None
     # unknown: the result does not say; pending: there is no result
-    success: Literal["true", "false", "unknown", "pending"]
+    success: Literal["true", "false", "unknown", "pending"] | None
 
 
 class ConversationInfo(TypedDict):
