@@ -11,19 +11,22 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 // faults are what can happen to a request on its way. The others pass.
 var faults = map[string]func(w http.ResponseWriter, r *http.Request, pass http.Handler){
-	"":                 func(w http.ResponseWriter, r *http.Request, pass http.Handler) { pass.ServeHTTP(w, r) },
-	"busy":             refuse(http.StatusServiceUnavailable, "0"),
-	"too many":         refuse(http.StatusTooManyRequests, "0"),
-	"busy for an hour": refuse(http.StatusServiceUnavailable, "3600"),
-	"bad gateway":      refuse(http.StatusBadGateway, ""),
-	"full":             refuse(http.StatusInsufficientStorage, ""),
-	"refuse":           func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
+	"":                  func(w http.ResponseWriter, r *http.Request, pass http.Handler) { pass.ServeHTTP(w, r) },
+	"busy":              refuse(http.StatusServiceUnavailable, "0"),
+	"too many":          refuse(http.StatusTooManyRequests, "0"),
+	"busy for an hour":  refuse(http.StatusServiceUnavailable, "3600"),
+	"busy until a date": refuse(http.StatusServiceUnavailable, time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)),
+	"too slow":          refuse(http.StatusGatewayTimeout, ""),
+	"bad gateway":       refuse(http.StatusBadGateway, ""),
+	"full":              refuse(http.StatusInsufficientStorage, ""),
+	"refuse":            func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
 	"lose the answer": func(_ http.ResponseWriter, r *http.Request, pass http.Handler) {
 		pass.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)

@@ -5,7 +5,7 @@ import path from "node:path";
 
 import { Memory } from "mneme";
 
-const { OPENAI_BASE_URL = "https://api.openai.com/v1", OPENAI_MODEL = "gpt-4.1-mini", OPENAI_API_KEY = "" } = process.env;
+const { OPENAI_BASE_URL = "https://api.openai.com/v1", OPENAI_MODEL = "gpt-4.1-mini", OPENAI_API_KEY = "none" } = process.env;
 const system = { role: "system", content: "Answer briefly. Look at files with the tools; do not guess." };
 const tools = [{
   type: "function",

@@ -10,7 +10,7 @@ from mneme import Memory
 
 URL = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
 MODEL = os.environ.get("OPENAI_MODEL", "gpt-4.1-mini")
-HEADERS = {"Authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', '')}"}
+HEADERS = {"Authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', 'none')}"}
 SYSTEM = {"role": "system", "content": "Answer briefly. Look at files with the tools; do not guess."}
 TOOLS = [{
     "type": "function",

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -149,4 +150,24 @@ func TestTheAgentSpeaksWithARealModel(t *testing.T) {
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
 	require.NotEmpty(t, programs[0].run(t, s, model.URL+"/v1", t.TempDir(), "Say hello."))
 	requireRecorded(t, s, "start-go", 2, 0)
+}
+
+func TestThePageShowsTheProgramsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/start/record.md")
+	require.NoError(t, err)
+	shown := map[string]string{}
+	for _, block := range regexp.MustCompile("(?s)```(python|js|go)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		shown[block[1]] = block[2]
+	}
+	for language, file := range map[string]string{"python": "agent.py", "js": "agent.mjs", "go": "main.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NotEmpty(t, shown[language])
+		require.Contains(t, string(text), shown[language], "copy it from the file")
+		require.LessOrEqual(t, strings.Count(string(text), "\n"), 80, "%s is an example", file)
+	}
+	text, err := os.ReadFile("agent.py")
+	require.NoError(t, err)
+	require.Equal(t, string(text), shown["python"], "the page shows all of it")
 }

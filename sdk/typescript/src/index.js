@@ -1,9 +1,10 @@
 // The client. See the README of the folder sdk for its use.
 //
-// It is JavaScript with types in comments, because that runs as it is on Node 20, in browsers and in
-// Deno: no step of a build stands between this text and what runs. index.d.ts is made from it by tsc.
+// It is JavaScript with types in comments, because that runs as it is on Node 20: no step of a build
+// stands between this text and what runs. The declarations in the folder types are made from it by tsc.
 
 import { Recorder, assistant, newId, started, toolCall, toolResult, user } from "./entries.js";
+import { MnemeError } from "./errors.js";
 import { BrokenOff, Sender, firstPause, path, sleep } from "./http.js";
 
 /** @typedef {import("./entries.js").Entry} Entry */
@@ -57,7 +58,8 @@ export class Memory {
   constructor(url = variables.MNEME_URL || "http://127.0.0.1:8420", options = {}) {
     const { token = variables.MNEME_TOKEN, tenant = variables.MNEME_TENANT || undefined, source = "mneme-sdk" } = options;
     const { retries = 4, timeout = 30_000, fetch = globalThis.fetch } = options;
-    this.#sender = new Sender({ url: url.replace(/\/+$/, ""), token, tenant, retries, timeout, fetch });
+    if (!/^https?:\/\//.test(url)) throw new MnemeError(`the url of mneme must begin with http:// or https://, and is ${url}`);
+    this.#sender = new Sender({ url: url.replace(/\/+$/, ""), token: token?.trim(), tenant, retries, timeout, fetch });
     this.#source = source;
   }
 

@@ -184,6 +184,8 @@ class AsyncMemory:
                 if response.is_success:
                     return response
                 failure = problem(response.status_code, response.text, response.headers.get("Retry-After", ""))
+            except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
+                raise MnemeError(f"this request cannot be sent to {settings.url}: {error}") from error
             except httpx.TransportError as error:
                 failure = UnreachableError(f"no answer from {settings.url}: {error or type(error).__name__}")
                 failure.__cause__ = error

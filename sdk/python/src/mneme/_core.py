@@ -142,10 +142,12 @@ class Settings:
 
     def __init__(self, url: str | None, token: str | None, tenant: str | None, retries: int) -> None:
         self.url = (url or os.environ.get("MNEME_URL") or "http://127.0.0.1:8420").rstrip("/")
+        if not self.url.startswith(("http://", "https://")):
+            raise MnemeError(f"the url of mneme must begin with http:// or https://, and is {self.url}")
         self.tenant = tenant or os.environ.get("MNEME_TENANT") or None
         self.retries = retries
         token = os.environ.get("MNEME_TOKEN") if token is None else token
-        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.headers = {"Authorization": f"Bearer {token.strip()}"} if token else {}
 
     def query(self, *options: Mapping[str, Any]) -> str:
         """Return the query parameters of a request. None is the same as absent; except_ stands for except."""
