@@ -24,7 +24,8 @@ var faults = map[string]func(w http.ResponseWriter, r *http.Request, pass http.H
 	"busy for an hour":  refuse(http.StatusServiceUnavailable, "3600"),
 	"busy until a date": refuse(http.StatusServiceUnavailable, time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)),
 	"too slow":          refuse(http.StatusGatewayTimeout, ""),
-	"bad gateway":       refuse(http.StatusBadGateway, ""),
+	"bad gateway":       refuse(http.StatusBadGateway, "0"),
+	"broken":            refuse(http.StatusInternalServerError, ""),
 	"full":              refuse(http.StatusInsufficientStorage, ""),
 	"refuse":            func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
 	"lose the answer": func(_ http.ResponseWriter, r *http.Request, pass http.Handler) {

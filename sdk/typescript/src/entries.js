@@ -1,5 +1,7 @@
 // What can be recorded, and the events that are made of it.
 
+import { encode } from "./http.js";
+
 /** @import { CallFields, ConversationFields, MessageFields, ResultFields } from "../types/types.js" */
 
 /**
@@ -96,7 +98,7 @@ export class Recorder {
     const all = [...entries];
     for (let i = 0; i < all.length; i += batchSize) {
       const batch = all.slice(i, i + batchSize);
-      yield [batch, JSON.stringify(batch.map((entry) => this.#event(entry)))];
+      yield [batch, encode(batch.map((entry) => this.#event(entry)))];
     }
   }
 

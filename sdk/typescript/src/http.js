@@ -30,6 +30,18 @@ const silence = 45_000; // without a word, not even a comment, after which a str
  */
 export const path = (...parts) => "/v1/" + parts.map(encodeURIComponent).join("/");
 
+/**
+ * Returns the JSON of what is to be recorded.
+ * @param {unknown} value
+ */
+export function encode(value) {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw new MnemeError(`this cannot be recorded, because it has no form in JSON: ${reason(error)}`, { cause: error });
+  }
+}
+
 /** @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */
 export const sleep = (ms, signal) => new Promise((resolve, reject) => {
   signal?.throwIfAborted();
@@ -55,7 +67,8 @@ export class Sender {
    * @param {Request} request
    */
   async text(request) {
-    return this.#send(request, this.settings.timeout, (response) => response.text());
+    const { timeout } = this.settings;
+    return this.#send(request, timeout && timeout + Number(request.options?.wait_ms ?? 0), (response) => response.text());
   }
 
   /**
@@ -125,7 +138,7 @@ export class Sender {
 /** @type {Record<number, typeof ProblemError>} */
 const byStatus = {
   400: InvalidError, 401: UnauthorizedError, 403: ForbiddenError, 404: NotFoundError, 409: ConflictError, 413: InvalidError,
-  415: InvalidError, 422: InvalidError, 429: UnavailableError, 503: UnavailableError, 504: BehindError, 507: LogFullError,
+  415: InvalidError, 422: InvalidError, 429: UnavailableError, 502: UnavailableError, 503: UnavailableError, 504: BehindError, 507: LogFullError,
 };
 
 /**

@@ -37,6 +37,11 @@ export type Request = {
  * @param {string[]} parts
  */
 export declare const path: (...parts: string[]) => string;
+/**
+ * Returns the JSON of what is to be recorded.
+ * @param {unknown} value
+ */
+export declare function encode(value: unknown): string;
 /** @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */
 export declare const sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 /** A connection that broke while an answer was read. */

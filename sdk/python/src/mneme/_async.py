@@ -26,7 +26,7 @@ class AsyncMemory:
     to http://127.0.0.1:8420, no token, and the token's tenant or "default". Pass token="" for none.
 
     source names your program. Conversation, source and id identify what is recorded, so recording
-    it again is harmless: after a connection error, 429 or 503 each call is tried again, up to
+    it again is harmless: after a connection error, 429, 502 or 503 each call is tried again, up to
     retries times, waiting longer each time or as long as the server asks.
 
     timeout is in seconds, for each wait on the network. Pass your own http client for proxies or
@@ -166,7 +166,8 @@ class AsyncMemory:
         headers = {**settings.headers, **({"Content-Type": media} if content is not None and media else {})}
         if key:
             headers["Idempotency-Key"] = key
-        timeout = httpx.Timeout(self._timeout, read=SILENCE if stream else self._timeout)
+        waits = sum(o.get("wait_ms") or 0 for o in options) / 1000
+        timeout = httpx.Timeout(self._timeout, read=SILENCE if stream else self._timeout + waits)
         while True:
             tried += 1
             failure: MnemeError

@@ -74,6 +74,7 @@ _BY_STATUS: dict[int, type[ProblemError]] = {
     415: InvalidError,
     422: InvalidError,
     429: UnavailableError,
+    502: UnavailableError,
     503: UnavailableError,
     504: BehindError,
     507: LogFullError,
