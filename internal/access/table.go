@@ -73,6 +73,7 @@ var Routes = map[string]Need{
 	"list-hooks": {Role: Read, Scope: InTenant},
 
 	// Operations.
+	"show-access":    {Role: Read, Scope: InProject},
 	"status":         {Role: Read, Scope: InTenant, Note: "texts of errors and the names of processes are shown only to tokens of all tenants"},
 	"list-failed":    {Role: Operate, Scope: InTenant},
 	"show-failed":    {Role: Operate, Scope: InTenant},

@@ -156,6 +156,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerExport(h)
 	a.registerImport(h)
 	a.registerOperations(h)
+	a.registerAccess(h)
 	a.registerStream(h)
 	a.registerFailed(h)
 	if a.Rebuilds != nil {

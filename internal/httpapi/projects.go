@@ -95,6 +95,7 @@ type projectContextInput struct {
 	Except   string `query:"except" doc:"id of a conversation to leave out: the one that begins"`
 	Frame    bool   `query:"frame" doc:"with format=markdown: see the context of a conversation"`
 	Explain  bool   `query:"explain" doc:"add the manifest, also where each item is in the Markdown; not with format=markdown"`
+	Text     bool   `query:"include_markdown" doc:"with format=json: add the member markdown, the text in which the manifest's ranges are"`
 }
 
 type aliasInput struct {
@@ -285,7 +286,7 @@ func (a *api) projectContext(ctx context.Context, in *projectContextInput) (*con
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return contextAs(c, in.Format, in.Memory, in.Frame, in.Explain, false)
+	return contextAs(c, in.Format, in.Memory, in.Frame, in.Explain, in.Text)
 }
 
 // projectSource is what is known of projects, and the search in what was said.

@@ -443,11 +443,11 @@ var Problem = class extends Error {
 function path(template, segments, query = {}) {
   let i3 = 0;
   const filled = template.replace(/\{\}/g, () => encodeURIComponent(segments[i3++] ?? ""));
-  const parameters = new URLSearchParams();
+  const parameters2 = new URLSearchParams();
   for (const [name, value] of Object.entries({ tenant: tenant(), ...query })) {
-    if (value !== void 0 && value !== "") parameters.set(name, String(value));
+    if (value !== void 0 && value !== "") parameters2.set(name, String(value));
   }
-  const text = parameters.toString();
+  const text = parameters2.toString();
   return text ? `${filled}?${text}` : filled;
 }
 function tenant() {
@@ -475,9 +475,38 @@ async function post(url, body) {
   const answer = await ask(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: body === void 0 ? void 0 : JSON.stringify(body) });
   return answer.json();
 }
+var roles = ["read", "write", "operate", "admin"];
+function lacks(access, role, all = false) {
+  if (!access) return "";
+  if (roles.indexOf(access.role) < roles.indexOf(role)) return `This needs a token with the role ${role}; yours has the role ${access.role}.`;
+  if (all && !access.all_tenants) return "This needs a token of all tenants; yours is of one.";
+  if (access.project) return "This needs a token of the whole tenant; yours is of one project.";
+  return void 0;
+}
+var known;
+function useAccess() {
+  const [access, set] = d2();
+  A2(() => {
+    let current = true;
+    if (known?.token !== token.get()) {
+      const mine = known = { token: token.get(), access: getJSON("/v1/access") };
+      mine.access.catch(() => {
+        if (known === mine) known = void 0;
+      });
+    }
+    known.access.then((a4) => {
+      if (current) set(a4);
+    }, () => {
+    });
+    return () => {
+      current = false;
+    };
+  }, []);
+  return access;
+}
 function useGet(url, wait = 0) {
   const [state, set] = d2({});
-  const [turn, again] = d2(0);
+  const [turn, again2] = d2(0);
   A2(() => {
     if (url === null) {
       set({});
@@ -497,31 +526,34 @@ function useGet(url, wait = 0) {
       control.abort();
     };
   }, [url, turn]);
-  return { ...state, loading: url !== null && state.url !== url, again: () => again((n2) => n2 + 1) };
+  return { ...state, loading: url !== null && state.url !== url, again: () => again2((n2) => n2 + 1) };
 }
-function usePages(url, member) {
+function usePages(url, member, wait = 0) {
   const [state, set] = d2({ url, list: [], loading: true });
   const control = T2(void 0);
-  const load = (cursor, before) => {
+  const load = (cursor, before2) => {
     if (url === null) return;
     control.current?.abort();
     const own = control.current = new AbortController();
-    set({ url, list: before, loading: true });
+    set({ url, list: before2, loading: true });
     const page2 = cursor ? `${url}${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}` : url;
     getJSON(page2, own.signal).then(
-      (d3) => set({ url, list: [...before, ...d3[member] ?? []], next: d3["next_cursor"], loading: false }),
+      (d3) => set({ url, list: [...before2, ...d3[member] ?? []], rest: d3, next: d3["next_cursor"], loading: false }),
       (error2) => {
-        if (!own.signal.aborted) set({ url, list: before, error: error2, loading: false });
+        if (!own.signal.aborted) set({ url, list: before2, error: error2, loading: false });
       }
     );
   };
   A2(() => {
-    load(void 0, []);
-    return () => control.current?.abort();
+    const timer = setTimeout(() => load(void 0, []), wait);
+    return () => {
+      clearTimeout(timer);
+      control.current?.abort();
+    };
   }, [url]);
-  const { list, error, loading, next } = state;
+  const { list, rest, error, loading, next } = state;
   if (state.url !== url) return { list: [], loading: url !== null };
-  return { list, error, loading, more: next && !loading ? () => load(next, list) : void 0 };
+  return { list, rest, error, loading, more: next && !loading ? () => load(next, list) : void 0 };
 }
 
 // preact/jsxRuntime.mjs
@@ -591,8 +623,8 @@ function params() {
   return Object.fromEntries(new URLSearchParams(location.search));
 }
 function link(to) {
-  const kept2 = params()["tenant"];
-  return written(kept2 ? { tenant: kept2, ...to } : to);
+  const kept3 = params()["tenant"];
+  return written(kept3 ? { tenant: kept3, ...to } : to);
 }
 function written(p3) {
   const query = new URLSearchParams();
@@ -633,15 +665,18 @@ function useParams() {
 }
 
 // src/event.tsx
-function EventPanel({ seq }) {
-  const url = path("/v1/events/{}", [seq]);
-  const { data, error, loading } = useGet(url);
+function EventPanel({ seq, of }) {
+  const project = useAccess()?.project;
+  const url = project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
+  const { data: answer, error, loading } = useGet(url);
   const [copied, setCopied] = d2(false);
   const copy = async () => {
     await navigator.clipboard.writeText(`curl -s '${(location.origin + url).replaceAll("'", "%27")}'`);
     setCopied(true);
   };
+  const data = answer && Array.isArray(answer.events) ? answer.events.find((e3) => e3.seq === Number(seq))?.event : answer;
   const { data: payload, ...envelope } = data ?? {};
+  const message = data?.["type"] === "dev.mneme.message.created.v1" ? payload : void 0;
   return /* @__PURE__ */ a3("aside", { class: "event", "aria-label": `Event ${seq}`, children: [
     /* @__PURE__ */ a3("div", { class: "bar", children: [
       /* @__PURE__ */ a3("h2", { children: [
@@ -653,6 +688,7 @@ function EventPanel({ seq }) {
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ event: void 0 }), "aria-label": "Close the event", children: "✕" })
     ] }),
     (loading || error) && /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }),
+    answer && !data && !loading && /* @__PURE__ */ a3(Notice, { children: "This token may not read the event, or it is too large to show here." }),
     data && /* @__PURE__ */ a3("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The event", children: [
       /* @__PURE__ */ a3("dl", { class: "envelope", children: Object.entries(envelope).map(([name, value]) => /* @__PURE__ */ a3("div", { children: [
         /* @__PURE__ */ a3("dt", { children: name }),
@@ -662,11 +698,55 @@ function EventPanel({ seq }) {
         /* @__PURE__ */ a3("h3", { children: name }),
         /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: asText(value) }) })
       ] }, name)),
+      message?.message_id && /* @__PURE__ */ a3(Embedding, { conversation: String(data["subject"] ?? of), id: message.message_id, content: message.content ?? "" }, seq),
       /* @__PURE__ */ a3("details", { children: [
         /* @__PURE__ */ a3("summary", { children: "The whole CloudEvent as JSON" }),
         /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: JSON.stringify(data, null, 2) }) })
       ] })
     ] })
+  ] });
+}
+function Embedding({ conversation, id, content }) {
+  const [open, setOpen] = d2(false);
+  const { data, error } = useGet(open ? path("/v1/conversations/{}/messages/{}/embedding", [conversation, id]) : null);
+  const bytes = open ? new TextEncoder().encode(content) : void 0;
+  return /* @__PURE__ */ a3("details", { class: "embedding", onToggle: (e3) => setOpen(e3.currentTarget.open), children: [
+    /* @__PURE__ */ a3("summary", { children: "How searches see it" }),
+    open && (!data ? /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) : /* @__PURE__ */ a3($, { children: [
+      /* @__PURE__ */ a3("p", { children: data.model ? /* @__PURE__ */ a3($, { children: [
+        plural(data.passages.length, "passage"),
+        ", ",
+        data.dimensions,
+        " numbers each by ",
+        /* @__PURE__ */ a3(Text, { of: data.model }),
+        "."
+      ] }) : "No embeddings: searches rank it by words alone." }),
+      data.passages.slice(0, 20).map((passage, i3) => /* @__PURE__ */ a3("section", { children: [
+        /* @__PURE__ */ a3("p", { class: "dim", children: [
+          "bytes ",
+          count(passage.start),
+          " to ",
+          count(passage.end),
+          ", ",
+          plural(passage.terms, "word"),
+          " that count",
+          passage.vector ? "" : ", no vector yet"
+        ] }),
+        /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: firstLine(new TextDecoder().decode(bytes.slice(passage.start, passage.end)), 140) }) }),
+        passage.vector && /* @__PURE__ */ a3($, { children: [
+          /* @__PURE__ */ a3("svg", { class: "vector", viewBox: `0 -128 ${passage.vector.length} 256`, preserveAspectRatio: "none", role: "img", "aria-label": `${plural(passage.vector.length, "number")} from ${Math.min(...passage.vector)} to ${Math.max(...passage.vector)}`, children: /* @__PURE__ */ a3("path", { d: passage.vector.map((v3, x2) => `M${x2 + 0.5} 0V${-v3}`).join("") }) }),
+          /* @__PURE__ */ a3("details", { children: [
+            /* @__PURE__ */ a3("summary", { children: "Numbers" }),
+            /* @__PURE__ */ a3("pre", { children: passage.vector.join(" ") })
+          ] })
+        ] })
+      ] }, i3)),
+      data.passages.length > 20 && /* @__PURE__ */ a3("p", { class: "dim", children: [
+        "and ",
+        count(data.passages.length - 20),
+        " more"
+      ] })
+    ] }))
   ] });
 }
 function EventLink({ seq }) {
@@ -678,55 +758,104 @@ function EventLink({ seq }) {
 }
 
 // src/bench.tsx
-var shown = 25;
+var columns = [["words", "Words", "BM25"], ["meaning", "Meaning", "cosine of the embeddings"], ["fused", "Fused", "what contexts use"]];
 function Bench({ c: c3, p: p3 }) {
-  const query = p3["q"] ?? "";
-  const expected = Number(p3["expect"]) || 0;
-  const { data, error, loading } = useGet(
-    query ? path("/v1/conversations/{}/search", [c3.id], { query, limit: 200, max_chars: 300 }) : null,
-    200
-  );
-  const fused = data?.messages ?? [];
-  const by = (score) => fused.filter((h3) => score(h3) > 0).sort((a4, b) => score(b) - score(a4) || a4.seq - b.seq);
-  const columns = [
-    ["Words", "BM25", by((h3) => h3.bm25 ?? 0), (h3) => h3.bm25 ?? 0],
-    ["Meaning", "cosine of the embeddings", by((h3) => h3.cosine ?? 0), (h3) => h3.cosine ?? 0],
-    ["Fused", "what contexts use", fused, (h3) => h3.score]
-  ];
+  const query = p3["q"] ?? "", expected = Number(p3["expect"]) || 0;
+  const read = (method) => usePages(query ? path("/v1/conversations/{}/search", [c3.id], {
+    query,
+    method,
+    ranks: true,
+    limit: 25,
+    max_chars: 300,
+    role: p3["role"],
+    speaker: p3["speaker"],
+    from_seq: p3["from"],
+    as_of: c3.last_seq
+  }) : null, "messages", 200);
+  const found = { words: read("words"), meaning: read("meaning"), fused: read("fused") };
+  const ranks = Object.values(found).flatMap((f4) => f4.list).find((h3) => h3.seq === expected)?.ranks;
+  const rest = found.fused.rest;
+  const error = found.fused.error ?? found.words.error ?? found.meaning.error;
   return /* @__PURE__ */ a3("div", { class: "pad bench", children: [
     /* @__PURE__ */ a3("form", { class: "filters", role: "search", onSubmit: (e3) => e3.preventDefault(), children: [
       /* @__PURE__ */ a3("input", { type: "search", "aria-label": "Search this conversation", placeholder: "Search this conversation", value: query, onInput: (e3) => change({ q: e3.currentTarget.value }, true) }),
+      /* @__PURE__ */ a3("label", { children: [
+        "Role ",
+        /* @__PURE__ */ a3("select", { value: p3["role"] ?? "", onChange: (e3) => change({ role: e3.currentTarget.value }, true), children: [
+          /* @__PURE__ */ a3("option", { value: "", children: "all" }),
+          /* @__PURE__ */ a3("option", { children: "user" }),
+          /* @__PURE__ */ a3("option", { children: "assistant" }),
+          /* @__PURE__ */ a3("option", { children: "system" })
+        ] })
+      ] }),
+      /* @__PURE__ */ a3("label", { children: [
+        "Speaker ",
+        /* @__PURE__ */ a3("input", { type: "text", size: 10, value: p3["speaker"] ?? "", placeholder: "all", onChange: (e3) => change({ speaker: e3.currentTarget.value }, true) })
+      ] }),
+      /* @__PURE__ */ a3("label", { children: [
+        "From event ",
+        /* @__PURE__ */ a3("input", { type: "number", min: "0", value: p3["from"] ?? "", placeholder: "first", onChange: (e3) => change({ from: e3.currentTarget.value }, true) })
+      ] }),
       /* @__PURE__ */ a3("label", { children: [
         "Expected event ",
         /* @__PURE__ */ a3("input", { type: "number", min: "0", value: expected || "", placeholder: "sequence", onInput: (e3) => change({ expect: e3.currentTarget.value }, true) })
       ] })
     ] }),
-    /* @__PURE__ */ a3(Notice, { error, children: !query ? "Type a query. Each column then shows its own ranking of what the search found." : loading ? "Searching…" : `${plural(fused.length, "message")} found. ${data?.embedding_missing ?? `Meaning by ${data?.embedding_model ?? "no model"}.`}` }),
-    fused.length > 0 && /* @__PURE__ */ a3("div", { class: "columns", children: columns.map(([name, what, hits, score]) => {
-      const rank = hits.findIndex((h3) => h3.seq === expected) + 1;
+    /* @__PURE__ */ a3(Notice, { error, children: !query ? "Type a query. Each column shows one ranking of the messages, and the rank that the others give them." : Object.values(found).some((f4) => f4.loading && f4.list.length === 0) ? "Searching…" : rest?.embedding_missing ?? `Meaning by ${rest?.embedding_model ?? "no model"}.` }),
+    expected > 0 && query && /* @__PURE__ */ a3("p", { class: "notice", children: [
+      "Event ",
+      expected,
+      ": ",
+      ranks ? columns.map(([m3, name]) => `${name.toLowerCase()} rank ${ranks[m3] ?? "over 1,000"}`).join(", ") : "not among the messages listed so far",
+      "."
+    ] }),
+    query && /* @__PURE__ */ a3("div", { class: "columns", children: columns.map(([method, name, what]) => {
+      const { list, more, loading } = found[method];
       return /* @__PURE__ */ a3("section", { "aria-label": name, children: [
         /* @__PURE__ */ a3("h2", { children: [
           name,
           " ",
           /* @__PURE__ */ a3("span", { class: "dim", children: what })
         ] }),
-        expected > 0 && /* @__PURE__ */ a3("p", { class: "notice", children: rank ? `The expected event has rank ${rank}.` : "The expected event is not here." }),
-        /* @__PURE__ */ a3("ol", { children: hits.slice(0, shown).map((h3) => /* @__PURE__ */ a3("li", { class: h3.seq === expected ? "expected" : "", children: [
-          /* @__PURE__ */ a3("p", { class: "facts", children: [
-            /* @__PURE__ */ a3("b", { children: share(score(h3)) }),
-            /* @__PURE__ */ a3("span", { children: [
-              "turn ",
-              h3.turn
-            ] }),
-            /* @__PURE__ */ a3("span", { children: h3.role }),
-            /* @__PURE__ */ a3(EventLink, { seq: h3.seq }),
-            /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ expect: String(h3.seq) }, true), title: "Show its rank in each column", children: "mark" })
-          ] }),
-          /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: firstLine(h3.text ?? "", 200) }) }),
-          name === "Fused" && /* @__PURE__ */ a3(Parts, { parts: h3.parts })
-        ] }, h3.seq)) })
-      ] }, name);
+        !loading && list.length === 0 && /* @__PURE__ */ a3(Notice, { children: "Nothing found." }),
+        /* @__PURE__ */ a3("ol", { children: list.map((h3) => /* @__PURE__ */ a3(Result, { h: h3, method, expected }, h3.seq)) }),
+        more && /* @__PURE__ */ a3("button", { onClick: more, children: [
+          "Show more than ",
+          plural(list.length, "message")
+        ] })
+      ] }, method);
     }) })
+  ] });
+}
+function Result({ h: h3, method, expected }) {
+  return /* @__PURE__ */ a3("li", { class: h3.seq === expected ? "expected" : "", children: [
+    /* @__PURE__ */ a3("p", { class: "facts", children: [
+      /* @__PURE__ */ a3("b", { children: share(h3.score) }),
+      /* @__PURE__ */ a3("span", { children: [
+        "turn ",
+        h3.turn
+      ] }),
+      /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: h3.speaker ?? h3.role }) }),
+      /* @__PURE__ */ a3(EventLink, { seq: h3.seq }),
+      /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ expect: String(h3.seq) }, true), title: "Show its rank in each column", children: "mark" })
+    ] }),
+    /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: firstLine(h3.text ?? "", 200) }) }),
+    /* @__PURE__ */ a3("p", { class: "parts", children: [
+      columns.filter(([m3]) => m3 !== method).map(([m3, name]) => /* @__PURE__ */ a3("span", { class: "part rank", children: [
+        name.toLowerCase(),
+        " ",
+        h3.ranks?.[m3] ? `rank ${h3.ranks[m3]}` : "not found"
+      ] }, m3)),
+      h3.bm25 !== void 0 && method === "words" && /* @__PURE__ */ a3("span", { class: "part", children: [
+        "BM25 ",
+        h3.bm25.toFixed(2)
+      ] }),
+      h3.cosine !== void 0 && method === "meaning" && /* @__PURE__ */ a3("span", { class: "part", children: [
+        "cosine ",
+        share(h3.cosine)
+      ] })
+    ] }),
+    method === "fused" && /* @__PURE__ */ a3(Parts, { parts: h3.parts })
   ] });
 }
 function Parts({ parts }) {
@@ -739,72 +868,7 @@ function Parts({ parts }) {
 }
 var partNames = { lexical: "words", dense: "meaning" };
 
-// src/context.tsx
-var strategies = ["hybrid", "relevant", "levels", "recent", "pruned"];
-function contextQuery(p3, suffix = "") {
-  return {
-    query: p3["q" + suffix],
-    max_chars: p3["max" + suffix] ?? "20000",
-    strategy: p3["strategy" + suffix],
-    condense: p3["condense" + suffix],
-    as_of: p3["as_of" + suffix]
-  };
-}
-function Controls({ c: c3, p: p3, suffix = "", name }) {
-  const set = (key, value, replace = true) => change({ [key + suffix]: value || void 0 }, replace);
-  const max = Number(p3["max" + suffix] ?? 2e4), asOf = Number(p3["as_of" + suffix] ?? c3.last_seq);
-  return /* @__PURE__ */ a3("form", { class: "controls", "aria-label": name, onSubmit: (e3) => e3.preventDefault(), children: [
-    /* @__PURE__ */ a3("label", { class: "wide", children: [
-      "Query ",
-      /* @__PURE__ */ a3("input", { type: "search", placeholder: "what the user said last", value: p3["q" + suffix] ?? "", onInput: (e3) => set("q", e3.currentTarget.value) })
-    ] }),
-    /* @__PURE__ */ a3("label", { children: [
-      "Strategy ",
-      /* @__PURE__ */ a3("select", { value: p3["strategy" + suffix] ?? "hybrid", onChange: (e3) => set("strategy", e3.currentTarget.value), children: strategies.map((s3) => /* @__PURE__ */ a3("option", { children: s3 }, s3)) })
-    ] }),
-    /* @__PURE__ */ a3("label", { children: [
-      "Condense ",
-      /* @__PURE__ */ a3("select", { value: p3["condense" + suffix] ?? "", onChange: (e3) => set("condense", e3.currentTarget.value), children: [
-        /* @__PURE__ */ a3("option", { value: "", children: "server's setting" }),
-        /* @__PURE__ */ a3("option", { children: "off" }),
-        /* @__PURE__ */ a3("option", { children: "clear" }),
-        /* @__PURE__ */ a3("option", { children: "extractive" }),
-        /* @__PURE__ */ a3("option", { children: "llm" })
-      ] })
-    ] }),
-    /* @__PURE__ */ a3("label", { class: "slider", children: [
-      "Budget ",
-      /* @__PURE__ */ a3(
-        "input",
-        {
-          type: "range",
-          min: "27",
-          max: "60",
-          step: "0.5",
-          value: Math.log2(max) * 4 - 9.83,
-          "aria-valuetext": `${count(max)} characters`,
-          onInput: (e3) => set("max", String(Math.round(2 ** ((Number(e3.currentTarget.value) + 9.83) / 4) / 100) * 100))
-        }
-      ),
-      /* @__PURE__ */ a3("input", { type: "number", min: "500", max: "1000000", step: "500", value: max, "aria-label": "Budget in characters", onChange: (e3) => set("max", e3.currentTarget.value) })
-    ] }),
-    /* @__PURE__ */ a3("label", { class: "slider", children: [
-      "As of ",
-      /* @__PURE__ */ a3(
-        "input",
-        {
-          type: "range",
-          min: c3.first_seq,
-          max: c3.last_seq,
-          value: asOf,
-          "aria-valuetext": `sequence ${asOf}`,
-          onInput: (e3) => set("as_of", Number(e3.currentTarget.value) >= c3.last_seq ? "" : e3.currentTarget.value)
-        }
-      ),
-      /* @__PURE__ */ a3("output", { children: asOf >= c3.last_seq ? "now" : `#${asOf}` })
-    ] })
-  ] });
-}
+// src/lines.tsx
 var sectionNames = {
   last_user_queries: "Queries",
   recent_turns: "Recent",
@@ -814,33 +878,7 @@ var sectionNames = {
   recently_accessed_files: "Files",
   earlier_sessions: "Earlier"
 };
-var sectionName = (name) => sectionNames[name] ?? name.replaceAll("_", " ");
-var formats = [["", "Lines and reasons"], ["bytes", "Exact text"], ["anthropic", "Messages (Anthropic)"], ["openai", "Messages (OpenAI)"]];
-function ContextView({ c: c3, p: p3 }) {
-  const query = contextQuery(p3);
-  const url = path("/v1/conversations/{}/context", [c3.id], { ...query, explain: "true", include_markdown: true });
-  const { data, error, loading } = useGet(url);
-  const m3 = data?.manifest;
-  const shown2 = p3["show"] ?? "";
-  return /* @__PURE__ */ a3("div", { class: "context", children: [
-    /* @__PURE__ */ a3(Controls, { c: c3, p: p3, name: "Parameters of the context" }),
-    error && /* @__PURE__ */ a3(Notice, { error }),
-    data && m3 && /* @__PURE__ */ a3("div", { "aria-busy": loading, children: [
-      /* @__PURE__ */ a3(Budget, { data }),
-      /* @__PURE__ */ a3("div", { class: "bar formats", children: [
-        /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: formats.map(([f4, name]) => /* @__PURE__ */ a3("button", { "aria-pressed": f4 === shown2, onClick: () => change({ show: f4 }), children: name }, f4)) }),
-        /* @__PURE__ */ a3("span", { class: "space" }),
-        /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "compare", ...keep(p3), ...keep(p3, "_b") }), children: "Compare with another" })
-      ] }),
-      shown2 === "bytes" ? /* @__PURE__ */ a3(Bytes, { data }) : shown2 === "anthropic" || shown2 === "openai" ? /* @__PURE__ */ a3(Messages, { c: c3, query, format: shown2 }) : /* @__PURE__ */ a3(Lines, { data }),
-      /* @__PURE__ */ a3(LeftOut, { c: c3, p: p3, data })
-    ] }),
-    !data && !error && /* @__PURE__ */ a3(Notice, { children: "Loading…" })
-  ] });
-}
-function keep(p3, suffix = "") {
-  return Object.fromEntries(["q", "max", "strategy", "condense", "as_of"].map((name) => [name + suffix, p3[name]]));
-}
+var sectionName = (name) => sectionNames[name] ?? name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
 function Budget({ data }) {
   const m3 = data.manifest;
   const parts = m3.sections.filter((s3) => s3.used > 0);
@@ -933,8 +971,9 @@ function reason(item) {
     case "file":
       return `Last access: ${item.access}.`;
     case "note":
+      return "From another conversation of the project.";
     case "folder":
-      return "From earlier sessions of the project.";
+      return "Files that the conversations of the project touched.";
   }
   return item.kind;
 }
@@ -961,6 +1000,10 @@ function Why({ item }) {
       item.turn > 0 && /* @__PURE__ */ a3($, { children: [
         "turn ",
         item.turn,
+        " · "
+      ] }),
+      item.session && /* @__PURE__ */ a3($, { children: [
+        /* @__PURE__ */ a3("a", { href: link({ c: item.session, turn: item.turn ? String(item.turn) : void 0 }), children: "its conversation" }),
         " · "
       ] }),
       plural(item.chars, "character"),
@@ -999,6 +1042,310 @@ function Bytes({ data }) {
     /* @__PURE__ */ a3("pre", { class: "exact", tabIndex: 0, children: /* @__PURE__ */ a3(Text, { of: text, max: 1e6 }) })
   ] });
 }
+function Dropped({ data }) {
+  const dropped = data.manifest.sections.filter((s3) => s3.dropped.length > 0);
+  if (dropped.length === 0) return /* @__PURE__ */ a3("p", { class: "dim", children: "Nothing: all of it fits." });
+  return /* @__PURE__ */ a3("ul", { class: "drops", children: dropped.map((s3) => /* @__PURE__ */ a3("li", { children: [
+    /* @__PURE__ */ a3("i", { class: `s-${s3.name}` }),
+    /* @__PURE__ */ a3("b", { children: sectionName(s3.name) }),
+    " ",
+    s3.dropped.map((d3) => `${count(d3.count)} ${d3.what}: ${d3.reason}`).join(" · ")
+  ] }, s3.name)) });
+}
+
+// src/served.tsx
+var remade = (c3, seq) => path("/v1/conversations/{}/contexts/{}", [c3.id, String(seq)]);
+var whyDifferent = "Something that it was made of was erased or is missing, or this version of mneme chooses differently.";
+function parameters(s3) {
+  return {
+    served: String(s3.seq),
+    as_of: String(s3.as_of),
+    q: s3.query,
+    max: String(s3.max_chars),
+    strategy: s3.strategy,
+    condense: s3.condense,
+    memory: s3.project_memory ? "on" : "off",
+    embedded: s3.embedded_up_to ? String(s3.embedded_up_to) : void 0
+  };
+}
+function ServedContexts({ c: c3 }) {
+  const { list, error, loading, more } = usePages(path("/v1/conversations/{}/contexts", [c3.id], { limit: 50 }), "contexts");
+  const [results, set] = d2({});
+  const [checking, setChecking] = d2(false);
+  const check = async (some) => {
+    setChecking(true);
+    for (const s3 of some) {
+      const result = await getJSON(remade(c3, s3.seq)).catch((e3) => e3);
+      set((before2) => ({ ...before2, [s3.seq]: result }));
+    }
+    setChecking(false);
+  };
+  return /* @__PURE__ */ a3("div", { class: "pad", children: [
+    /* @__PURE__ */ a3("div", { class: "bar", children: [
+      /* @__PURE__ */ a3(Notice, { error, children: loading && list.length === 0 ? "Loading…" : list.length === 0 ? "None is remembered. Ask for a context with record=true, or open one in the tab Context and choose “Remember this”." : `${plural(list.length, "context")}${more ? " so far" : ""} that an agent was shown, the oldest first` }),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      list.length > 0 && /* @__PURE__ */ a3("button", { disabled: checking, onClick: () => void check(list), children: checking ? "Checking…" : "Check all" })
+    ] }),
+    list.length > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Served contexts", children: /* @__PURE__ */ a3("table", { children: [
+      /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+        /* @__PURE__ */ a3("th", { children: "Shown at" }),
+        /* @__PURE__ */ a3("th", { children: "Query" }),
+        /* @__PURE__ */ a3("th", { class: "n", children: "As of" }),
+        /* @__PURE__ */ a3("th", { class: "n", children: "Characters" }),
+        /* @__PURE__ */ a3("th", { children: "Strategy" }),
+        /* @__PURE__ */ a3("th", { children: "SHA-256" }),
+        /* @__PURE__ */ a3("th", { children: "Made again" }),
+        /* @__PURE__ */ a3("th", { children: "Event" })
+      ] }) }),
+      /* @__PURE__ */ a3("tbody", { children: list.map((s3) => /* @__PURE__ */ a3("tr", { children: [
+        /* @__PURE__ */ a3("td", { class: "nowrap", children: /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "context", ...parameters(s3) }), children: s3.time ? /* @__PURE__ */ a3(Time, { of: s3.time }) : `#${s3.seq}` }) }),
+        /* @__PURE__ */ a3("td", { class: "query", children: /* @__PURE__ */ a3(Text, { of: firstLine(s3.query || "what the user said last", 90) }) }),
+        /* @__PURE__ */ a3("td", { class: "n", children: [
+          "#",
+          s3.as_of
+        ] }),
+        /* @__PURE__ */ a3("td", { class: "n", children: [
+          count(s3.chars),
+          " of ",
+          count(s3.max_chars)
+        ] }),
+        /* @__PURE__ */ a3("td", { children: [
+          s3.strategy,
+          s3.format && /* @__PURE__ */ a3("span", { class: "dim", children: [
+            " as ",
+            s3.format
+          ] })
+        ] }),
+        /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("code", { title: s3.hash, children: s3.hash.slice(0, 10) }) }),
+        /* @__PURE__ */ a3("td", { class: "nowrap", children: [
+          /* @__PURE__ */ a3(Outcome, { of: results[s3.seq] }),
+          !results[s3.seq] && /* @__PURE__ */ a3("button", { class: "quiet", disabled: checking, onClick: () => void check([s3]), children: "Check" })
+        ] }),
+        /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(EventLink, { seq: s3.seq }) })
+      ] }, s3.seq)) })
+    ] }) }),
+    Object.values(results).some((r3) => "equal" in r3 && !r3.equal) && /* @__PURE__ */ a3(Notice, { children: [
+      "Why a context may differ: ",
+      whyDifferent
+    ] }),
+    more && /* @__PURE__ */ a3("button", { onClick: more, children: "Show more" })
+  ] });
+}
+function Outcome({ of }) {
+  if (!of) return null;
+  if (of instanceof Error) return /* @__PURE__ */ a3("span", { class: "state bad", children: of.message });
+  return of.equal ? /* @__PURE__ */ a3("span", { class: "state good", children: "equal" }) : /* @__PURE__ */ a3("span", { class: "state bad", title: `now ${of.hash}`, children: "differs" });
+}
+function ServedBanner({ c: c3, seq }) {
+  const { data, error } = useGet(remade(c3, seq));
+  if (!data) return /* @__PURE__ */ a3(Notice, { error, children: "Making it again…" });
+  return /* @__PURE__ */ a3("p", { class: "notice banner", role: "status", children: [
+    "An agent was shown this context",
+    data.served.time && /* @__PURE__ */ a3($, { children: [
+      " at ",
+      /* @__PURE__ */ a3(Time, { of: data.served.time })
+    ] }),
+    " ",
+    /* @__PURE__ */ a3(EventLink, { seq: data.served.seq }),
+    " ",
+    data.equal ? /* @__PURE__ */ a3("span", { class: "state good", children: "Made again, it is equal to the byte." }) : /* @__PURE__ */ a3($, { children: [
+      /* @__PURE__ */ a3("span", { class: "state bad", children: "Made again, it differs." }),
+      " ",
+      whyDifferent
+    ] })
+  ] });
+}
+
+// src/steps.tsx
+var pause = 900;
+var words = {
+  states: { gone: "left", new: "entered", shorter: "shortened", longer: "grew", moved: "moved" },
+  first: "before",
+  second: "now",
+  notInFirst: "there was no room for it, or it ranked too low",
+  notInSecond: "there is no more room for it, or it ranks too low"
+};
+function Steps({ c: c3, outline: o4, p: p3, data }) {
+  const [playing, play] = d2(false);
+  const asOf = Number(p3["as_of"] ?? c3.last_seq);
+  const turn = o4.turnAt(asOf);
+  const to = (n2) => {
+    if (o4.has(n2) && n2 >= o4.first) change({ as_of: n2 >= o4.last ? void 0 : String(o4.end(n2)), step: "1", served: void 0 }, true);
+  };
+  const shown2 = data?.as_of === asOf;
+  A2(() => {
+    if (!playing || !shown2) return;
+    if (turn >= o4.last) {
+      play(false);
+      return;
+    }
+    const timer = setTimeout(() => to(turn + 1), pause);
+    return () => clearTimeout(timer);
+  }, [playing, shown2, turn]);
+  const toggle = () => {
+    if (!playing && turn >= o4.last) to(Math.max(o4.first, o4.known));
+    play(!playing);
+  };
+  A2(() => {
+    const press = (e3) => {
+      if (e3.target.matches("input, select, textarea") || e3.ctrlKey || e3.metaKey || e3.altKey) return;
+      if (e3.key === "[") to(turn - 1);
+      else if (e3.key === "]") to(turn + 1);
+      else if (e3.key === "p") toggle();
+      else return;
+      e3.preventDefault();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  });
+  const open = p3["step"] === "1", before2 = o4.has(turn - 1) && turn > o4.first ? o4.end(turn - 1) : 0;
+  if (o4.turns === 0) return null;
+  return /* @__PURE__ */ a3("section", { class: "steps", "aria-label": "Turn by turn", children: [
+    /* @__PURE__ */ a3("div", { class: "bar", children: [
+      /* @__PURE__ */ a3("button", { onClick: () => to(turn - 1), disabled: !o4.has(turn - 1) || turn <= o4.first, "aria-label": "One turn back", title: "One turn back: [", children: "◀" }),
+      /* @__PURE__ */ a3("button", { class: playing ? "primary" : "", onClick: toggle, title: "p", children: playing ? "Pause" : "Play" }),
+      /* @__PURE__ */ a3("button", { onClick: () => to(turn + 1), disabled: turn >= o4.last, "aria-label": "One turn on", title: "One turn on: ]", children: "▶" }),
+      /* @__PURE__ */ a3("span", { children: [
+        "after turn ",
+        /* @__PURE__ */ a3("b", { children: count(turn) }),
+        " of ",
+        count(o4.last)
+      ] }),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      /* @__PURE__ */ a3("button", { "aria-expanded": open, onClick: () => change({ step: open ? void 0 : "1" }, true), children: open ? "Hide what the turn changed" : "Show what the turn changed" })
+    ] }),
+    open && (before2 === 0 ? /* @__PURE__ */ a3(Notice, { children: "This is the first turn." }) : /* @__PURE__ */ a3(Changes, { c: c3, p: p3, before: before2, turn, data }))
+  ] });
+}
+function Changes({ c: c3, p: p3, before: before2, turn, data }) {
+  const { data: earlier, error } = useGet(path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3), as_of: before2, explain: "true" }));
+  if (error || !earlier || !data) return /* @__PURE__ */ a3(Notice, { error, children: "Loading…" });
+  if (earlier.as_of >= data.as_of) return null;
+  const d3 = differences(earlier, data, words);
+  const of = (state) => d3.list.filter((x2) => x2.state === state).length;
+  const counts = Object.entries(words.states).map(([state, name]) => [of(state), name]).filter(([n2]) => n2 > 0).map(([n2, name]) => `${count(n2)} ${name}`);
+  return /* @__PURE__ */ a3("details", { class: "changes", open: p3["list"] === "1", onToggle: (e3) => change({ list: e3.currentTarget.open ? "1" : void 0 }, true), children: [
+    /* @__PURE__ */ a3("summary", { children: counts.length === 0 ? `Turn ${turn} changed nothing.` : `Turn ${turn}: ${counts.join(", ")}; ${count(d3.same)} stayed.` }),
+    /* @__PURE__ */ a3(Differences, { list: d3.list, words })
+  ] });
+}
+
+// src/context.tsx
+var strategies = ["hybrid", "relevant", "levels", "recent", "pruned"];
+function contextQuery(p3, suffix = "") {
+  return {
+    query: p3["q" + suffix],
+    max_chars: p3["max" + suffix] ?? "20000",
+    strategy: p3["strategy" + suffix],
+    condense: p3["condense" + suffix],
+    as_of: p3["as_of" + suffix],
+    project_memory: p3["memory" + suffix],
+    embedded_up_to: p3["embedded" + suffix]
+  };
+}
+function Controls({ c: c3, p: p3, suffix = "", name }) {
+  const set = (key, value, replace = true) => change({ [key + suffix]: value || void 0, served: void 0 }, replace);
+  const max = Number(p3["max" + suffix] ?? 2e4), asOf = Number(p3["as_of" + suffix] ?? c3.last_seq);
+  return /* @__PURE__ */ a3("form", { class: "controls", "aria-label": name, onSubmit: (e3) => e3.preventDefault(), children: [
+    /* @__PURE__ */ a3("label", { class: "wide", children: [
+      "Query ",
+      /* @__PURE__ */ a3("input", { type: "search", placeholder: "what the user said last", value: p3["q" + suffix] ?? "", onInput: (e3) => set("q", e3.currentTarget.value) })
+    ] }),
+    /* @__PURE__ */ a3("label", { children: [
+      "Strategy ",
+      /* @__PURE__ */ a3("select", { value: p3["strategy" + suffix] ?? "hybrid", onChange: (e3) => set("strategy", e3.currentTarget.value), children: strategies.map((s3) => /* @__PURE__ */ a3("option", { children: s3 }, s3)) })
+    ] }),
+    /* @__PURE__ */ a3("label", { children: [
+      "Condense ",
+      /* @__PURE__ */ a3("select", { value: p3["condense" + suffix] ?? "", onChange: (e3) => set("condense", e3.currentTarget.value), children: [
+        /* @__PURE__ */ a3("option", { value: "", children: "server's setting" }),
+        /* @__PURE__ */ a3("option", { children: "off" }),
+        /* @__PURE__ */ a3("option", { children: "clear" }),
+        /* @__PURE__ */ a3("option", { children: "extractive" }),
+        /* @__PURE__ */ a3("option", { children: "llm" })
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("label", { class: "slider", children: [
+      "Budget ",
+      /* @__PURE__ */ a3(
+        "input",
+        {
+          type: "range",
+          min: "27",
+          max: "60",
+          step: "0.5",
+          value: Math.log2(max) * 4 - 9.83,
+          "aria-valuetext": `${count(max)} characters`,
+          onInput: (e3) => set("max", String(Math.round(2 ** ((Number(e3.currentTarget.value) + 9.83) / 4) / 100) * 100))
+        }
+      ),
+      /* @__PURE__ */ a3("input", { type: "number", min: "500", max: "1000000", step: "500", value: max, "aria-label": "Budget in characters", onChange: (e3) => set("max", e3.currentTarget.value) })
+    ] }),
+    /* @__PURE__ */ a3("label", { class: "slider", children: [
+      "As of ",
+      /* @__PURE__ */ a3(
+        "input",
+        {
+          type: "range",
+          min: c3.first_seq,
+          max: c3.last_seq,
+          value: asOf,
+          "aria-valuetext": `sequence ${asOf}`,
+          onInput: (e3) => set("as_of", Number(e3.currentTarget.value) >= c3.last_seq ? "" : e3.currentTarget.value)
+        }
+      ),
+      /* @__PURE__ */ a3("output", { children: asOf >= c3.last_seq ? "now" : `#${asOf}` })
+    ] })
+  ] });
+}
+var formats = [["", "Lines and reasons"], ["bytes", "Exact text"], ["anthropic", "Messages (Anthropic)"], ["openai", "Messages (OpenAI)"]];
+function ContextView({ c: c3, outline, p: p3 }) {
+  const query = contextQuery(p3);
+  const url = path("/v1/conversations/{}/context", [c3.id], { ...query, explain: "true", include_markdown: true });
+  const { data, error, loading } = useGet(url);
+  const m3 = data?.manifest;
+  const shown2 = p3["show"] ?? "";
+  return /* @__PURE__ */ a3("div", { class: "context", children: [
+    /* @__PURE__ */ a3(Controls, { c: c3, p: p3, name: "Parameters of the context" }),
+    /* @__PURE__ */ a3(Steps, { c: c3, outline, p: p3, data }),
+    p3["served"] && /* @__PURE__ */ a3(ServedBanner, { c: c3, seq: p3["served"] }),
+    error && /* @__PURE__ */ a3(Notice, { error }),
+    data && m3 && /* @__PURE__ */ a3("div", { "aria-busy": loading, children: [
+      /* @__PURE__ */ a3(Budget, { data }),
+      /* @__PURE__ */ a3("div", { class: "bar formats", children: [
+        /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: formats.map(([f4, name]) => /* @__PURE__ */ a3("button", { "aria-pressed": f4 === shown2, onClick: () => change({ show: f4 }), children: name }, f4)) }),
+        /* @__PURE__ */ a3("span", { class: "space" }),
+        /* @__PURE__ */ a3(Remember, { c: c3, query }, url),
+        /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "compare", ...keep(p3), ...keep(p3, "_b") }), children: "Compare with another" })
+      ] }),
+      shown2 === "bytes" ? /* @__PURE__ */ a3(Bytes, { data }) : shown2 === "anthropic" || shown2 === "openai" ? /* @__PURE__ */ a3(Messages, { c: c3, query, format: shown2 }) : /* @__PURE__ */ a3(Lines, { data }),
+      /* @__PURE__ */ a3(LeftOut, { c: c3, p: p3, data })
+    ] }),
+    !data && !error && /* @__PURE__ */ a3(Notice, { children: "Loading…" })
+  ] });
+}
+function keep(p3, suffix = "") {
+  return Object.fromEntries(["q", "max", "strategy", "condense", "as_of", "memory", "embedded"].map((name) => [name + suffix, p3[name]]));
+}
+function Remember({ c: c3, query }) {
+  const access = useAccess();
+  const [done, set] = d2({});
+  const remember = () => ask(path("/v1/conversations/{}/context", [c3.id], { ...query, record: true })).then(
+    (answer) => set({ seq: Number(answer.headers.get("Mneme-Context-Seq")) }),
+    (error) => set({ error })
+  );
+  if (lacks(access, "write") !== void 0) return null;
+  if (done.seq) return /* @__PURE__ */ a3("span", { role: "status", children: [
+    "Remembered as ",
+    /* @__PURE__ */ a3(EventLink, { seq: done.seq }),
+    ", see ",
+    /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "served" }), children: "Served" })
+  ] });
+  return /* @__PURE__ */ a3($, { children: [
+    done.error && /* @__PURE__ */ a3(Notice, { error: done.error }),
+    /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void remember(), title: "Store a small event, so that this context can be made again and checked", children: "Remember this" })
+  ] });
+}
 function Messages({ c: c3, query, format }) {
   const { data, error } = useGet(
     path("/v1/conversations/{}/context", [c3.id], { ...query, format })
@@ -1022,20 +1369,13 @@ function blocks(content) {
 function LeftOut({ c: c3, p: p3, data }) {
   const open = p3["left"] === "1";
   const tried = useGet(open ? path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3), explain: "candidates" }) : null, 400);
-  const dropped = data.manifest.sections.filter((s3) => s3.dropped.length > 0);
   return /* @__PURE__ */ a3("section", { class: "left", "aria-label": "Left out", children: [
     /* @__PURE__ */ a3("div", { class: "bar", children: [
       /* @__PURE__ */ a3("h2", { children: "Left out" }),
       /* @__PURE__ */ a3("span", { class: "space" }),
       /* @__PURE__ */ a3("button", { "aria-expanded": open, onClick: () => change({ left: open ? void 0 : "1" }, true), children: open ? "Hide the items" : "Show the items, and when they fit" })
     ] }),
-    /* @__PURE__ */ a3("ul", { class: "drops", children: dropped.map((s3) => /* @__PURE__ */ a3("li", { children: [
-      /* @__PURE__ */ a3("i", { class: `s-${s3.name}` }),
-      /* @__PURE__ */ a3("b", { children: sectionName(s3.name) }),
-      " ",
-      s3.dropped.map((d3) => `${count(d3.count)} ${d3.what}: ${d3.reason}`).join(" · ")
-    ] }, s3.name)) }),
-    dropped.length === 0 && /* @__PURE__ */ a3("p", { class: "dim", children: "Nothing: all of it fits." }),
+    /* @__PURE__ */ a3(Dropped, { data }),
     open && !tried.data && /* @__PURE__ */ a3(Notice, { error: tried.error, children: "Trying larger budgets…" }),
     tried.data?.manifest?.sections.filter((s3) => s3.candidates?.length).map((s3) => /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": `Left out of ${sectionName(s3.name)}`, children: /* @__PURE__ */ a3("table", { children: [
       /* @__PURE__ */ a3("caption", { children: sectionName(s3.name) }),
@@ -1085,32 +1425,64 @@ function placed(c3) {
   }
   return all;
 }
-function absence(item, other) {
+function absence(item, other, otherwise) {
   if ((item.seq ?? 0) > other.as_of) return "it did not exist yet";
-  const summary = other.sections.flatMap((s3) => s3.items).find((x2) => x2.summary && item.seq && item.kind !== "summary" && x2.summary.first_seq <= item.seq && item.seq <= x2.summary.last_seq);
-  if (summary) return `it is over the budget there, or ranks lower; the summary of turns ${summary.summary.first_turn} to ${summary.summary.last_turn} covers it`;
-  return "it is over the budget there, or ranks lower";
+  const summary = other.sections.flatMap((s3) => s3.items).find((x2) => x2.summary && item.seq && item.kind !== "summary" && x2.summary.first_seq <= item.seq && item.seq <= x2.summary.last_seq)?.summary;
+  return summary ? `${otherwise}; the summary of turns ${summary.first_turn} to ${summary.last_turn} covers it` : otherwise;
 }
-function differences(a4, b) {
+function differences(a4, b, words3) {
   const inA = placed(a4), inB = placed(b);
   const list = [];
   let same = 0;
   for (const [key, { section, item }] of inA) {
     const other = inB.get(key);
-    if (!other) list.push({ key, section, item, state: "only in A", because: absence(item, b) });
-    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `in B it is in ${sectionName(other.section)}` });
-    else if (other.item.chars !== item.chars) list.push({ key, section, item, state: item.chars > other.item.chars ? "longer in A" : "longer in B", because: `${count(item.chars)} characters in A, ${count(other.item.chars)} in B` });
+    if (!other) list.push({ key, section, item, state: "gone", because: absence(item, b, words3.notInSecond) });
+    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `${words3.second} it is in ${sectionName(other.section)}` });
+    else if (other.item.chars !== item.chars) list.push({ key, section, item, state: item.chars > other.item.chars ? "shorter" : "longer", because: `${count(item.chars)} characters ${words3.first}, ${count(other.item.chars)} ${words3.second}` });
     else same++;
   }
-  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "only in B", because: absence(item, a4) });
+  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "new", because: absence(item, a4, words3.notInFirst) });
   return { same, list };
 }
-var signs = { "only in A": "−", "only in B": "+", "longer in A": "◂", "longer in B": "▸", moved: "↔" };
+function shown(item) {
+  const text = [item.label, item.path, item.tool_name, item.text || item.arguments].filter(Boolean).join(" ");
+  return text || (item.kind === "message" ? "a message without text" : item.kind.replace("_", " "));
+}
+var signs = { gone: "−", new: "+", shorter: "◂", longer: "▸", moved: "↔" };
+function Differences({ list, words: words3 }) {
+  return /* @__PURE__ */ a3($, { children: [...new Set(list.map((x2) => x2.section))].map((section) => /* @__PURE__ */ a3("section", { class: "diff", "aria-label": sectionName(section), children: [
+    /* @__PURE__ */ a3("h3", { children: [
+      /* @__PURE__ */ a3("i", { class: `s-${section}` }),
+      sectionName(section)
+    ] }),
+    /* @__PURE__ */ a3("ul", { children: list.filter((x2) => x2.section === section).map((x2) => /* @__PURE__ */ a3("li", { class: x2.state, children: [
+      /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: signs[x2.state] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("b", { children: words3.states[x2.state] }),
+        " ",
+        /* @__PURE__ */ a3("span", { class: "dim", children: [
+          "because ",
+          x2.because
+        ] }),
+        " ",
+        /* @__PURE__ */ a3(EventLink, { seq: x2.item.seq }),
+        /* @__PURE__ */ a3("br", {}),
+        /* @__PURE__ */ a3(Text, { of: firstLine(shown(x2.item), 180) })
+      ] })
+    ] }, x2.key)) })
+  ] }, section)) });
+}
+var words2 = {
+  states: { gone: "only in A", new: "only in B", shorter: "longer in A", longer: "longer in B", moved: "moved" },
+  first: "in A",
+  second: "in B",
+  notInFirst: "A has no room for it, or ranks it too low",
+  notInSecond: "B has no room for it, or ranks it too low"
+};
 function Compare({ c: c3, p: p3 }) {
   const read = (suffix) => useGet(path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3, suffix), explain: "true" }));
   const a4 = read(""), b = read("_b");
-  const d3 = a4.data && b.data ? differences(a4.data, b.data) : void 0;
-  const sections = [...new Set(d3?.list.map((x2) => x2.section))];
+  const d3 = a4.data && b.data ? differences(a4.data, b.data, words2) : void 0;
   return /* @__PURE__ */ a3("div", { class: "context compare", children: [
     /* @__PURE__ */ a3("div", { class: "two", children: [["A", "", a4], ["B", "_b", b]].map(([name, suffix, read2]) => /* @__PURE__ */ a3("section", { "aria-label": `Context ${name}`, children: [
       /* @__PURE__ */ a3("h2", { children: name }),
@@ -1118,27 +1490,7 @@ function Compare({ c: c3, p: p3 }) {
       read2.error ? /* @__PURE__ */ a3(Notice, { error: read2.error }) : read2.data?.manifest ? /* @__PURE__ */ a3(Budget, { data: read2.data }) : /* @__PURE__ */ a3(Notice, { children: "Loading…" })
     ] }, name)) }),
     d3 && /* @__PURE__ */ a3(Notice, { children: d3.list.length === 0 ? `Both show the same ${count(d3.same)} items.` : `${count(d3.same)} items are the same, ${count(d3.list.length)} differ.` }),
-    sections.map((section) => /* @__PURE__ */ a3("section", { class: "diff", "aria-label": sectionName(section), children: [
-      /* @__PURE__ */ a3("h2", { children: [
-        /* @__PURE__ */ a3("i", { class: `s-${section}` }),
-        sectionName(section)
-      ] }),
-      /* @__PURE__ */ a3("ul", { children: d3.list.filter((x2) => x2.section === section).map((x2) => /* @__PURE__ */ a3("li", { class: x2.state.replaceAll(" ", "-"), children: [
-        /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: signs[x2.state] }),
-        /* @__PURE__ */ a3("span", { children: [
-          /* @__PURE__ */ a3("b", { children: x2.state }),
-          " ",
-          /* @__PURE__ */ a3("span", { class: "dim", children: [
-            "because ",
-            x2.because
-          ] }),
-          " ",
-          /* @__PURE__ */ a3(EventLink, { seq: x2.item.seq }),
-          /* @__PURE__ */ a3("br", {}),
-          /* @__PURE__ */ a3(Text, { of: firstLine([x2.item.label, x2.item.path, x2.item.tool_name, x2.item.text].filter(Boolean).join(" "), 180) })
-        ] })
-      ] }, x2.key)) })
-    ] }, section))
+    d3 && /* @__PURE__ */ a3(Differences, { list: d3.list, words: words2 })
   ] });
 }
 
@@ -1168,6 +1520,338 @@ function Files({ c: c3 }) {
   ] });
 }
 
+// src/layout.ts
+var mostNodes = 240;
+var mostFiles = 60;
+var rowHeight = 34;
+var columns2 = [{ x: 8, width: 130 }, { x: 176, width: 110 }, { x: 324, width: 290 }, { x: 652, width: 130 }, { x: 820, width: 220 }];
+var width = 1050;
+function node(column, kind, id, label, title, open) {
+  return { id, column, y: 0, kind, label, title, open, children: [] };
+}
+function callsOf(s3) {
+  const byTool = Map.groupBy(s3.tool_calls ?? [], (call) => call.tool_name);
+  return [...byTool].map(([tool, calls]) => {
+    const failed = calls.filter((call) => call.result?.success === false).length;
+    const n2 = node(
+      3,
+      "call",
+      `call ${calls[0].seq}`,
+      calls.length > 1 ? `${tool} × ${calls.length}` : tool,
+      `${plural(calls.length, "call")} of ${tool}${failed ? `, ${failed} failed` : ""}`,
+      { event: String(calls[0].seq) }
+    );
+    n2.failed = failed > 0;
+    return n2;
+  });
+}
+function turnOf(t3, steps) {
+  const turn = node(1, "turn", `turn ${t3.number}`, `turn ${t3.number}`, "open it in the timeline", { view: void 0, turn: String(t3.number), event: void 0 });
+  if (t3.user_message) {
+    const { seq, content } = t3.user_message;
+    turn.children.push(node(2, "user", `message ${seq}`, firstLine(content ?? "", 80), "message of the user", { event: String(seq) }));
+  }
+  for (const s3 of steps) {
+    const calls = callsOf(s3);
+    const open = s3.message ? { event: String(s3.message.seq) } : calls[0]?.open;
+    if (!open) continue;
+    const text = firstLine(s3.message?.content || s3.message?.reasoning || "", 80) || "(calls only)";
+    const message = node(2, "assistant", `message ${open["event"]}`, text, "message of the assistant", open);
+    message.children = calls;
+    turn.children.push(message);
+  }
+  return turn;
+}
+var size = (n2) => n2.children.reduce((sum, child) => sum + size(child), 1);
+function draw(c3, turns, steps, files) {
+  const root = node(0, "conversation", "conversation", c3.title || c3.id, "the conversation", { view: void 0, event: void 0 });
+  let free = mostNodes - 1, first = 0, whole = true;
+  for (const t3 of turns) {
+    const turn = turnOf(t3, steps.filter((s3) => s3.turn === t3.number));
+    if (root.children.length === 0) {
+      while (size(turn) > free) {
+        turn.children.splice(1, 1);
+        whole = false;
+      }
+    } else if (size(turn) > free) break;
+    free -= size(turn);
+    first = t3.number;
+    root.children.unshift(turn);
+  }
+  const drawn = { root, nodes: [root], edges: [], height: 0, first, whole };
+  let y3 = rowHeight / 2;
+  const place = (n2) => {
+    for (const child of n2.children) {
+      drawn.edges.push([n2, child]);
+      drawn.nodes.push(child);
+      place(child);
+    }
+    n2.y = n2.children[0]?.y ?? y3;
+    if (n2.children.length === 0) y3 += rowHeight;
+  };
+  place(root);
+  drawn.height = Math.max(y3, addFiles(drawn, files));
+  return drawn;
+}
+function addFiles(drawn, files) {
+  const found = [];
+  for (const f4 of files) {
+    const turn = drawn.root.children.find((t3) => t3.id === `turn ${f4.turn}`);
+    const call = turn?.children.flatMap((m3) => m3.children).filter((k2) => k2.label === f4.tool || k2.label.startsWith(f4.tool + " × ")).at(-1);
+    if (call && found.length < mostFiles) found.push([call, node(4, "file", `file ${f4.path}`, shortPath(f4.path), `${f4.path}, ${f4.kind}`, { event: String(f4.seq) })]);
+  }
+  let next = rowHeight / 2;
+  for (const [call, file] of found.sort(([a4], [b]) => a4.y - b.y)) {
+    file.y = Math.max(next, call.y);
+    next = file.y + rowHeight;
+    call.children.push(file);
+    drawn.nodes.push(file);
+    drawn.edges.push([call, file]);
+  }
+  return next;
+}
+
+// src/graph.tsx
+var mostTurns = 8;
+var mostSteps = 120;
+function Graph({ c: c3, outline: o4, p: p3 }) {
+  const asked2 = Number(p3["turn"] ?? NaN);
+  const last = Math.min(o4.last, Math.max(o4.first, isNaN(asked2) ? o4.last : asked2));
+  const ready = o4.has(last);
+  const at = { as_of: o4.end(last) };
+  const turns = useGet(ready ? path("/v1/conversations/{}/turns", [c3.id], { ...at, limit: mostTurns }) : null);
+  const steps = useGet(ready ? path("/v1/conversations/{}/steps", [c3.id], { ...at, limit: mostSteps }) : null);
+  const files = useGet(ready ? path("/v1/conversations/{}/files", [c3.id], { ...at, limit: 300 }) : null);
+  const error = o4.error ?? turns.error ?? steps.error;
+  if (o4.turns === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { children: "No turns yet: a turn begins with a message of the user." }) });
+  if (!turns.data || !steps.data || !files.data && !files.error) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
+  const list = steps.data.steps.slice().reverse();
+  const reached = steps.data.steps.length < mostSteps ? turns.data.turns : turns.data.turns.filter((t3, i3) => i3 === 0 || t3.number > list[0].turn);
+  const g3 = draw(c3, reached, list, files.data?.files ?? []);
+  const to = (turn) => change({ turn: turn >= o4.last ? void 0 : String(Math.max(o4.first, turn)) }, true);
+  return /* @__PURE__ */ a3("div", { class: "pad graph", children: [
+    /* @__PURE__ */ a3("div", { class: "bar", children: [
+      /* @__PURE__ */ a3("button", { onClick: () => to(g3.first - 1), disabled: g3.first <= o4.first, children: "Earlier turns" }),
+      /* @__PURE__ */ a3("button", { onClick: () => to(last + mostTurns), disabled: last >= o4.last, children: "Later turns" }),
+      /* @__PURE__ */ a3("span", { children: [
+        "turns ",
+        /* @__PURE__ */ a3("b", { children: count(g3.first) }),
+        " to ",
+        /* @__PURE__ */ a3("b", { children: count(last) }),
+        " of ",
+        count(o4.last),
+        !g3.whole && /* @__PURE__ */ a3("span", { class: "dim", children: "; the first messages are not drawn" })
+      ] }),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      /* @__PURE__ */ a3("span", { class: "dim", children: "Arrow keys move, Enter opens." })
+    ] }),
+    /* @__PURE__ */ a3(Drawing, { g: g3, shown: p3["event"] }),
+    /* @__PURE__ */ a3("details", { class: "aslist", children: [
+      /* @__PURE__ */ a3("summary", { children: "The same as a list" }),
+      /* @__PURE__ */ a3(ListOf, { nodes: [g3.root] })
+    ] })
+  ] });
+}
+function Drawing({ g: g3, shown: shown2 }) {
+  const box = T2(null);
+  const keys2 = (e3) => {
+    const step = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[e3.key];
+    const here = g3.nodes.find((n2) => n2.id === e3.target.dataset["node"]);
+    if (!step || !here) return;
+    e3.preventDefault();
+    const [across, down] = step;
+    const near = g3.nodes.filter((n2) => n2 !== here && n2.column === here.column + across && (across !== 0 || (n2.y - here.y) * down > 0)).sort((a4, b) => Math.abs(a4.y - here.y) - Math.abs(b.y - here.y))[0];
+    if (near) box.current?.querySelector(`[data-node="${CSS.escape(near.id)}"]`)?.focus();
+  };
+  return /* @__PURE__ */ a3("div", { class: "scroll-x", role: "region", "aria-label": "Graph", tabIndex: 0, children: /* @__PURE__ */ a3("div", { class: "drawing", ref: box, style: { width: `${width}px`, height: `${g3.height}px` }, onKeyDown: keys2, children: [
+    /* @__PURE__ */ a3("svg", { width, height: g3.height, "aria-hidden": "true", children: g3.edges.map(([a4, b]) => {
+      const from = columns2[a4.column].x + columns2[a4.column].width, to = columns2[b.column].x, middle = (from + to) / 2;
+      return /* @__PURE__ */ a3("path", { d: `M${from} ${a4.y}C${middle} ${a4.y} ${middle} ${b.y} ${to} ${b.y}` }, `${a4.id} ${b.id}`);
+    }) }),
+    g3.nodes.map((n2) => /* @__PURE__ */ a3(
+      "button",
+      {
+        "data-node": n2.id,
+        tabIndex: n2 === g3.root ? 0 : -1,
+        class: `node k-${n2.kind} ${n2.failed ? "failed" : ""}`,
+        title: n2.title,
+        "aria-pressed": n2.open["event"] ? n2.open["event"] === shown2 : void 0,
+        style: { left: `${columns2[n2.column].x}px`, top: `${n2.y - 13}px`, width: `${columns2[n2.column].width}px` },
+        onClick: () => change(n2.open),
+        children: [
+          n2.failed && /* @__PURE__ */ a3("span", { "aria-hidden": "true", children: "✗ " }),
+          /* @__PURE__ */ a3(Text, { of: n2.label })
+        ]
+      },
+      n2.id
+    ))
+  ] }) });
+}
+function ListOf({ nodes }) {
+  return /* @__PURE__ */ a3("ul", { children: nodes.map((n2) => /* @__PURE__ */ a3("li", { children: [
+    /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change(n2.open), children: /* @__PURE__ */ a3(Text, { of: n2.label }) }),
+    " ",
+    /* @__PURE__ */ a3("span", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: n2.title }) }),
+    n2.children.length > 0 && /* @__PURE__ */ a3(ListOf, { nodes: n2.children })
+  ] }, n2.id)) });
+}
+
+// src/outline.ts
+var page = 1e3;
+var eager = 1e5;
+var beginnings = 40;
+var kept = 1e3;
+var Outline = class {
+  constructor(of, changed2) {
+    this.of = of;
+    this.changed = changed2;
+    const n2 = of.turn_count + 1;
+    this.known = n2;
+    this.starts = new Float64Array(n2);
+    this.ends = new Float64Array(n2);
+    this.times = new Float64Array(n2);
+    this.sizes = new Uint32Array(n2);
+    this.uses = new Uint32Array(n2);
+    void this.read();
+  }
+  of;
+  changed;
+  first = 1;
+  // number of the first turn; 0 if something comes before the first message of a user
+  known;
+  // the lowest turn that is known
+  summaries = [];
+  error;
+  starts;
+  ends;
+  times;
+  sizes;
+  uses;
+  texts = /* @__PURE__ */ new Map();
+  wanted = { first: 0, last: 0 };
+  next;
+  begun = false;
+  reading = false;
+  asking = false;
+  control = new AbortController();
+  stop() {
+    this.control.abort();
+  }
+  get last() {
+    return this.of.turn_count;
+  }
+  get turns() {
+    return this.last - this.first + 1;
+  }
+  has(turn) {
+    return turn >= this.known && turn <= this.last;
+  }
+  begin(turn) {
+    return this.starts[turn] ?? 0;
+  }
+  end(turn) {
+    return this.ends[turn] ?? 0;
+  }
+  chars(turn) {
+    return this.sizes[turn] ?? 0;
+  }
+  calls(turn) {
+    return this.uses[turn] ?? 0;
+  }
+  time(turn) {
+    return this.times[turn] ? new Date(this.times[turn] * 1e3).toISOString() : void 0;
+  }
+  text(turn) {
+    return this.texts.get(turn);
+  }
+  // turnAt returns the turn that a sequence is in, or the lowest that is known.
+  turnAt(seq) {
+    let low = this.known, high = this.last;
+    while (low < high) {
+      const middle = low + high + 1 >> 1;
+      if (this.begin(middle) <= seq) low = middle;
+      else high = middle - 1;
+    }
+    return Math.min(low, this.last);
+  }
+  // want asks for the texts of turns, which are in sight.
+  want(first, last) {
+    this.wanted = { first: Math.max(this.first, first), last: Math.min(this.last, last) };
+    void this.read();
+    void this.ask();
+  }
+  async guarded(f4) {
+    try {
+      await f4();
+    } catch (e3) {
+      if (this.control.signal.aborted) return;
+      this.error = e3;
+      this.changed();
+    }
+  }
+  read = async () => {
+    if (this.reading) return;
+    this.reading = true;
+    await this.guarded(async () => {
+      while (!this.begun || this.next && (this.last - this.known < eager || this.known > this.wanted.first)) {
+        const url = path("/v1/conversations/{}/outline", [this.of.id], { as_of: this.of.last_seq, limit: page, cursor: this.next });
+        const answer = await getJSON(url, this.control.signal);
+        if (!this.begun) this.summaries = answer.summaries ?? [];
+        this.begun = true;
+        this.next = answer.next_cursor;
+        for (const t3 of answer.turns) {
+          if (t3.n === 0) this.first = 0;
+          this.known = Math.min(this.known, t3.n);
+          this.starts[t3.n] = t3.seq;
+          this.ends[t3.n] = t3.end;
+          this.times[t3.n] = t3.at ?? 0;
+          this.sizes[t3.n] = t3.chars;
+          this.uses[t3.n] = t3.calls ?? 0;
+        }
+        this.changed();
+        void this.ask();
+      }
+    });
+    this.reading = false;
+  };
+  missing() {
+    for (let n2 = this.wanted.last; n2 >= Math.max(this.wanted.first, this.known); n2--) if (!this.texts.has(n2)) return n2;
+    return -1;
+  }
+  ask = async () => {
+    if (this.asking) return;
+    this.asking = true;
+    await this.guarded(async () => {
+      for (let last = this.missing(); last >= 0; last = this.missing()) {
+        const limit = Math.min(beginnings, last - Math.max(this.wanted.first, this.known) + 1);
+        const url = path("/v1/conversations/{}/turns", [this.of.id], { limit, as_of: this.end(last) });
+        const { turns } = await getJSON(url, this.control.signal);
+        for (const t3 of turns) this.texts.set(t3.number, { text: firstLine(t3.user_message?.content ?? "", 160), origin: t3.user_message?.origin });
+        if (!this.texts.has(last)) this.texts.set(last, { text: "" });
+        this.forget();
+        this.changed();
+      }
+    });
+    this.asking = false;
+  };
+  forget() {
+    if (this.texts.size <= kept) return;
+    const middle = (this.wanted.first + this.wanted.last) / 2;
+    const far = [...this.texts.keys()].sort((a4, b) => Math.abs(b - middle) - Math.abs(a4 - middle));
+    for (const turn of far.slice(0, this.texts.size - kept)) this.texts.delete(turn);
+  }
+};
+function useOutline(of) {
+  const [, redraw2] = d2(0);
+  const held = T2(void 0);
+  if (of && held.current?.of !== of) {
+    held.current?.outline.stop();
+    held.current = { of, outline: new Outline(of, () => redraw2((n2) => n2 + 1)) };
+  }
+  A2(() => () => held.current?.outline.stop(), []);
+  return held.current?.outline;
+}
+
 // src/rows.tsx
 var spare = 8;
 function Rows({ label, count: count2, height, selected, onSelect, onRange, row }) {
@@ -1190,7 +1874,8 @@ function Rows({ label, count: count2, height, selected, onSelect, onRange, row }
     const e3 = box.current;
     if (selected < 0 || selected >= count2) return;
     const y3 = selected * height;
-    if (y3 < e3.scrollTop) e3.scrollTop = y3;
+    if (Math.abs(y3 - e3.scrollTop) > 2 * e3.clientHeight) e3.scrollTop = y3 - e3.clientHeight / 2;
+    else if (y3 < e3.scrollTop) e3.scrollTop = y3;
     else if (y3 + height > e3.scrollTop + e3.clientHeight) e3.scrollTop = y3 + height - e3.clientHeight;
   }, [selected, count2]);
   A2(() => {
@@ -1249,192 +1934,105 @@ function Rows({ label, count: count2, height, selected, onSelect, onRange, row }
   );
 }
 
-// src/turns.ts
-var page = 100;
-var kept = 1500;
-var maxTries = 24;
-var Turns = class {
-  constructor(of, changed2) {
-    this.of = of;
-    this.changed = changed2;
-  }
-  of;
-  changed;
-  known = /* @__PURE__ */ new Map();
-  wanted = { first: 0, last: 0 };
-  busy = false;
-  control = new AbortController();
-  get(number) {
-    return this.known.get(number);
-  }
-  get size() {
-    return this.known.size;
-  }
-  end() {
-    this.control.abort();
-  }
-  // want asks for the turns of these numbers.
-  want(first, last) {
-    this.wanted = { first: Math.max(1, first), last: Math.min(this.of.turn_count, last) };
-    if (!this.busy) void this.load();
-  }
-  missing() {
-    for (let n2 = this.wanted.last; n2 >= this.wanted.first; n2--) if (!this.known.has(n2)) return n2;
-    return 0;
-  }
-  async load() {
-    this.busy = true;
-    try {
-      for (let tries = 0, target = this.missing(); target > 0 && tries < maxTries; tries++) {
-        await this.fetch(target, tries);
-        const next = this.missing();
-        if (next !== target) tries = 0;
-        target = next;
-      }
-    } catch (e3) {
-      if (!this.control.signal.aborted) this.changed(e3);
-    } finally {
-      this.busy = false;
-    }
-  }
-  low = /* @__PURE__ */ new Map();
-  // the highest number at which a sequence turned out too low, by target
-  async fetch(target, tries) {
-    const atEnd = target + page / 2 >= this.of.turn_count;
-    const asOf = atEnd ? this.of.last_seq : this.guess(target, tries);
-    const url = path("/v1/conversations/{}/turns", [this.of.id], { limit: page, as_of: asOf });
-    const { turns } = await getJSON(url, this.control.signal);
-    const newest = turns[0];
-    if (newest && newest.number < target) this.low.set(target, Math.max(asOf, this.low.get(target) ?? 0));
-    for (const turn of turns) {
-      if (turn !== newest || asOf >= this.of.last_seq) this.known.set(turn.number, turn);
-    }
-    if (newest && newest.number === target && turns.length === 1 && asOf < this.of.last_seq) this.low.set(target, asOf);
-    this.forget();
-    this.changed();
-  }
-  // guess returns a sequence at which the target is likely among the newest turns.
-  guess(target, tries) {
-    let below = { number: 0, seq: this.of.first_seq };
-    let above = { number: this.of.turn_count + 1, seq: this.of.last_seq };
-    for (const [number, turn] of this.known) {
-      if (number <= target && number > below.number) below = { number, seq: turn.last_seq };
-      if (number > target && number < above.number) above = { number, seq: turn.first_seq };
-    }
-    below.seq = Math.max(below.seq, this.low.get(target) ?? 0);
-    const part = tries % 3 === 2 ? 0.5 : (target + page / 3 - below.number) / (above.number - below.number);
-    return Math.min(above.seq, Math.max(below.seq + 1, Math.ceil(below.seq + part * (above.seq - below.seq))));
-  }
-  forget() {
-    if (this.known.size <= kept) return;
-    const middle = (this.wanted.first + this.wanted.last) / 2;
-    const far = [...this.known.keys()].sort((a4, b) => Math.abs(b - middle) - Math.abs(a4 - middle));
-    for (const number of far.slice(0, this.known.size - kept)) this.known.delete(number);
-  }
-};
-function useTurns(of) {
-  const [, redraw] = d2(0);
-  const [error, setError] = d2();
-  const held = T2(void 0);
-  if (held.current?.of !== of) {
-    held.current?.turns.end();
-    held.current = { of, turns: new Turns(of, (e3) => {
-      setError(e3);
-      redraw((n2) => n2 + 1);
-    }) };
-  }
-  A2(() => () => held.current?.turns.end(), []);
-  return { turns: held.current.turns, error };
-}
-
 // src/timeline.tsx
-var rowHeight = 58;
-function Timeline({ c: c3, p: p3 }) {
-  const { turns, error } = useTurns(c3);
-  const turn = Math.min(c3.turn_count, Math.max(1, Number(p3["turn"]) || c3.turn_count));
-  const summaries = useGet(path("/v1/conversations/{}/summaries", [c3.id], { limit: 500 }));
-  if (c3.turn_count === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { children: "No turns yet: a turn begins with a message of the user." }) });
+var rowHeight2 = 58;
+function Timeline({ c: c3, outline: o4, p: p3 }) {
+  const asked2 = Number(p3["turn"] ?? NaN);
+  const turn = Math.min(o4.last, Math.max(o4.first, isNaN(asked2) ? o4.last : asked2));
+  if (o4.turns === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { error: o4.error, children: "No turns yet: a turn begins with a message of the user." }) });
   return /* @__PURE__ */ a3("div", { class: "timeline", children: [
-    /* @__PURE__ */ a3(Strip, { c: c3, turn, summaries: summaries.data?.summaries ?? [] }),
+    /* @__PURE__ */ a3(Strip, { o: o4, turn }),
+    o4.error && /* @__PURE__ */ a3(Notice, { error: o4.error }),
     /* @__PURE__ */ a3("div", { class: "panes", children: [
       /* @__PURE__ */ a3(
         Rows,
         {
           label: "Turns",
-          count: c3.turn_count,
-          height: rowHeight,
-          selected: turn - 1,
-          onSelect: (i3) => change({ turn: String(i3 + 1) }, true),
-          onRange: (first, last) => turns.want(first + 1, last + 1),
-          row: (i3) => {
-            const t3 = turns.get(i3 + 1);
-            return /* @__PURE__ */ a3($, { children: [
-              /* @__PURE__ */ a3("span", { class: "number", children: i3 + 1 }),
-              /* @__PURE__ */ a3("span", { class: "what", children: t3 ? /* @__PURE__ */ a3(Text, { of: firstLine(t3.user_message?.content ?? "(begins without a user message)", 160) }) : /* @__PURE__ */ a3("span", { class: "loading", children: "…" }) }),
-              /* @__PURE__ */ a3("span", { class: "facts", children: t3 && /* @__PURE__ */ a3($, { children: [
-                /* @__PURE__ */ a3(Time, { of: t3.time }),
-                /* @__PURE__ */ a3("span", { children: plural(t3.message_count, "message") }),
-                t3.tool_call_count > 0 && /* @__PURE__ */ a3("span", { children: plural(t3.tool_call_count, "call") })
-              ] }) })
-            ] });
-          }
+          count: o4.turns,
+          height: rowHeight2,
+          selected: turn - o4.first,
+          onSelect: (i3) => change({ turn: String(i3 + o4.first) }, true),
+          onRange: (first, last) => o4.want(first + o4.first, last + o4.first),
+          row: (i3) => /* @__PURE__ */ a3(TurnRow, { o: o4, turn: i3 + o4.first })
         }
       ),
-      /* @__PURE__ */ a3("section", { class: "turn", "aria-label": `Turn ${turn}`, tabIndex: 0, children: [
-        error && /* @__PURE__ */ a3(Notice, { error }),
-        /* @__PURE__ */ a3(OpenTurn, { c: c3, number: turn, turn: turns.get(turn)?.user_message }, turn)
-      ] })
+      /* @__PURE__ */ a3("section", { class: "turn", "aria-label": `Turn ${turn}`, tabIndex: 0, children: o4.has(turn) ? /* @__PURE__ */ a3(OpenTurn, { c: c3, o: o4, number: turn }, turn) : !o4.error && /* @__PURE__ */ a3(Notice, { children: "Loading…" }) })
     ] }),
-    summaries.data && summaries.data.summaries.length > 0 && /* @__PURE__ */ a3(SummaryList, { list: summaries.data.summaries, turn })
+    o4.summaries.length > 0 && /* @__PURE__ */ a3(SummaryList, { c: c3, o: o4, turn }, turn)
   ] });
 }
-function Strip({ c: c3, turn, summaries }) {
-  const current = summaries.filter((s3) => !s3.superseded);
-  const levels = Math.max(1, ...current.map((s3) => s3.level));
-  const n2 = c3.turn_count, lane = 11, width = 1e3;
-  const x2 = (number) => (number - 1) / n2 * width;
+function TurnRow({ o: o4, turn }) {
+  const known2 = o4.has(turn), text = o4.text(turn);
+  return /* @__PURE__ */ a3($, { children: [
+    /* @__PURE__ */ a3("span", { class: "number", children: turn }),
+    /* @__PURE__ */ a3("span", { class: "what", children: !text ? /* @__PURE__ */ a3("span", { class: "loading", children: "…" }) : turn === 0 ? "Before the first message of the user" : /* @__PURE__ */ a3(Text, { of: text.text || "(no text)" }) }),
+    /* @__PURE__ */ a3("span", { class: "facts", children: known2 && /* @__PURE__ */ a3($, { children: [
+      /* @__PURE__ */ a3(Time, { of: o4.time(turn) }),
+      /* @__PURE__ */ a3("span", { children: [
+        count(o4.chars(turn)),
+        " characters"
+      ] }),
+      o4.calls(turn) > 0 && /* @__PURE__ */ a3("span", { children: plural(o4.calls(turn), "call") })
+    ] }) })
+  ] });
+}
+var bins = 1e3;
+function Strip({ o: o4, turn }) {
+  const list = o4.summaries.filter((s3) => s3.end >= o4.begin(o4.known));
+  const levels = Math.max(0, ...list.map((s3) => s3.level));
+  const n2 = o4.turns, lane = 11, ground = 30, width2 = 1e3;
+  const height = levels * lane + ground;
+  const x2 = (number) => (number - o4.first) / n2 * width2;
   const open = (e3) => {
     const box = e3.currentTarget.getBoundingClientRect();
-    change({ turn: String(Math.min(n2, 1 + Math.floor((e3.clientX - box.left) / box.width * n2))) }, true);
+    change({ turn: String(Math.min(o4.last, o4.first + Math.floor((e3.clientX - box.left) / box.width * n2))) }, true);
   };
-  const height = (levels + 1) * lane;
   return /* @__PURE__ */ a3("div", { class: "strip", children: [
     /* @__PURE__ */ a3(
       "svg",
       {
-        viewBox: `0 0 ${width} ${height}`,
+        viewBox: `0 0 ${width2} ${height}`,
         preserveAspectRatio: "none",
         style: { height: `${height * 1.3}px` },
         role: "img",
         onClick: open,
-        "aria-label": `${plural(n2, "turn")}, ${plural(current.length, "summary", "summaries")} above them; turn ${turn} is open`,
+        "aria-label": `${plural(n2, "turn")}, ${plural(list.length, "summary", "summaries")} above them; turn ${turn} is open`,
         children: [
-          current.map((s3) => /* @__PURE__ */ a3(
-            "rect",
-            {
-              class: s3.frontier ? "frontier" : "consolidated",
-              x: x2(s3.first_turn),
-              y: (levels - s3.level) * lane + 1,
-              width: Math.max(1.5, x2(s3.last_turn + 1) - x2(s3.first_turn) - 1),
-              height: lane - 3,
-              rx: "2",
-              children: /* @__PURE__ */ a3("title", { children: `level ${s3.level}, turns ${s3.first_turn} to ${s3.last_turn}` })
-            },
-            s3.seq
-          )),
-          /* @__PURE__ */ a3("rect", { class: "ground", x: "0", y: levels * lane + 2, width, height: lane - 4, rx: "2" }),
-          /* @__PURE__ */ a3("rect", { class: "here", x: x2(turn), y: 0, width: Math.max(3, width / n2), height })
+          list.map((s3) => {
+            const from = o4.turnAt(s3.seq), to = o4.turnAt(s3.end);
+            return /* @__PURE__ */ a3(
+              "rect",
+              {
+                class: s3.frontier ? "frontier" : "consolidated",
+                x: x2(from),
+                y: (levels - s3.level) * lane + 1,
+                width: Math.max(1.5, x2(to + 1) - x2(from) - 1),
+                height: lane - 3,
+                rx: "2",
+                children: /* @__PURE__ */ a3("title", { children: `level ${s3.level}, turns ${from} to ${to}` })
+              },
+              s3.id
+            );
+          }),
+          /* @__PURE__ */ a3("path", { class: "sizes", d: sizes(o4, x2, height, ground - 4) }),
+          /* @__PURE__ */ a3("rect", { class: "here", x: x2(turn), y: 0, width: Math.max(3, width2 / n2), height })
         ]
       }
     ),
     /* @__PURE__ */ a3("p", { class: "legend", children: [
       /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("i", { class: "frontier" }),
-        " summary"
+        /* @__PURE__ */ a3("i", { class: "sizes" }),
+        " characters of a turn"
       ] }),
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("i", { class: "consolidated" }),
-        " part of a higher one"
+      list.length > 0 && /* @__PURE__ */ a3($, { children: [
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("i", { class: "frontier" }),
+          " summary"
+        ] }),
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("i", { class: "consolidated" }),
+          " part of a higher one"
+        ] })
       ] }),
       /* @__PURE__ */ a3("span", { children: [
         /* @__PURE__ */ a3("i", { class: "here" }),
@@ -1443,50 +2041,79 @@ function Strip({ c: c3, turn, summaries }) {
     ] })
   ] });
 }
-function SummaryList({ list, turn }) {
-  const over = list.filter((s3) => !s3.superseded && s3.first_turn <= turn && turn <= s3.last_turn).slice(0, 20);
-  return /* @__PURE__ */ a3("details", { class: "summaries", children: [
+function sizes(o4, x2, bottom, height) {
+  const step = Math.max(1, o4.turns / bins);
+  const longest2 = [];
+  for (let from = o4.first; from <= o4.last; from += step) {
+    let chars = 0;
+    for (let n2 = Math.max(o4.known, Math.floor(from)); n2 < Math.max(from + step, Math.floor(from) + 1) && n2 <= o4.last; n2++) chars = Math.max(chars, o4.chars(n2));
+    longest2.push({ from, chars });
+  }
+  const top = Math.max(1, ...longest2.map((l3) => l3.chars));
+  return longest2.filter((l3) => l3.chars > 0).map((l3) => {
+    const left = x2(l3.from).toFixed(1), gap = o4.turns < 200 ? 1 : 0, high = Math.max(1, Math.sqrt(l3.chars / top) * height).toFixed(1);
+    return `M${left} ${bottom}v-${high}h${Math.max(0.8, x2(l3.from + step) - x2(l3.from) - gap).toFixed(1)}v${high}z`;
+  }).join("");
+}
+function SummaryList({ c: c3, o: o4, turn }) {
+  const [open, setOpen] = d2(false);
+  const over = o4.summaries.filter((s3) => s3.seq <= o4.end(turn) && s3.end >= o4.begin(turn)).sort((a4, b) => a4.level - b.level).slice(0, 20);
+  if (over.length === 0) return null;
+  return /* @__PURE__ */ a3("details", { class: "summaries", onToggle: (e3) => setOpen(e3.currentTarget.open), children: [
     /* @__PURE__ */ a3("summary", { children: [
-      plural(over.length, "summary", "summaries"),
-      " of turn ",
+      plural(over.length, "summary covers", "summaries cover"),
+      " turn ",
       turn
     ] }),
-    over.map((s3) => /* @__PURE__ */ a3("article", { children: [
-      /* @__PURE__ */ a3("h3", { children: [
-        "Level ",
-        s3.level,
-        ", turns ",
-        s3.first_turn,
-        " to ",
-        s3.last_turn,
-        " ",
-        /* @__PURE__ */ a3("span", { class: "dim", children: [
-          s3.method,
-          s3.frontier ? "" : ", part of a higher summary"
-        ] }),
-        " ",
-        /* @__PURE__ */ a3(EventLink, { seq: s3.seq })
-      ] }),
-      /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: s3.conversation }) }),
-      s3.actions && /* @__PURE__ */ a3("p", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: s3.actions }) })
-    ] }, s3.seq))
+    open && over.map((s3) => /* @__PURE__ */ a3(OneSummary, { c: c3, s: s3 }, s3.id))
   ] });
 }
-function OpenTurn({ c: c3, number, turn }) {
-  const steps = usePages(path("/v1/conversations/{}/steps", [c3.id], { turn: number, order: "oldest", limit: 30, include_reasoning: true }), "steps");
-  return /* @__PURE__ */ a3($, { children: [
-    /* @__PURE__ */ a3("h2", { children: [
-      "Turn ",
-      number
-    ] }),
-    turn && /* @__PURE__ */ a3("article", { class: "message user", children: [
-      /* @__PURE__ */ a3("header", { children: [
-        /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: turn.speaker ?? turn.role }) }),
-        turn.origin && /* @__PURE__ */ a3("span", { class: "badge", children: /* @__PURE__ */ a3(Text, { of: turn.origin }) }),
-        /* @__PURE__ */ a3(Time, { of: turn.time }),
-        /* @__PURE__ */ a3(EventLink, { seq: turn.seq })
+function OneSummary({ c: c3, s: s3 }) {
+  const { data: found, error } = useGet(path("/v1/conversations/{}/summaries/{}", [c3.id, s3.id]));
+  if (!found) return /* @__PURE__ */ a3(Notice, { error, children: "Loading…" });
+  return /* @__PURE__ */ a3("article", { children: [
+    /* @__PURE__ */ a3("h3", { children: [
+      "Level ",
+      found.level,
+      ", turns ",
+      found.first_turn,
+      " to ",
+      found.last_turn,
+      " ",
+      /* @__PURE__ */ a3("span", { class: "dim", children: [
+        found.method,
+        s3.frontier ? "" : ", part of a higher summary"
       ] }),
-      /* @__PURE__ */ a3(Long, { of: turn.content ?? "" })
+      " ",
+      /* @__PURE__ */ a3(EventLink, { seq: found.seq })
+    ] }),
+    /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: found.conversation }) }),
+    found.actions && /* @__PURE__ */ a3("p", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: found.actions }) })
+  ] });
+}
+function OpenTurn({ c: c3, o: o4, number }) {
+  const user = useGet(number > 0 ? path("/v1/conversations/{}/turns", [c3.id], { limit: 1, as_of: o4.end(number) }) : null);
+  const steps = usePages(path("/v1/conversations/{}/steps", [c3.id], { turn: number, order: "oldest", limit: 30, include_reasoning: true }), "steps");
+  const said = user.data?.turns.find((t3) => t3.number === number)?.user_message;
+  return /* @__PURE__ */ a3($, { children: [
+    /* @__PURE__ */ a3("div", { class: "bar", children: [
+      /* @__PURE__ */ a3("h2", { children: [
+        "Turn ",
+        number
+      ] }),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "context", as_of: String(o4.end(number)), step: "1" }), children: "Context after it" }),
+      /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "graph", turn: String(number) }), children: "Graph" })
+    ] }),
+    user.error && /* @__PURE__ */ a3(Notice, { error: user.error }),
+    said && /* @__PURE__ */ a3("article", { class: "message user", children: [
+      /* @__PURE__ */ a3("header", { children: [
+        /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: said.speaker ?? said.role }) }),
+        said.origin && /* @__PURE__ */ a3("span", { class: "badge", children: /* @__PURE__ */ a3(Text, { of: said.origin }) }),
+        /* @__PURE__ */ a3(Time, { of: said.time }),
+        /* @__PURE__ */ a3(EventLink, { seq: said.seq })
+      ] }),
+      /* @__PURE__ */ a3(Long, { of: said.content ?? "" })
     ] }),
     steps.list.map((s3, i3) => /* @__PURE__ */ a3("div", { children: [
       s3.message && (s3.message.content || s3.message.reasoning) && /* @__PURE__ */ a3("article", { class: "message", children: [
@@ -1549,11 +2176,20 @@ function Call({ call }) {
 }
 
 // src/conversation.tsx
-var views = [["timeline", "Timeline"], ["context", "Context"], ["compare", "Compare"], ["search", "Search"], ["files", "Files"]];
+var views = [
+  ["timeline", "Timeline"],
+  ["context", "Context"],
+  ["served", "Served"],
+  ["compare", "Compare"],
+  ["search", "Search"],
+  ["graph", "Graph"],
+  ["files", "Files"]
+];
 function ConversationView({ id, p: p3 }) {
   const { data: c3, error } = useGet(path("/v1/conversations/{}", [id]));
+  const outline = useOutline(c3);
   const view = views.some(([v3]) => v3 === p3["view"]) ? p3["view"] : "timeline";
-  if (error || !c3) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
+  if (error || !c3 || !outline) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
   return /* @__PURE__ */ a3("div", { class: `conversation ${p3["event"] ? "with-event" : ""}`, children: [
     /* @__PURE__ */ a3("div", { class: "head", children: [
       /* @__PURE__ */ a3("h1", { children: /* @__PURE__ */ a3(Text, { of: c3.title || c3.id }) }),
@@ -1566,19 +2202,22 @@ function ConversationView({ id, p: p3 }) {
           count(c3.total_chars),
           " characters"
         ] }),
+        /* @__PURE__ */ a3("a", { href: link({ view: "tail", conversation: id }), children: "Live" }),
         /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: c3.id }) })
       ] }),
       /* @__PURE__ */ a3("nav", { class: "tabs", "aria-label": "Views of this conversation", children: views.map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ c: id, view: v3 === "timeline" ? void 0 : v3 }), "aria-current": v3 === view ? "page" : void 0, children: name }, v3)) })
     ] }),
     /* @__PURE__ */ a3("div", { class: "body", children: [
       /* @__PURE__ */ a3("div", { class: "view", children: [
-        view === "timeline" && /* @__PURE__ */ a3(Timeline, { c: c3, p: p3 }),
-        view === "context" && /* @__PURE__ */ a3(ContextView, { c: c3, p: p3 }),
+        view === "timeline" && /* @__PURE__ */ a3(Timeline, { c: c3, outline, p: p3 }),
+        view === "context" && /* @__PURE__ */ a3(ContextView, { c: c3, outline, p: p3 }),
+        view === "served" && /* @__PURE__ */ a3(ServedContexts, { c: c3 }),
         view === "compare" && /* @__PURE__ */ a3(Compare, { c: c3, p: p3 }),
         view === "search" && /* @__PURE__ */ a3(Bench, { c: c3, p: p3 }),
+        view === "graph" && /* @__PURE__ */ a3(Graph, { c: c3, outline, p: p3 }),
         view === "files" && /* @__PURE__ */ a3(Files, { c: c3 })
       ] }),
-      p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"] })
+      p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"], of: id })
     ] })
   ] });
 }
@@ -1672,11 +2311,47 @@ function Card({ c: c3 }) {
   ] });
 }
 
+// src/stream.ts
+var longest = 4 << 20;
+async function* sent(answer) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (; ; ) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      rest += value;
+      for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
+        const message = parse(rest.slice(0, end));
+        rest = rest.slice(end + 2);
+        if (message.data) yield message;
+      }
+      if (rest.length > longest) throw new Error("The server sent a message that is too long.");
+    }
+  } finally {
+    void reader.cancel().catch(() => {
+    });
+  }
+}
+function parse(text) {
+  const message = { id: "", name: "message", data: "" };
+  for (const line of text.split("\n")) {
+    const colon = line.indexOf(":");
+    const value = line.slice(colon + 1).replace(/^ /, "");
+    if (line.startsWith("id:")) message.id = value;
+    else if (line.startsWith("event:")) message.name = value;
+    else if (line.startsWith("data:")) message.data += (message.data ? "\n" : "") + value;
+  }
+  return message;
+}
+
 // src/operations.tsx
 var every = 3e3;
 function Operations() {
+  const access = useAccess();
+  const mayRetry = lacks(access, "operate"), mayRebuild = lacks(access, "operate", true);
   const status = useGet("/v1/status");
-  const failed = useGet("/v1/failed?limit=200");
+  const failed = useGet(mayRetry === void 0 ? "/v1/failed?limit=200" : null);
   const [said, say] = d2("");
   const [problem, setProblem] = d2();
   A2(() => {
@@ -1698,10 +2373,6 @@ function Operations() {
       setProblem(e3);
     }
   };
-  const verify = () => act("Replay the whole log and compare the read models with it?", "Replaying the log and comparing…", async () => {
-    const v3 = await post("/v1/verify");
-    return v3.equal ? `All ${v3.projections.length} read models equal the log.` : "A read model differs from the log: mneme verify says where.";
-  });
   const s3 = status.data;
   return /* @__PURE__ */ a3("div", { class: "page", children: [
     /* @__PURE__ */ a3("h1", { children: "Operations" }),
@@ -1727,16 +2398,27 @@ function Operations() {
         " lag"
       ] }),
       /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("b", { children: plural(s3.processes.length, "process", "processes") }),
-        " ",
-        s3.version.version
+        /* @__PURE__ */ a3("b", { children: count(s3.projections.filter((x2) => x2.partition === 0).reduce((n2, x2) => n2 + x2.failed, 0)) }),
+        " failed"
+      ] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("b", { children: s3.version.version }),
+        " version"
       ] })
+    ] }),
+    s3?.stream.error && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: [
+      "The log accepts no writes: ",
+      /* @__PURE__ */ a3(Text, { of: s3.stream.error })
     ] }),
     s3 && /* @__PURE__ */ a3("section", { "aria-label": "Read models", children: [
       /* @__PURE__ */ a3("div", { class: "bar", children: [
         /* @__PURE__ */ a3("h2", { children: "Read models" }),
         /* @__PURE__ */ a3("span", { class: "space" }),
-        /* @__PURE__ */ a3("button", { onClick: () => void verify(), children: "Verify against the log" })
+        mayRebuild === void 0 && /* @__PURE__ */ a3("button", { onClick: () => void act("Replay the whole log and compare the read models with it?", "Replaying the log…", () => verify(say)), children: "Verify against the log" })
+      ] }),
+      mayRebuild && /* @__PURE__ */ a3("p", { class: "dim", children: [
+        "To verify or rebuild: ",
+        mayRebuild
       ] }),
       said && /* @__PURE__ */ a3("p", { class: "notice", role: "status", children: said }),
       problem && /* @__PURE__ */ a3(Notice, { error: problem }),
@@ -1758,7 +2440,7 @@ function Operations() {
           /* @__PURE__ */ a3("td", { class: "n", children: x2.partition }),
           /* @__PURE__ */ a3("td", { class: "n", children: x2.generation }),
           /* @__PURE__ */ a3("td", { children: [
-            /* @__PURE__ */ a3("span", { class: `state ${x2.state === "live" ? "good" : x2.state === "halted" ? "bad" : "busy"}`, children: x2.state }),
+            /* @__PURE__ */ a3(State, { of: x2.state }),
             x2.error && /* @__PURE__ */ a3("div", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: x2.error }) })
           ] }),
           /* @__PURE__ */ a3("td", { class: "n", children: count(x2.checkpoint) }),
@@ -1766,7 +2448,7 @@ function Operations() {
           /* @__PURE__ */ a3("td", { class: "n", children: count(x2.failed) }),
           /* @__PURE__ */ a3("td", { class: "n", children: count(Math.round(x2.rate)) }),
           /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: x2.holder ?? "" }) }),
-          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act(
+          /* @__PURE__ */ a3("td", { children: mayRebuild === void 0 && x2.partition === 0 && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act(
             `Rebuild ${x2.name} from the log? Readers see the old one until the new one has caught up.`,
             "Starting the rebuild…",
             async () => {
@@ -1778,7 +2460,23 @@ function Operations() {
       ] }) }),
       s3.rebuilds.length > 0 && /* @__PURE__ */ a3($, { children: [
         /* @__PURE__ */ a3("h3", { children: "Rebuilds" }),
-        /* @__PURE__ */ a3("ul", { children: s3.rebuilds.map((r3, i3) => /* @__PURE__ */ a3("li", { children: /* @__PURE__ */ a3(Text, { of: JSON.stringify(r3) }) }, i3)) })
+        /* @__PURE__ */ a3("ul", { class: "rebuilds", children: s3.rebuilds.map((r3) => /* @__PURE__ */ a3("li", { children: [
+          /* @__PURE__ */ a3("b", { children: r3.projection }),
+          ", generation ",
+          r3.generation,
+          ": ",
+          r3.state,
+          r3.total ? /* @__PURE__ */ a3($, { children: [
+            " ",
+            /* @__PURE__ */ a3("progress", { value: r3.applied ?? 0, max: r3.total, "aria-label": `Rebuild of ${r3.projection}` }),
+            " ",
+            count(r3.applied ?? 0),
+            " of ",
+            count(r3.total)
+          ] }) : null,
+          r3.eta_seconds !== void 0 && `, about ${count(Math.ceil(r3.eta_seconds))} s left`,
+          r3.error && /* @__PURE__ */ a3("div", { class: "bad-text", children: /* @__PURE__ */ a3(Text, { of: r3.error }) })
+        ] }, r3.projection)) })
       ] })
     ] }),
     /* @__PURE__ */ a3("section", { "aria-label": "Failed events", children: [
@@ -1787,7 +2485,7 @@ function Operations() {
         /* @__PURE__ */ a3("span", { class: "space" }),
         (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("button", { onClick: () => void act("Repair every conversation with failed events?", "Repairing…", () => retry({ all: true })), children: "Retry all" })
       ] }),
-      /* @__PURE__ */ a3(Notice, { error: failed.error, children: !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : plural(failed.data.failed.length, "failed event") }),
+      /* @__PURE__ */ a3(Notice, { error: failed.error, children: mayRetry !== void 0 ? mayRetry || "Loading…" : !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : plural(failed.data.failed.length, "failed event") }),
       (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of failed events", children: /* @__PURE__ */ a3("table", { children: [
         /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
           /* @__PURE__ */ a3("th", { children: "Event" }),
@@ -1809,25 +2507,349 @@ function Operations() {
           /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act(`Repair the conversation of event ${f4.seq}?`, "Repairing…", () => retry({ seq: f4.seq })), children: "Retry" }) })
         ] }, `${f4.projection}-${f4.seq}`)) })
       ] }) })
-    ] })
+    ] }),
+    s3 && s3.processes.length > 0 && /* @__PURE__ */ a3("section", { "aria-label": "Processes", children: [
+      /* @__PURE__ */ a3("h2", { children: "Processes" }),
+      /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of processes", children: /* @__PURE__ */ a3("table", { children: [
+        /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+          /* @__PURE__ */ a3("th", { children: "Process" }),
+          /* @__PURE__ */ a3("th", { children: "Program" }),
+          /* @__PURE__ */ a3("th", { children: "Version" }),
+          /* @__PURE__ */ a3("th", { children: "Started" }),
+          /* @__PURE__ */ a3("th", { children: "State" }),
+          /* @__PURE__ */ a3("th", { class: "n", children: "Lag" }),
+          /* @__PURE__ */ a3("th", { class: "n", children: "Events/s" })
+        ] }) }),
+        /* @__PURE__ */ a3("tbody", { children: s3.processes.map((x2) => /* @__PURE__ */ a3("tr", { children: [
+          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: x2.name }) }),
+          /* @__PURE__ */ a3("td", { children: x2.program }),
+          /* @__PURE__ */ a3("td", { children: x2.version }),
+          /* @__PURE__ */ a3("td", { class: "nowrap", children: /* @__PURE__ */ a3(Time, { of: x2.started }) }),
+          /* @__PURE__ */ a3("td", { children: [
+            /* @__PURE__ */ a3(State, { of: x2.state }),
+            x2.error && /* @__PURE__ */ a3("div", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: x2.error }) })
+          ] }),
+          /* @__PURE__ */ a3("td", { class: "n", children: count(x2.lag) }),
+          /* @__PURE__ */ a3("td", { class: "n", children: count(Math.round(x2.rate)) })
+        ] }, x2.name)) })
+      ] }) })
+    ] }),
+    mayRebuild === void 0 && /* @__PURE__ */ a3(Settings, {})
+  ] });
+}
+function State({ of }) {
+  return /* @__PURE__ */ a3("span", { class: `state ${["live", "serving"].includes(of) ? "good" : ["halted", "damaged", "unavailable"].includes(of) ? "bad" : "busy"}`, children: of });
+}
+function Settings() {
+  const [open, setOpen] = d2(false);
+  const { data, error } = useGet(open ? "/v1/settings" : null);
+  return /* @__PURE__ */ a3("details", { class: "settings", onToggle: (e3) => setOpen(e3.currentTarget.open), children: [
+    /* @__PURE__ */ a3("summary", { children: "Settings in effect" }),
+    open && (!data ? /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) : /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of settings", children: /* @__PURE__ */ a3("table", { children: [
+      /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+        /* @__PURE__ */ a3("th", { children: "Setting" }),
+        /* @__PURE__ */ a3("th", { children: "Value" }),
+        /* @__PURE__ */ a3("th", { children: "From" }),
+        /* @__PURE__ */ a3("th", { children: "Meaning" })
+      ] }) }),
+      /* @__PURE__ */ a3("tbody", { children: data.settings.map((x2) => /* @__PURE__ */ a3("tr", { children: [
+        /* @__PURE__ */ a3("td", { class: "path", children: x2.name }),
+        /* @__PURE__ */ a3("td", { class: "path", children: /* @__PURE__ */ a3(Text, { of: x2.value }) }),
+        /* @__PURE__ */ a3("td", { children: x2.source }),
+        /* @__PURE__ */ a3("td", { children: x2.meaning })
+      ] }, x2.name)) })
+    ] }) }))
   ] });
 }
 async function retry(body) {
   const r3 = await post("/v1/retries", body);
   return `${plural(r3.conversations?.length ?? 0, "conversation")} repaired.`;
 }
+async function verify(say) {
+  for await (const message of sent(await ask("/v1/verify/stream", { method: "POST" }))) {
+    if (message.name === "progress") {
+      const now = JSON.parse(message.data);
+      say(`Replaying the log for ${now.projection}: ${count(now.done)} of ${count(now.total)} events.`);
+    } else if (message.name === "error") {
+      const { detail } = JSON.parse(message.data);
+      throw new Problem(0, detail ?? "The verification failed.");
+    } else if (message.name === "verified") {
+      const v3 = JSON.parse(message.data);
+      const bad = v3.projections.filter((x2) => !x2.equal);
+      if (bad.length === 0) return `All ${v3.projections.length} read models equal the log.`;
+      const where = bad.flatMap((x2) => (x2.differences ?? []).map((d3) => d3.conversation));
+      return `${bad.map((x2) => x2.name).join(", ")} ${bad.length === 1 ? "differs" : "differ"} from the log in ${plural(where.length, "conversation")}: ${where.slice(0, 5).join(", ")}. A rebuild repairs it.`;
+    }
+  }
+  throw new Problem(0, "The server ended the verification.");
+}
+
+// src/projects.tsx
+function Projects() {
+  const { list, error, loading, more } = usePages(path("/v1/projects", [], { limit: 100 }), "projects");
+  return /* @__PURE__ */ a3("div", { class: "page", children: [
+    /* @__PURE__ */ a3("h1", { children: "Projects" }),
+    /* @__PURE__ */ a3(Notice, { error, children: loading && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or to the repository or folder that it works in." : `${plural(list.length, "project")}${more ? " so far" : ""}, by name` }),
+    /* @__PURE__ */ a3("ul", { class: "cards", children: list.map((x2) => /* @__PURE__ */ a3("li", { children: [
+      /* @__PURE__ */ a3("a", { class: "title", href: link({ view: "project", project: x2.name }), title: x2.name, children: /* @__PURE__ */ a3(Text, { of: shortPath(x2.name) }) }),
+      /* @__PURE__ */ a3("p", { class: "facts", children: [
+        /* @__PURE__ */ a3("span", { class: "path", children: /* @__PURE__ */ a3(Text, { of: x2.name }) }),
+        /* @__PURE__ */ a3(Time, { of: x2.newest.updated_at })
+      ] }),
+      x2.newest.asked && /* @__PURE__ */ a3("p", { class: "quote", children: [
+        /* @__PURE__ */ a3("span", { class: "dim", children: "asked last" }),
+        " ",
+        /* @__PURE__ */ a3(Text, { of: firstLine(x2.newest.asked, 160) })
+      ] })
+    ] }, x2.name)) }),
+    more && /* @__PURE__ */ a3("button", { onClick: more, children: "Show more" })
+  ] });
+}
+function ProjectView({ name, p: p3 }) {
+  const max = p3["max"] ?? "8000";
+  const project = useGet(path("/v1/projects/{}", [name], { query: p3["q"] }), 200);
+  const context = useGet(path("/v1/projects/{}/context", [name], { query: p3["q"], max_chars: max, explain: true, include_markdown: true }), 200);
+  const bytes = p3["show"] === "bytes";
+  return /* @__PURE__ */ a3("div", { class: `body ${p3["event"] ? "with-event" : ""}`, children: [
+    /* @__PURE__ */ a3("div", { class: "view", children: /* @__PURE__ */ a3("div", { class: "page", children: [
+      /* @__PURE__ */ a3("h1", { title: name, children: /* @__PURE__ */ a3(Text, { of: shortPath(name) }) }),
+      project.error ? /* @__PURE__ */ a3(Notice, { error: project.error }) : project.data && /* @__PURE__ */ a3("p", { class: "facts", children: [
+        project.data.names.map((n2) => /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: n2 }) }, n2)),
+        /* @__PURE__ */ a3("a", { href: link({ project: name }), children: "Its conversations" })
+      ] }),
+      /* @__PURE__ */ a3("section", { "aria-label": "Context of the project", children: [
+        /* @__PURE__ */ a3("h2", { children: "What an agent that begins here would see" }),
+        /* @__PURE__ */ a3("form", { class: "filters", onSubmit: (e3) => e3.preventDefault(), children: [
+          /* @__PURE__ */ a3("input", { type: "search", "aria-label": "What the agent is about to do", placeholder: "What the agent is about to do", value: p3["q"] ?? "", onInput: (e3) => change({ q: e3.currentTarget.value }, true) }),
+          /* @__PURE__ */ a3("label", { children: [
+            "Budget ",
+            /* @__PURE__ */ a3("input", { type: "number", min: "500", max: "1000000", step: "500", value: max, onChange: (e3) => change({ max: e3.currentTarget.value }, true) })
+          ] }),
+          /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: [
+            /* @__PURE__ */ a3("button", { "aria-pressed": !bytes, onClick: () => change({ show: void 0 }), children: "Lines and reasons" }),
+            /* @__PURE__ */ a3("button", { "aria-pressed": bytes, onClick: () => change({ show: "bytes" }), children: "Exact text" })
+          ] })
+        ] }),
+        context.error ? /* @__PURE__ */ a3(Notice, { error: context.error }) : !context.data?.manifest ? /* @__PURE__ */ a3(Notice, { children: "Loading…" }) : /* @__PURE__ */ a3("div", { class: "context-of", "aria-busy": context.loading, children: [
+          /* @__PURE__ */ a3(Budget, { data: context.data }),
+          bytes ? /* @__PURE__ */ a3(Bytes, { data: context.data }) : /* @__PURE__ */ a3(Lines, { data: context.data }),
+          /* @__PURE__ */ a3("h3", { children: "Left out" }),
+          /* @__PURE__ */ a3(Dropped, { data: context.data })
+        ] })
+      ] }),
+      project.data && /* @__PURE__ */ a3("section", { "aria-label": "Conversations", children: [
+        /* @__PURE__ */ a3("h2", { children: "Conversations" }),
+        /* @__PURE__ */ a3(Notice, { children: [
+          plural(project.data.conversations.length, "conversation"),
+          ", the newest first"
+        ] }),
+        /* @__PURE__ */ a3("ul", { class: "cards", children: project.data.conversations.map((s3) => /* @__PURE__ */ a3("li", { children: [
+          /* @__PURE__ */ a3("a", { class: "title", href: link({ c: s3.id }), children: /* @__PURE__ */ a3(Text, { of: s3.title || s3.id }) }),
+          /* @__PURE__ */ a3("p", { class: "facts", children: [
+            s3.agent && /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: s3.agent }) }),
+            /* @__PURE__ */ a3("span", { children: [
+              count(s3.turn_count),
+              " turns"
+            ] }),
+            s3.unanswered && /* @__PURE__ */ a3("span", { class: "badge", children: "not answered" }),
+            /* @__PURE__ */ a3(Time, { of: s3.updated_at })
+          ] })
+        ] }, s3.id)) })
+      ] })
+    ] }) }),
+    p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"] })
+  ] });
+}
+
+// src/tail.tsx
+var kept2 = 2e3;
+var before = 50;
+var again = 2e3;
+var redraw = 100;
+var kinds = [
+  "message_created",
+  "tool_called",
+  "tool_returned",
+  "summary_written",
+  "tool_condensed",
+  "conversation_started",
+  "conversation_updated",
+  "conversation_deleted",
+  "context_served",
+  "project_aliased",
+  "other"
+];
+function rowOf(s3) {
+  const d3 = s3.event?.data ?? {};
+  const text = d3["content"] ?? d3["result"] ?? d3["error"] ?? d3["title"] ?? d3["conversation"] ?? d3["query"] ?? d3["arguments"] ?? "";
+  const name = typeof d3["tool_name"] === "string" ? d3["tool_name"] + " " : "";
+  return { seq: s3.seq, kind: s3.kind, conversation: s3.conversation_id, bytes: s3.bytes, time: s3.event?.time, text: s3.error ?? name + firstLine(asText(text), 200) };
+}
+var Follower = class {
+  constructor(query, changed2) {
+    this.query = query;
+    this.changed = changed2;
+  }
+  query;
+  changed;
+  rows = [];
+  held = [];
+  // came while it is paused
+  missed = 0;
+  // came while it is paused, also those that are not kept
+  paused = false;
+  live = false;
+  error;
+  last = 0;
+  control;
+  timer = 0;
+  start() {
+    if (!this.control) void this.follow(this.control = new AbortController());
+  }
+  stop() {
+    this.control?.abort();
+    this.control = void 0;
+    this.live = false;
+    clearTimeout(this.timer);
+    this.timer = 0;
+  }
+  pause(yes) {
+    this.paused = yes;
+    if (!yes) {
+      this.rows = [...this.rows, ...this.held].slice(-kept2);
+      this.held = [];
+      this.missed = 0;
+    }
+    this.changed();
+  }
+  async follow(control) {
+    while (!control.signal.aborted) {
+      try {
+        await this.connect(control.signal);
+        this.error = void 0;
+      } catch (e3) {
+        if (control.signal.aborted) return;
+        this.error = e3 instanceof Problem ? e3 : new Problem(0, "The connection broke off.");
+      }
+      this.live = false;
+      this.changed();
+      if (this.error && [401, 403, 422].includes(this.error.status)) return;
+      await new Promise((done) => setTimeout(done, again));
+    }
+  }
+  async connect(signal) {
+    let from;
+    if (this.last === 0) {
+      const { stream } = await getJSON("/v1/status", signal);
+      from = Math.max(1, stream.head - before + 1);
+    }
+    const headers = this.last > 0 ? { "Last-Event-ID": String(this.last) } : {};
+    const answer = await ask(path("/v1/stream", [], { ...this.query, from }), { signal, headers });
+    this.live = true;
+    this.error = void 0;
+    this.changed();
+    for await (const message of sent(answer)) {
+      if (message.name !== "event") continue;
+      const row = rowOf(JSON.parse(message.data));
+      this.last = row.seq;
+      const list = this.paused ? this.held : this.rows;
+      list.push(row);
+      if (list.length > kept2 + 200) list.splice(0, list.length - kept2);
+      if (this.paused) this.missed++;
+      this.timer ||= setTimeout(() => {
+        this.timer = 0;
+        this.changed();
+      }, redraw);
+    }
+  }
+};
+function Tail({ p: p3 }) {
+  const [, draw2] = d2(0);
+  const held = T2(void 0);
+  A2(() => {
+    const follower = held.current = new Follower({ conversation: p3["conversation"], kind: p3["kind"] }, () => draw2((n2) => n2 + 1));
+    const look = () => document.hidden ? follower.stop() : follower.start();
+    look();
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      follower.stop();
+      document.removeEventListener("visibilitychange", look);
+    };
+  }, [p3["conversation"], p3["kind"]]);
+  const f4 = held.current;
+  const rows = f4?.rows ?? [], newest = rows.length - 1;
+  const selected = p3["event"] ? rows.findIndex((r3) => r3.seq === Number(p3["event"])) : -1;
+  const select = (i3) => {
+    f4?.pause(true);
+    change({ event: String(rows[newest - i3].seq) }, true);
+  };
+  const state = !f4 || f4.error ? "waits" : f4.paused ? "paused" : f4.live ? "live" : "connecting";
+  return /* @__PURE__ */ a3("div", { class: `body tail ${p3["event"] ? "with-event" : ""}`, children: [
+    /* @__PURE__ */ a3("div", { class: "view", children: [
+      /* @__PURE__ */ a3("div", { class: "tailhead", children: [
+        /* @__PURE__ */ a3("div", { class: "bar", children: [
+          /* @__PURE__ */ a3("h1", { children: "Live" }),
+          /* @__PURE__ */ a3("span", { class: `state ${state === "live" ? "good" : state === "waits" ? "bad" : "busy"}`, role: "status", children: state }),
+          /* @__PURE__ */ a3("span", { class: "space" }),
+          /* @__PURE__ */ a3("button", { class: f4?.paused ? "primary" : "", onClick: () => f4?.pause(!f4.paused), children: f4?.paused ? `Continue${f4.missed > 0 ? `, ${count(f4.missed)} new` : ""}` : "Pause" })
+        ] }),
+        /* @__PURE__ */ a3("form", { class: "filters", onSubmit: (e3) => e3.preventDefault(), children: [
+          /* @__PURE__ */ a3("label", { children: [
+            "Kind ",
+            /* @__PURE__ */ a3("select", { value: p3["kind"] ?? "", onChange: (e3) => change({ kind: e3.currentTarget.value }), children: [
+              /* @__PURE__ */ a3("option", { value: "", children: "all" }),
+              kinds.map((k2) => /* @__PURE__ */ a3("option", { value: k2, children: k2.replace("_", " ") }, k2))
+            ] })
+          ] }),
+          /* @__PURE__ */ a3("label", { children: [
+            "Conversation ",
+            /* @__PURE__ */ a3("input", { type: "text", placeholder: "all, or an id", value: p3["conversation"] ?? "", onChange: (e3) => change({ conversation: e3.currentTarget.value.trim() }) })
+          ] }),
+          p3["conversation"] && /* @__PURE__ */ a3("a", { href: link({ c: p3["conversation"] }), children: "Open it" })
+        ] }),
+        f4?.error ? /* @__PURE__ */ a3(Notice, { error: f4.error }) : /* @__PURE__ */ a3(Notice, { children: rows.length === 0 ? "No events yet. They appear here as soon as an agent publishes them." : `The newest ${plural(Math.min(rows.length, kept2), "event")}, the latest on top. At most ${count(kept2)} are kept.` })
+      ] }),
+      /* @__PURE__ */ a3(Rows, { label: "Events", count: rows.length, height: 52, selected: selected < 0 ? -1 : newest - selected, onSelect: select, row: (i3) => {
+        const r3 = rows[newest - i3];
+        return /* @__PURE__ */ a3($, { children: [
+          /* @__PURE__ */ a3("span", { class: "number", children: [
+            "#",
+            r3.seq
+          ] }),
+          /* @__PURE__ */ a3("span", { class: "what", children: [
+            /* @__PURE__ */ a3("b", { children: r3.kind.replace("_", " ") }),
+            " ",
+            /* @__PURE__ */ a3(Text, { of: r3.text })
+          ] }),
+          /* @__PURE__ */ a3("span", { class: "facts", children: [
+            /* @__PURE__ */ a3(Time, { of: r3.time }),
+            /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: r3.conversation }) }),
+            /* @__PURE__ */ a3("span", { children: [
+              count(r3.bytes),
+              " bytes"
+            ] })
+          ] })
+        ] });
+      } })
+    ] }),
+    p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"] })
+  ] });
+}
 
 // src/main.tsx
 var keys = [
   ["/", "go to the search field"],
   ["j  k", "next and previous row"],
-  ["1 … 5", "the tabs of a conversation"],
+  ["1 … 7", "the tabs of a conversation"],
+  ["[  ]", "the context one turn back, or one turn on"],
+  ["p", "play the context turn by turn"],
   ["h", "all conversations"],
+  ["r", "projects"],
+  ["l", "live"],
   ["o", "operations"],
   ["Esc", "close the event"],
   ["?", "this list"]
 ];
-var tabs = ["timeline", "context", "compare", "search", "files"];
 function SignIn({ done }) {
   const field = T2(null);
   const submit = (e3) => {
@@ -1865,6 +2887,7 @@ function Keys({ close }) {
     /* @__PURE__ */ a3("form", { method: "dialog", children: /* @__PURE__ */ a3("button", { children: "Close" }) })
   ] });
 }
+var sections = { r: "projects", l: "tail", o: "operations" };
 function useKeys(help) {
   A2(() => {
     const press = (e3) => {
@@ -1874,10 +2897,10 @@ function useKeys(help) {
       if (e3.key === "/") document.querySelector("input[type=search]")?.focus();
       else if (e3.key === "?") help();
       else if (e3.key === "h") go(link({}));
-      else if (e3.key === "o") go(link({ view: "operations" }));
+      else if (sections[e3.key]) go(link({ view: sections[e3.key] }));
       else if (e3.key === "Escape" && field) e3.target.blur();
       else if (e3.key === "Escape" && params()["event"]) change({ event: void 0 });
-      else if (c3 && tabs[Number(e3.key) - 1]) go(link({ c: c3, view: tabs[Number(e3.key) - 1] }));
+      else if (c3 && views[Number(e3.key) - 1]) go(link({ c: c3, view: views[Number(e3.key) - 1][0] }));
       else return;
       e3.preventDefault();
     };
@@ -1891,15 +2914,12 @@ function App() {
   const [help, setHelp] = d2(false);
   token.onNeeded(() => setSignIn(true));
   useKeys(() => setHelp(true));
-  const operations = p3["view"] === "operations";
+  const view = p3["c"] ? "conversation" : ["projects", "project", "tail", "operations"].includes(p3["view"] ?? "") ? p3["view"] : "";
   return /* @__PURE__ */ a3($, { children: [
     /* @__PURE__ */ a3("a", { class: "skip", href: "#main", children: "To the content" }),
     /* @__PURE__ */ a3("header", { class: "top", children: [
       /* @__PURE__ */ a3("a", { class: "brand", href: link({}), children: "mneme" }),
-      /* @__PURE__ */ a3("nav", { "aria-label": "Views", children: [
-        /* @__PURE__ */ a3("a", { href: link({}), "aria-current": !operations && !p3["c"] ? "page" : void 0, children: "Conversations" }),
-        /* @__PURE__ */ a3("a", { href: link({ view: "operations" }), "aria-current": operations ? "page" : void 0, children: "Operations" })
-      ] }),
+      /* @__PURE__ */ a3("nav", { "aria-label": "Views", children: [["", "Conversations"], ["projects", "Projects"], ["tail", "Live"], ["operations", "Operations"]].map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ view: v3 }), "aria-current": view === v3 ? "page" : void 0, children: name }, v3)) }),
       /* @__PURE__ */ a3("span", { class: "space" }),
       token.get() && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => {
         token.clear();
@@ -1908,7 +2928,7 @@ function App() {
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keys", children: "?" })
     ] }),
     help && /* @__PURE__ */ a3(Keys, { close: () => setHelp(false) }),
-    signIn ? /* @__PURE__ */ a3(SignIn, { done: () => setSignIn(false) }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, children: operations ? /* @__PURE__ */ a3(Operations, {}) : p3["c"] ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
+    signIn ? /* @__PURE__ */ a3(SignIn, { done: () => setSignIn(false) }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, children: view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, {}) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
   ] });
 }
 Q(/* @__PURE__ */ a3(App, {}), document.getElementById("app"));

@@ -38,6 +38,7 @@ export interface Hit extends Message {
   bm25?: number;
   cosine?: number;
   parts: Record<string, number>;
+  ranks?: { fused?: number; words?: number; meaning?: number };
 }
 
 export interface Turn {
@@ -96,10 +97,12 @@ export interface Item {
   result_seq?: number;
   event_id?: string;
   label?: string;
+  session?: string;
   role?: string;
   origin?: string;
   text?: string;
   tool_name?: string;
+  arguments?: string;
   path?: string;
   access?: string;
   start_line?: number;
@@ -149,7 +152,7 @@ export interface Context {
     hash: string;
     frame: number;
     search?: { query: string; embedding_model?: string; embedding_missing?: string };
-    settings?: { condense: string; project_memory: boolean };
+    settings?: { query: string; condense: string; project_memory: boolean };
     tried_budgets?: number[];
     sections: SectionManifest[];
   };
@@ -212,6 +215,37 @@ export async function post<T>(url: string, body?: unknown): Promise<T> {
   return answer.json() as Promise<T>;
 }
 
+// Access is what the token in use allows.
+export interface Access { role: string; all_tenants: boolean; tenant?: string; project?: string; name?: string }
+
+const roles = ["read", "write", "operate", "admin"];
+
+// lacks says why the token does not allow what needs a role and, with all, the rights for all tenants.
+// It is undefined if the token does, and empty while that is not known.
+export function lacks(access: Access | undefined, role: string, all = false): string | undefined {
+  if (!access) return "";
+  if (roles.indexOf(access.role) < roles.indexOf(role)) return `This needs a token with the role ${role}; yours has the role ${access.role}.`;
+  if (all && !access.all_tenants) return "This needs a token of all tenants; yours is of one.";
+  if (access.project) return "This needs a token of the whole tenant; yours is of one project.";
+  return undefined;
+}
+
+let known: { token: string; access: Promise<Access> } | undefined;
+
+export function useAccess(): Access | undefined {
+  const [access, set] = useState<Access>();
+  useEffect(() => {
+    let current = true;
+    if (known?.token !== token.get()) {
+      const mine = known = { token: token.get(), access: getJSON<Access>("/v1/access") };
+      mine.access.catch(() => { if (known === mine) known = undefined; }); // asked again by the next view
+    }
+    known.access.then((a) => { if (current) set(a); }, () => {});
+    return () => { current = false; };
+  }, []);
+  return access;
+}
+
 export interface Loaded<T> { data?: T; error?: Problem; loading: boolean; url?: string; again: () => void }
 
 // useGet reads a URL, and again when it changes. The old answer stays until the new one is there, so
@@ -233,11 +267,11 @@ export function useGet<T>(url: string | null, wait = 0): Loaded<T> {
   return { ...state, loading: url !== null && state.url !== url, again: () => again((n) => n + 1) };
 }
 
-export interface Pages<T> { list: T[]; error?: Problem; loading: boolean; more?: () => void }
+export interface Pages<T> { list: T[]; rest?: Record<string, unknown>; error?: Problem; loading: boolean; more?: () => void }
 
-// usePages reads a list by its cursor, a page at a time.
-export function usePages<T>(url: string | null, member: string): Pages<T> {
-  const [state, set] = useState<{ url: string | null; list: T[]; next?: string; error?: Problem; loading: boolean }>({ url, list: [], loading: true });
+// usePages reads a list by its cursor, a page at a time. wait delays the first page by so many milliseconds.
+export function usePages<T>(url: string | null, member: string, wait = 0): Pages<T> {
+  const [state, set] = useState<{ url: string | null; list: T[]; rest?: Record<string, unknown>; next?: string; error?: Problem; loading: boolean }>({ url, list: [], loading: true });
   const control = useRef<AbortController | undefined>(undefined);
   const load = (cursor: string | undefined, before: T[]) => {
     if (url === null) return;
@@ -246,12 +280,15 @@ export function usePages<T>(url: string | null, member: string): Pages<T> {
     set({ url, list: before, loading: true });
     const page = cursor ? `${url}${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}` : url;
     getJSON<Record<string, unknown>>(page, own.signal).then(
-      (d) => set({ url, list: [...before, ...(d[member] as T[] ?? [])], next: d["next_cursor"] as string | undefined, loading: false }),
+      (d) => set({ url, list: [...before, ...(d[member] as T[] ?? [])], rest: d, next: d["next_cursor"] as string | undefined, loading: false }),
       (error) => { if (!own.signal.aborted) set({ url, list: before, error, loading: false }); },
     );
   };
-  useEffect(() => { load(undefined, []); return () => control.current?.abort(); }, [url]);
-  const { list, error, loading, next } = state;
+  useEffect(() => {
+    const timer = setTimeout(() => load(undefined, []), wait);
+    return () => { clearTimeout(timer); control.current?.abort(); };
+  }, [url]);
+  const { list, rest, error, loading, next } = state;
   if (state.url !== url) return { list: [], loading: url !== null };
-  return { list, error, loading, more: next && !loading ? () => load(next, list) : undefined };
+  return { list, rest, error, loading, more: next && !loading ? () => load(next, list) : undefined };
 }

@@ -1,49 +1,61 @@
 // One query, and how words, meaning and both together rank the messages of the conversation.
-import { type Conversation, type Hit, path, useGet } from "./api";
+import { type Conversation, type Hit, path, usePages } from "./api";
 import { EventLink } from "./event";
 import { firstLine, Notice, plural, share, Text } from "./text";
 import { change, type Params } from "./url";
 
-const shown = 25;
+type Method = "words" | "meaning" | "fused";
+
+const columns: [Method, string, string][] = [["words", "Words", "BM25"], ["meaning", "Meaning", "cosine of the embeddings"], ["fused", "Fused", "what contexts use"]];
 
 export function Bench({ c, p }: { c: Conversation; p: Params }) {
-  const query = p["q"] ?? "";
-  const expected = Number(p["expect"]) || 0;
-  const { data, error, loading } = useGet<{ messages: Hit[]; embedding_model?: string; embedding_missing?: string }>(
-    query ? path("/v1/conversations/{}/search", [c.id], { query, limit: 200, max_chars: 300 }) : null, 200);
-  const fused = data?.messages ?? [];
-  const by = (score: (h: Hit) => number) => fused.filter((h) => score(h) > 0).sort((a, b) => score(b) - score(a) || a.seq - b.seq);
-  const columns: [string, string, Hit[], (h: Hit) => number][] = [
-    ["Words", "BM25", by((h) => h.bm25 ?? 0), (h) => h.bm25 ?? 0],
-    ["Meaning", "cosine of the embeddings", by((h) => h.cosine ?? 0), (h) => h.cosine ?? 0],
-    ["Fused", "what contexts use", fused, (h) => h.score],
-  ];
+  const query = p["q"] ?? "", expected = Number(p["expect"]) || 0;
+  const read = (method: Method) => usePages<Hit>(query ? path("/v1/conversations/{}/search", [c.id], {
+    query, method, ranks: true, limit: 25, max_chars: 300, role: p["role"], speaker: p["speaker"], from_seq: p["from"], as_of: c.last_seq,
+  }) : null, "messages", 200);
+  const found = { words: read("words"), meaning: read("meaning"), fused: read("fused") };
+  const ranks = Object.values(found).flatMap((f) => f.list).find((h) => h.seq === expected)?.ranks;
+  const rest = found.fused.rest as { embedding_model?: string; embedding_missing?: string } | undefined;
+  const error = found.fused.error ?? found.words.error ?? found.meaning.error;
   return (
     <div class="pad bench">
       <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
         <input type="search" aria-label="Search this conversation" placeholder="Search this conversation" value={query} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
+        <label>Role <select value={p["role"] ?? ""} onChange={(e) => change({ role: e.currentTarget.value }, true)}><option value="">all</option><option>user</option><option>assistant</option><option>system</option></select></label>
+        <label>Speaker <input type="text" size={10} value={p["speaker"] ?? ""} placeholder="all" onChange={(e) => change({ speaker: e.currentTarget.value }, true)} /></label>
+        <label>From event <input type="number" min="0" value={p["from"] ?? ""} placeholder="first" onChange={(e) => change({ from: e.currentTarget.value }, true)} /></label>
         <label>Expected event <input type="number" min="0" value={expected || ""} placeholder="sequence" onInput={(e) => change({ expect: e.currentTarget.value }, true)} /></label>
       </form>
-      <Notice error={error}>{!query ? "Type a query. Each column then shows its own ranking of what the search found." : loading ? "Searching…"
-        : `${plural(fused.length, "message")} found. ${data?.embedding_missing ?? `Meaning by ${data?.embedding_model ?? "no model"}.`}`}</Notice>
-      {fused.length > 0 && <div class="columns">{columns.map(([name, what, hits, score]) => {
-        const rank = hits.findIndex((h) => h.seq === expected) + 1;
+      <Notice error={error}>{!query ? "Type a query. Each column shows one ranking of the messages, and the rank that the others give them."
+        : Object.values(found).some((f) => f.loading && f.list.length === 0) ? "Searching…"
+        : rest?.embedding_missing ?? `Meaning by ${rest?.embedding_model ?? "no model"}.`}</Notice>
+      {expected > 0 && query && <p class="notice">Event {expected}: {ranks ? columns.map(([m, name]) => `${name.toLowerCase()} rank ${ranks[m] ?? "over 1,000"}`).join(", ") : "not among the messages listed so far"}.</p>}
+      {query && <div class="columns">{columns.map(([method, name, what]) => {
+        const { list, more, loading } = found[method];
         return (
-          <section key={name} aria-label={name}>
+          <section key={method} aria-label={name}>
             <h2>{name} <span class="dim">{what}</span></h2>
-            {expected > 0 && <p class="notice">{rank ? `The expected event has rank ${rank}.` : "The expected event is not here."}</p>}
-            <ol>{hits.slice(0, shown).map((h) => (
-              <li key={h.seq} class={h.seq === expected ? "expected" : ""}>
-                <p class="facts"><b>{share(score(h))}</b><span>turn {h.turn}</span><span>{h.role}</span><EventLink seq={h.seq} />
-                  <button class="quiet" onClick={() => change({ expect: String(h.seq) }, true)} title="Show its rank in each column">mark</button></p>
-                <p><Text of={firstLine(h.text ?? "", 200)} /></p>
-                {name === "Fused" && <Parts parts={h.parts} />}
-              </li>
-            ))}</ol>
+            {!loading && list.length === 0 && <Notice>Nothing found.</Notice>}
+            <ol>{list.map((h) => <Result key={h.seq} h={h} method={method} expected={expected} />)}</ol>
+            {more && <button onClick={more}>Show more than {plural(list.length, "message")}</button>}
           </section>
         );
       })}</div>}
     </div>
+  );
+}
+
+function Result({ h, method, expected }: { h: Hit; method: Method; expected: number }) {
+  return (
+    <li class={h.seq === expected ? "expected" : ""}>
+      <p class="facts"><b>{share(h.score)}</b><span>turn {h.turn}</span><span><Text of={h.speaker ?? h.role} /></span><EventLink seq={h.seq} />
+        <button class="quiet" onClick={() => change({ expect: String(h.seq) }, true)} title="Show its rank in each column">mark</button></p>
+      <p><Text of={firstLine(h.text ?? "", 200)} /></p>
+      <p class="parts">{columns.filter(([m]) => m !== method).map(([m, name]) => <span key={m} class="part rank">{name.toLowerCase()} {h.ranks?.[m] ? `rank ${h.ranks[m]}` : "not found"}</span>)}
+        {h.bm25 !== undefined && method === "words" && <span class="part">BM25 {h.bm25.toFixed(2)}</span>}
+        {h.cosine !== undefined && method === "meaning" && <span class="part">cosine {share(h.cosine)}</span>}</p>
+      {method === "fused" && <Parts parts={h.parts} />}
+    </li>
   );
 }
 
@@ -52,4 +64,4 @@ export function Parts({ parts }: { parts: Record<string, number> }) {
   return <p class="parts">{list.map(([name, v]) => <span key={name} class={`part ${name}`}>{partNames[name] ?? name} {share(v)}</span>)}</p>;
 }
 
-export const partNames: Record<string, string> = { lexical: "words", dense: "meaning" };
+const partNames: Record<string, string> = { lexical: "words", dense: "meaning" };

@@ -1,12 +1,18 @@
-// What two contexts of a conversation have in common, and why they differ.
+// What two contexts have in common, and why they differ.
 import { type Context, type Conversation, type Item, path, useGet } from "./api";
-import { Budget, Controls, contextQuery, sectionName } from "./context";
+import { Controls, contextQuery } from "./context";
 import { EventLink } from "./event";
+import { Budget, sectionName } from "./lines";
 import { count, firstLine, Notice, Text } from "./text";
 import { type Params } from "./url";
 
 interface Placed { section: string; item: Item }
-export interface Difference { key: string; section: string; state: "only in A" | "only in B" | "longer in A" | "longer in B" | "moved"; item: Item; because: string }
+type State = "gone" | "new" | "shorter" | "longer" | "moved"; // from the first context to the second
+export interface Difference { key: string; section: string; state: State; item: Item; because: string }
+
+// Words name two contexts in sentences: first and second are where or when they are, and the others say why something
+// is not in one of them.
+export interface Words { states: Record<State, string>; first: string; second: string; notInFirst: string; notInSecond: string }
 
 function identity(item: Item): string {
   return [item.event_id || item.label || item.text, item.path, item.start_line].join("\u0000");
@@ -26,35 +32,58 @@ function placed(c: Context): Map<string, Placed> {
   return all;
 }
 
-function absence(item: Item, other: Context): string {
+function absence(item: Item, other: Context, otherwise: string): string {
   if ((item.seq ?? 0) > other.as_of) return "it did not exist yet";
-  const summary = other.sections.flatMap((s) => s.items).find((x) => x.summary && item.seq && item.kind !== "summary" && x.summary.first_seq <= item.seq && item.seq <= x.summary.last_seq);
-  if (summary) return `it is over the budget there, or ranks lower; the summary of turns ${summary.summary!.first_turn} to ${summary.summary!.last_turn} covers it`;
-  return "it is over the budget there, or ranks lower";
+  const summary = other.sections.flatMap((s) => s.items).find((x) => x.summary && item.seq && item.kind !== "summary" && x.summary.first_seq <= item.seq && item.seq <= x.summary.last_seq)?.summary;
+  return summary ? `${otherwise}; the summary of turns ${summary.first_turn} to ${summary.last_turn} covers it` : otherwise;
 }
 
-export function differences(a: Context, b: Context): { same: number; list: Difference[] } {
+export function differences(a: Context, b: Context, words: Words): { same: number; list: Difference[] } {
   const inA = placed(a), inB = placed(b);
   const list: Difference[] = [];
   let same = 0;
   for (const [key, { section, item }] of inA) {
     const other = inB.get(key);
-    if (!other) list.push({ key, section, item, state: "only in A", because: absence(item, b) });
-    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `in B it is in ${sectionName(other.section)}` });
-    else if (other.item.chars !== item.chars) list.push({ key, section, item, state: item.chars > other.item.chars ? "longer in A" : "longer in B", because: `${count(item.chars)} characters in A, ${count(other.item.chars)} in B` });
+    if (!other) list.push({ key, section, item, state: "gone", because: absence(item, b, words.notInSecond) });
+    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `${words.second} it is in ${sectionName(other.section)}` });
+    else if (other.item.chars !== item.chars) list.push({ key, section, item, state: item.chars > other.item.chars ? "shorter" : "longer", because: `${count(item.chars)} characters ${words.first}, ${count(other.item.chars)} ${words.second}` });
     else same++;
   }
-  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "only in B", because: absence(item, a) });
+  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "new", because: absence(item, a, words.notInFirst) });
   return { same, list };
 }
 
-const signs = { "only in A": "−", "only in B": "+", "longer in A": "◂", "longer in B": "▸", moved: "↔" };
+function shown(item: Item): string {
+  const text = [item.label, item.path, item.tool_name, item.text || item.arguments].filter(Boolean).join(" ");
+  return text || (item.kind === "message" ? "a message without text" : item.kind.replace("_", " "));
+}
+
+const signs: Record<State, string> = { gone: "−", new: "+", shorter: "◂", longer: "▸", moved: "↔" };
+
+export function Differences({ list, words }: { list: Difference[]; words: Words }) {
+  return <>{[...new Set(list.map((x) => x.section))].map((section) => (
+    <section key={section} class="diff" aria-label={sectionName(section)}>
+      <h3><i class={`s-${section}`} />{sectionName(section)}</h3>
+      <ul>{list.filter((x) => x.section === section).map((x) => (
+        <li key={x.key} class={x.state}>
+          <span class="sign" aria-hidden="true">{signs[x.state]}</span>
+          <span><b>{words.states[x.state]}</b> <span class="dim">because {x.because}</span> <EventLink seq={x.item.seq} /><br />
+            <Text of={firstLine(shown(x.item), 180)} /></span>
+        </li>
+      ))}</ul>
+    </section>
+  ))}</>;
+}
+
+const words: Words = {
+  states: { gone: "only in A", new: "only in B", shorter: "longer in A", longer: "longer in B", moved: "moved" }, first: "in A", second: "in B",
+  notInFirst: "A has no room for it, or ranks it too low", notInSecond: "B has no room for it, or ranks it too low",
+};
 
 export function Compare({ c, p }: { c: Conversation; p: Params }) {
   const read = (suffix: string) => useGet<Context>(path("/v1/conversations/{}/context", [c.id], { ...contextQuery(p, suffix), explain: "true" }));
   const a = read(""), b = read("_b");
-  const d = a.data && b.data ? differences(a.data, b.data) : undefined;
-  const sections = [...new Set(d?.list.map((x) => x.section))];
+  const d = a.data && b.data ? differences(a.data, b.data, words) : undefined;
   return (
     <div class="context compare">
       <div class="two">
@@ -64,18 +93,7 @@ export function Compare({ c, p }: { c: Conversation; p: Params }) {
         ))}
       </div>
       {d && <Notice>{d.list.length === 0 ? `Both show the same ${count(d.same)} items.` : `${count(d.same)} items are the same, ${count(d.list.length)} differ.`}</Notice>}
-      {sections.map((section) => (
-        <section key={section} class="diff" aria-label={sectionName(section)}>
-          <h2><i class={`s-${section}`} />{sectionName(section)}</h2>
-          <ul>{d!.list.filter((x) => x.section === section).map((x) => (
-            <li key={x.key} class={x.state.replaceAll(" ", "-")}>
-              <span class="sign" aria-hidden="true">{signs[x.state]}</span>
-              <span><b>{x.state}</b> <span class="dim">because {x.because}</span> <EventLink seq={x.item.seq} /><br />
-                <Text of={firstLine([x.item.label, x.item.path, x.item.tool_name, x.item.text].filter(Boolean).join(" "), 180)} /></span>
-            </li>
-          ))}</ul>
-        </section>
-      ))}
+      {d && <Differences list={d.list} words={words} />}
     </div>
   );
 }

@@ -1,10 +1,13 @@
 // The context viewer: what an agent would see, line by line, and why.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
-import { type Context, type Conversation, type Item, path, type Problem, useGet } from "./api";
-import { Parts } from "./bench";
+import { ask, type Context, type Conversation, lacks, path, type Problem, useAccess, useGet } from "./api";
 import { EventLink } from "./event";
-import { count, firstLine, Notice, plural, Text } from "./text";
+import { Budget, Bytes, Dropped, Lines, sectionName } from "./lines";
+import type { Outline } from "./outline";
+import { ServedBanner } from "./served";
+import { Steps } from "./steps";
+import { count, firstLine, Notice, Text } from "./text";
 import { change, link, type Params } from "./url";
 
 export const strategies = ["hybrid", "relevant", "levels", "recent", "pruned"];
@@ -13,13 +16,13 @@ export const strategies = ["hybrid", "relevant", "levels", "recent", "pruned"];
 export function contextQuery(p: Params, suffix = ""): Record<string, string | undefined> {
   return {
     query: p["q" + suffix], max_chars: p["max" + suffix] ?? "20000", strategy: p["strategy" + suffix], condense: p["condense" + suffix],
-    as_of: p["as_of" + suffix],
+    as_of: p["as_of" + suffix], project_memory: p["memory" + suffix], embedded_up_to: p["embedded" + suffix],
   };
 }
 
 // Controls are the parameters of one context. A comparison has two, the second with a suffix.
 export function Controls({ c, p, suffix = "", name }: { c: Conversation; p: Params; suffix?: string; name: string }) {
-  const set = (key: string, value: string, replace = true) => change({ [key + suffix]: value || undefined }, replace);
+  const set = (key: string, value: string, replace = true) => change({ [key + suffix]: value || undefined, served: undefined }, replace);
   const max = Number(p["max" + suffix] ?? 20000), asOf = Number(p["as_of" + suffix] ?? c.last_seq);
   return (
     <form class="controls" aria-label={name} onSubmit={(e) => e.preventDefault()}>
@@ -37,15 +40,9 @@ export function Controls({ c, p, suffix = "", name }: { c: Conversation; p: Para
   );
 }
 
-export const sectionNames: Record<string, string> = {
-  last_user_queries: "Queries", recent_turns: "Recent", relevant_past_context: "Past", relevant_code_context: "Code",
-  story_so_far: "Story", recently_accessed_files: "Files", earlier_sessions: "Earlier",
-};
-export const sectionName = (name: string) => sectionNames[name] ?? name.replaceAll("_", " ");
-
 const formats: [string, string][] = [["", "Lines and reasons"], ["bytes", "Exact text"], ["anthropic", "Messages (Anthropic)"], ["openai", "Messages (OpenAI)"]];
 
-export function ContextView({ c, p }: { c: Conversation; p: Params }) {
+export function ContextView({ c, outline, p }: { c: Conversation; outline: Outline; p: Params }) {
   const query = contextQuery(p);
   const url = path("/v1/conversations/{}/context", [c.id], { ...query, explain: "true", include_markdown: true });
   const { data, error, loading } = useGet<Context>(url);
@@ -54,12 +51,15 @@ export function ContextView({ c, p }: { c: Conversation; p: Params }) {
   return (
     <div class="context">
       <Controls c={c} p={p} name="Parameters of the context" />
+      <Steps c={c} outline={outline} p={p} data={data} />
+      {p["served"] && <ServedBanner c={c} seq={p["served"]} />}
       {error && <Notice error={error} />}
       {data && m && <div aria-busy={loading}>
         <Budget data={data} />
         <div class="bar formats">
           <div role="group" aria-label="Show as" class="choice">{formats.map(([f, name]) => <button key={f} aria-pressed={f === shown} onClick={() => change({ show: f })}>{name}</button>)}</div>
           <span class="space" />
+          <Remember key={url} c={c} query={query} />
           <a href={link({ c: c.id, view: "compare", ...keep(p), ...keep(p, "_b") })}>Compare with another</a>
         </div>
         {shown === "bytes" ? <Bytes data={data} /> : shown === "anthropic" || shown === "openai" ? <Messages c={c} query={query} format={shown} /> : <Lines data={data} />}
@@ -72,117 +72,18 @@ export function ContextView({ c, p }: { c: Conversation; p: Params }) {
 
 // keep returns the parameters of the context that is shown, under other names.
 function keep(p: Params, suffix = ""): Params {
-  return Object.fromEntries(["q", "max", "strategy", "condense", "as_of"].map((name) => [name + suffix, p[name]]));
+  return Object.fromEntries(["q", "max", "strategy", "condense", "as_of", "memory", "embedded"].map((name) => [name + suffix, p[name]]));
 }
 
-export function Budget({ data }: { data: Context }) {
-  const m = data.manifest!;
-  const parts = m.sections.filter((s) => s.used > 0);
-  const percent = (n: number) => Math.round(n / m.budget * 100);
-  return (
-    <div class="budget">
-      <div class="track" role="img" aria-label={parts.map((s) => `${sectionName(s.name)} ${percent(s.used)} %`).join(", ") + `, free ${percent(m.budget - m.used)} %`}>
-        {parts.map((s) => <span key={s.name} class={`s-${s.name}`} style={{ flexGrow: s.used }} />)}
-        <span class="free" style={{ flexGrow: Math.max(0, m.budget - m.used) }} />
-      </div>
-      <p class="legend">
-        {parts.map((s) => <a key={s.name} href={`#s-${s.name}`}><i class={`s-${s.name}`} />{sectionName(s.name)} <b>{percent(s.used)} %</b></a>)}
-        <span class="space" />
-        <span><b>{count(m.used)}</b> of {count(m.budget)} characters, as of #{data.as_of}</span>
-      </p>
-    </div>
-  );
-}
-
-interface Line { start: number; end: number; text: string }
-
-// split cuts the Markdown at the ranges of the items, which count code points.
-function split(markdown: string, ranges: { start: number; end: number }[]): Line[] {
-  let at = 0, units = 0;
-  const unitAt = (point: number) => {
-    for (; at < point && units < markdown.length; at++) units += markdown.codePointAt(units)! > 0xffff ? 2 : 1;
-    return units;
-  };
-  return ranges.map((r) => {
-    const start = unitAt(r.start), end = unitAt(r.end);
-    return { start, end, text: markdown.slice(start, end) };
-  });
-}
-
-function Lines({ data }: { data: Context }) {
-  const text = data.markdown ?? "";
-  const all = data.sections.flatMap((s) => {
-    const ranges = data.manifest!.sections.find((m) => m.name === s.name)?.ranges ?? [];
-    return s.items.map((item, i) => ({ section: s.name, item, range: ranges[i] })).filter((x) => x.range);
-  });
-  const lines = split(text, all.map((x) => x.range!));
-  const out = [];
-  let end = 0, section = "";
-  all.forEach(({ section: name, item }, i) => {
-    const { start, end: stop, text: shown } = lines[i]!;
-    const between = text.slice(end, start).trim();
-    if (between) out.push(<div key={`b${i}`} id={name !== section ? `s-${name}` : undefined} class={`line heading ${name !== section ? "first" : ""}`}>{between.split(/\n\n+/).map((part, j, parts) => <pre key={j} class={j === parts.length - 1 ? "last" : ""}><Text of={part} /></pre>)}</div>);
-    out.push(
-      <div key={i} class={`line s-${name}`}>
-        <pre><Text of={shown.replace(/^\n+|\n+$/g, "")} /></pre>
-        <div class="why"><Why item={item} /></div>
-      </div>,
-    );
-    end = stop;
-    section = name;
-  });
-  const rest = text.slice(end).trim();
-  if (rest) out.push(<div key="rest" class="line heading"><pre><Text of={rest} /></pre></div>);
-  return <section class="lines" aria-label="What the agent sees, and why">
-    <div class="line titles"><h2>What the agent sees</h2><h2>Why</h2></div>
-    {out.length ? out : <Notice>Nothing: the conversation had no messages then.</Notice>}
-  </section>;
-}
-
-export function reason(item: Item): string {
-  switch (item.kind) {
-    case "query": return "A question of the user.";
-    case "message": case "tool_call": case "tool_result": return "Among the newest turns.";
-    case "left_out": return "Says that something is missing here.";
-    case "relevant": return "The search found it.";
-    case "code": return `${item.match ? "Code that the search found" : "Code"}${item.tool_name ? ", through " + item.tool_name : ""}.`;
-    case "summary": return `Summary of turns ${item.summary?.first_turn} to ${item.summary?.last_turn}, level ${item.summary?.level}.`;
-    case "file": return `Last access: ${item.access}.`;
-    case "note": case "folder": return "From earlier sessions of the project.";
-  }
-  return item.kind;
-}
-
-function Why({ item }: { item: Item }) {
-  const whole = item.result_whole_chars ?? item.whole_chars;
-  return (
-    <>
-      <p><Text of={reason(item)} />{item.origin && <> Written by <Text of={item.origin} />.</>}</p>
-      {item.match && <><p>Relevance {Math.round(item.match.relevance * 100)} %</p><Parts parts={item.match.parts} /></>}
-      <p class="dim">{item.turn > 0 && <>turn {item.turn} · </>}{plural(item.chars, "character")}{whole ? ` of ${count(whole)}` : ""} <EventLink seq={item.seq} />{item.result_seq ? <EventLink seq={item.result_seq} /> : null}</p>
-    </>
-  );
-}
-
-// Bytes shows the text as an agent gets it, and checks its hash in the browser.
-function Bytes({ data }: { data: Context }) {
-  const text = data.markdown ?? "", claimed = data.manifest!.hash;
-  const [result, set] = useState("");
-  useEffect(() => {
-    let current = true;
-    if (!crypto.subtle) { set("not checked: browsers compute it only over HTTPS or on this machine"); return; }
-    void crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)).then((digest) => {
-      const hex = [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, "0")).join("");
-      if (current) set(hex === claimed ? "computed here too: equal" : `computed here: ${hex}, which differs`);
-    });
-    return () => { current = false; };
-  }, [text, claimed]);
-  return (
-    <section aria-label="Exact text">
-      <p class="hash"><span class="dim">SHA-256</span> <code>{claimed}</code> <span class="dim">{result}</span></p>
-      <pre class="exact" tabIndex={0}><Text of={text} max={1_000_000} /></pre>
-    </section>
-  );
+// Remember lets mneme remember the context as one that an agent was shown. Only a token that may write sees it.
+function Remember({ c, query }: { c: Conversation; query: Record<string, string | undefined> }) {
+  const access = useAccess();
+  const [done, set] = useState<{ seq?: number; error?: Problem }>({});
+  const remember = () => ask(path("/v1/conversations/{}/context", [c.id], { ...query, record: true })).then(
+    (answer) => set({ seq: Number(answer.headers.get("Mneme-Context-Seq")) }), (error: Problem) => set({ error }));
+  if (lacks(access, "write") !== undefined) return null;
+  if (done.seq) return <span role="status">Remembered as <EventLink seq={done.seq} />, see <a href={link({ c: c.id, view: "served" })}>Served</a></span>;
+  return <>{done.error && <Notice error={done.error} />}<button class="quiet" onClick={() => void remember()} title="Store a small event, so that this context can be made again and checked">Remember this</button></>;
 }
 
 function Messages({ c, query, format }: { c: Conversation; query: Record<string, string | undefined>; format: string }) {
@@ -208,12 +109,10 @@ function blocks(content: unknown): string[] {
 function LeftOut({ c, p, data }: { c: Conversation; p: Params; data: Context }) {
   const open = p["left"] === "1";
   const tried = useGet<Context>(open ? path("/v1/conversations/{}/context", [c.id], { ...contextQuery(p), explain: "candidates" }) : null, 400);
-  const dropped = data.manifest!.sections.filter((s) => s.dropped.length > 0);
   return (
     <section class="left" aria-label="Left out">
       <div class="bar"><h2>Left out</h2><span class="space" /><button aria-expanded={open} onClick={() => change({ left: open ? undefined : "1" }, true)}>{open ? "Hide the items" : "Show the items, and when they fit"}</button></div>
-      <ul class="drops">{dropped.map((s) => <li key={s.name}><i class={`s-${s.name}`} /><b>{sectionName(s.name)}</b> {s.dropped.map((d) => `${count(d.count)} ${d.what}: ${d.reason}`).join(" · ")}</li>)}</ul>
-      {dropped.length === 0 && <p class="dim">Nothing: all of it fits.</p>}
+      <Dropped data={data} />
       {open && !tried.data && <Notice error={tried.error as Problem}>Trying larger budgets…</Notice>}
       {tried.data?.manifest?.sections.filter((s) => s.candidates?.length).map((s) => (
         <div key={s.name} class="scroll-x" tabIndex={0} role="region" aria-label={`Left out of ${sectionName(s.name)}`}><table>
@@ -229,4 +128,3 @@ function LeftOut({ c, p, data }: { c: Conversation; p: Params; data: Context }) 
     </section>
   );
 }
-

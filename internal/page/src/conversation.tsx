@@ -5,16 +5,23 @@ import { Compare } from "./compare";
 import { ContextView } from "./context";
 import { EventPanel } from "./event";
 import { Files } from "./files";
+import { Graph } from "./graph";
+import { useOutline } from "./outline";
+import { ServedContexts } from "./served";
 import { count, Notice, plural, Text } from "./text";
 import { Timeline } from "./timeline";
 import { link, type Params } from "./url";
 
-const views: [string, string][] = [["timeline", "Timeline"], ["context", "Context"], ["compare", "Compare"], ["search", "Search"], ["files", "Files"]];
+// The tabs; keys 1, 2 and so on open them.
+export const views: [string, string][] = [
+  ["timeline", "Timeline"], ["context", "Context"], ["served", "Served"], ["compare", "Compare"], ["search", "Search"], ["graph", "Graph"], ["files", "Files"],
+];
 
 export function ConversationView({ id, p }: { id: string; p: Params }) {
   const { data: c, error } = useGet<Conversation>(path("/v1/conversations/{}", [id]));
+  const outline = useOutline(c);
   const view = views.some(([v]) => v === p["view"]) ? p["view"] : "timeline";
-  if (error || !c) return <div class="page"><Notice error={error}>Loading…</Notice></div>;
+  if (error || !c || !outline) return <div class="page"><Notice error={error}>Loading…</Notice></div>;
   return (
     <div class={`conversation ${p["event"] ? "with-event" : ""}`}>
       <div class="head">
@@ -23,6 +30,7 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
           {c.agent && <span><Text of={c.agent} /></span>}
           <span>{plural(c.turn_count, "turn")}</span><span>{plural(c.message_count, "message")}</span>
           <span>{plural(c.tool_call_count, "call")}</span><span>{count(c.total_chars)} characters</span>
+          <a href={link({ view: "tail", conversation: id })}>Live</a>
           <code class="id"><Text of={c.id} /></code>
         </p>
         <nav class="tabs" aria-label="Views of this conversation">
@@ -31,13 +39,15 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
       </div>
       <div class="body">
         <div class="view">
-          {view === "timeline" && <Timeline c={c} p={p} />}
-          {view === "context" && <ContextView c={c} p={p} />}
+          {view === "timeline" && <Timeline c={c} outline={outline} p={p} />}
+          {view === "context" && <ContextView c={c} outline={outline} p={p} />}
+          {view === "served" && <ServedContexts c={c} />}
           {view === "compare" && <Compare c={c} p={p} />}
           {view === "search" && <Bench c={c} p={p} />}
+          {view === "graph" && <Graph c={c} outline={outline} p={p} />}
           {view === "files" && <Files c={c} />}
         </div>
-        {p["event"] && <EventPanel seq={p["event"]} />}
+        {p["event"] && <EventPanel seq={p["event"]} of={id} />}
       </div>
     </div>
   );

@@ -1,21 +1,26 @@
 // The selected event as it is in the log.
 import { useState } from "preact/hooks";
 
-import { path, useGet } from "./api";
-import { asText, Notice, Text } from "./text";
+import { path, useAccess, useGet } from "./api";
+import { asText, count, firstLine, Notice, plural, Text } from "./text";
 import { change } from "./url";
 
 type CloudEvent = Record<string, unknown> & { data?: unknown };
+interface Listed { events: { seq: number; bytes: number; event?: CloudEvent }[] }
 
-export function EventPanel({ seq }: { seq: string }) {
-  const url = path("/v1/events/{}", [seq]);
-  const { data, error, loading } = useGet<CloudEvent>(url);
+// EventPanel shows an event. A token of one project may read it only as part of its conversation, of.
+export function EventPanel({ seq, of }: { seq: string; of?: string }) {
+  const project = useAccess()?.project;
+  const url = project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
+  const { data: answer, error, loading } = useGet<CloudEvent | Listed>(url);
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(`curl -s '${(location.origin + url).replaceAll("'", "%27")}'`);
     setCopied(true);
   };
+  const data = answer && Array.isArray((answer as Listed).events) ? (answer as Listed).events.find((e) => e.seq === Number(seq))?.event : answer as CloudEvent | undefined;
   const { data: payload, ...envelope } = data ?? {};
+  const message = data?.["type"] === "dev.mneme.message.created.v1" ? payload as { message_id?: string; content?: string } : undefined;
   return (
     <aside class="event" aria-label={`Event ${seq}`}>
       <div class="bar">
@@ -25,14 +30,45 @@ export function EventPanel({ seq }: { seq: string }) {
         <button class="quiet" onClick={() => change({ event: undefined })} aria-label="Close the event">✕</button>
       </div>
       {(loading || error) && <Notice error={error}>Loading…</Notice>}
+      {answer && !data && !loading && <Notice>This token may not read the event, or it is too large to show here.</Notice>}
       {data && <div class="scroll" tabIndex={0} role="region" aria-label="The event">
         <dl class="envelope">{Object.entries(envelope).map(([name, value]) => <div key={name}><dt>{name}</dt><dd><Text of={asText(value)} /></dd></div>)}</dl>
         {Object.entries(typeof payload === "object" && payload !== null ? payload : { data: payload }).map(([name, value]) => (
           <section key={name}><h3>{name}</h3><pre><Text of={asText(value)} /></pre></section>
         ))}
+        {message?.message_id && <Embedding key={seq} conversation={String(data["subject"] ?? of)} id={message.message_id} content={message.content ?? ""} />}
         <details><summary>The whole CloudEvent as JSON</summary><pre><Text of={JSON.stringify(data, null, 2)} /></pre></details>
       </div>}
     </aside>
+  );
+}
+
+interface Embedded { model?: string; dimensions: number; passages: { start: number; end: number; terms: number; vector?: number[] }[] }
+
+// Embedding shows the stored vectors of a message, one for each of its passages.
+function Embedding({ conversation, id, content }: { conversation: string; id: string; content: string }) {
+  const [open, setOpen] = useState(false);
+  const { data, error } = useGet<Embedded>(open ? path("/v1/conversations/{}/messages/{}/embedding", [conversation, id]) : null);
+  const bytes = open ? new TextEncoder().encode(content) : undefined;
+  return (
+    <details class="embedding" onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>How searches see it</summary>
+      {open && (!data ? <Notice error={error}>Loading…</Notice> : <>
+        <p>{data.model ? <>{plural(data.passages.length, "passage")}, {data.dimensions} numbers each by <Text of={data.model} />.</> : "No embeddings: searches rank it by words alone."}</p>
+        {data.passages.slice(0, 20).map((passage, i) => (
+          <section key={i}>
+            <p class="dim">bytes {count(passage.start)} to {count(passage.end)}, {plural(passage.terms, "word")} that count{passage.vector ? "" : ", no vector yet"}</p>
+            <p><Text of={firstLine(new TextDecoder().decode(bytes!.slice(passage.start, passage.end)), 140)} /></p>
+            {passage.vector && <>
+              <svg class="vector" viewBox={`0 -128 ${passage.vector.length} 256`} preserveAspectRatio="none" role="img" aria-label={`${plural(passage.vector.length, "number")} from ${Math.min(...passage.vector)} to ${Math.max(...passage.vector)}`}>
+                <path d={passage.vector.map((v, x) => `M${x + 0.5} 0V${-v}`).join("")} /></svg>
+              <details><summary>Numbers</summary><pre>{passage.vector.join(" ")}</pre></details>
+            </>}
+          </section>
+        ))}
+        {data.passages.length > 20 && <p class="dim">and {count(data.passages.length - 20)} more</p>}
+      </>)}
+    </details>
   );
 }
 

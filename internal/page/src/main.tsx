@@ -2,17 +2,18 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { token } from "./api";
-import { ConversationView } from "./conversation";
+import { ConversationView, views } from "./conversation";
 import { Conversations } from "./conversations";
 import { Operations } from "./operations";
+import { Projects, ProjectView } from "./projects";
+import { Tail } from "./tail";
 import { change, go, link, params, useParams } from "./url";
 
 const keys: [string, string][] = [
-  ["/", "go to the search field"], ["j  k", "next and previous row"], ["1 … 5", "the tabs of a conversation"],
-  ["h", "all conversations"], ["o", "operations"], ["Esc", "close the event"], ["?", "this list"],
+  ["/", "go to the search field"], ["j  k", "next and previous row"], ["1 … 7", "the tabs of a conversation"],
+  ["[  ]", "the context one turn back, or one turn on"], ["p", "play the context turn by turn"],
+  ["h", "all conversations"], ["r", "projects"], ["l", "live"], ["o", "operations"], ["Esc", "close the event"], ["?", "this list"],
 ];
-
-const tabs = ["timeline", "context", "compare", "search", "files"];
 
 function SignIn({ done }: { done: () => void }) {
   const field = useRef<HTMLInputElement>(null);
@@ -47,6 +48,8 @@ function Keys({ close }: { close: () => void }) {
   );
 }
 
+const sections: Record<string, string> = { r: "projects", l: "tail", o: "operations" };
+
 function useKeys(help: () => void) {
   useEffect(() => {
     const press = (e: KeyboardEvent) => {
@@ -56,10 +59,10 @@ function useKeys(help: () => void) {
       if (e.key === "/") document.querySelector<HTMLInputElement>("input[type=search]")?.focus();
       else if (e.key === "?") help();
       else if (e.key === "h") go(link({}));
-      else if (e.key === "o") go(link({ view: "operations" }));
+      else if (sections[e.key]) go(link({ view: sections[e.key] }));
       else if (e.key === "Escape" && field) (e.target as HTMLElement).blur();
       else if (e.key === "Escape" && params()["event"]) change({ event: undefined });
-      else if (c && tabs[Number(e.key) - 1]) go(link({ c, view: tabs[Number(e.key) - 1] }));
+      else if (c && views[Number(e.key) - 1]) go(link({ c, view: views[Number(e.key) - 1]![0] }));
       else return;
       e.preventDefault();
     };
@@ -74,15 +77,15 @@ function App() {
   const [help, setHelp] = useState(false);
   token.onNeeded(() => setSignIn(true));
   useKeys(() => setHelp(true));
-  const operations = p["view"] === "operations";
+  const view = p["c"] ? "conversation" : ["projects", "project", "tail", "operations"].includes(p["view"] ?? "") ? p["view"]! : "";
   return (
     <>
       <a class="skip" href="#main">To the content</a>
       <header class="top">
         <a class="brand" href={link({})}>mneme</a>
         <nav aria-label="Views">
-          <a href={link({})} aria-current={!operations && !p["c"] ? "page" : undefined}>Conversations</a>
-          <a href={link({ view: "operations" })} aria-current={operations ? "page" : undefined}>Operations</a>
+          {([["", "Conversations"], ["projects", "Projects"], ["tail", "Live"], ["operations", "Operations"]] as const).map(([v, name]) =>
+            <a key={v} href={link({ view: v })} aria-current={view === v ? "page" : undefined}>{name}</a>)}
         </nav>
         <span class="space" />
         {token.get() && <button class="quiet" onClick={() => { token.clear(); location.reload(); }}>Sign out</button>}
@@ -90,7 +93,10 @@ function App() {
       </header>
       {help && <Keys close={() => setHelp(false)} />}
       {signIn ? <SignIn done={() => setSignIn(false)} />
-        : <main id="main" tabIndex={-1}>{operations ? <Operations /> : p["c"] ? <ConversationView key={p["c"]} id={p["c"]} p={p} /> : <Conversations p={p} />}</main>}
+        : <main id="main" tabIndex={-1}>
+          {view === "conversation" ? <ConversationView key={p["c"]} id={p["c"]!} p={p} /> : view === "projects" ? <Projects /> : view === "project" ? <ProjectView name={p["project"] ?? ""} p={p} />
+            : view === "tail" ? <Tail p={p} /> : view === "operations" ? <Operations /> : <Conversations p={p} />}
+        </main>}
     </>
   );
 }

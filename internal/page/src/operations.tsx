@@ -1,25 +1,31 @@
 // What an operator looks at: how far the read models are, what failed, and whether all of it is right.
 import { useEffect, useState } from "preact/hooks";
 
-import { path, post, type Problem, useGet } from "./api";
-import { count, Notice, plural, Text } from "./text";
+import { ask, lacks, path, post, Problem, useAccess, useGet } from "./api";
+import { sent } from "./stream";
+import { count, Notice, plural, Text, Time } from "./text";
 
 interface Partition { name: string; store: string; generation: number; partition: number; state: string; checkpoint: number; lag: number; failed: number; holder?: string; rate: number; error?: string }
-interface Rebuild { projection: string; state?: string; done?: number; head?: number }
+interface Rebuild { projection: string; generation: number; state: string; applied?: number; total?: number; eta_seconds?: number; error?: string }
+interface Process { name: string; program?: string; version?: string; started?: string; state: string; lag: number; rate: number; error?: string }
 interface Status {
-  stream: { head: number; messages: number; bytes: number; missing: number };
+  stream: { head: number; messages: number; bytes: number; missing: number; error?: string };
   projections: Partition[];
   rebuilds: Rebuild[];
-  processes: { name: string; program: string; version: string; state: string; lag: number }[];
+  processes: Process[];
   version: { version: string; go: string };
 }
 interface Failed { projection: string; seq: number; tenant: string; conversation: string; event_id: string; type: string; class: string; reason: string }
+interface Verified { equal: boolean; projections: { name: string; equal: boolean; conversations: number; events: number; differences?: { conversation: string }[] }[] }
+interface Setting { name: string; value: string; source: string; meaning: string }
 
 const every = 3000; // milliseconds between two looks, while the tab is in sight
 
 export function Operations() {
+  const access = useAccess();
+  const mayRetry = lacks(access, "operate"), mayRebuild = lacks(access, "operate", true);
   const status = useGet<Status>("/v1/status");
-  const failed = useGet<{ failed: Failed[] }>("/v1/failed?limit=200");
+  const failed = useGet<{ failed: Failed[] }>(mayRetry === undefined ? "/v1/failed?limit=200" : null);
   const [said, say] = useState("");
   const [problem, setProblem] = useState<Problem>();
   useEffect(() => {
@@ -33,10 +39,6 @@ export function Operations() {
     say(doing);
     try { say(await f()); failed.again(); status.again(); } catch (e) { say(""); setProblem(e as Problem); }
   };
-  const verify = () => act("Replay the whole log and compare the read models with it?", "Replaying the log and comparing…", async () => {
-    const v = await post<{ equal: boolean; projections: unknown[] }>("/v1/verify");
-    return v.equal ? `All ${v.projections.length} read models equal the log.` : "A read model differs from the log: mneme verify says where.";
-  });
   const s = status.data;
   return (
     <div class="page">
@@ -47,28 +49,33 @@ export function Operations() {
         <span><b>{count(s.stream.messages)}</b> events</span>
         <span><b>{(s.stream.bytes / 1e6).toFixed(1)} MB</b> on disk</span>
         <span><b>{count(Math.max(0, ...s.projections.map((x) => x.lag)))}</b> lag</span>
-        <span><b>{plural(s.processes.length, "process", "processes")}</b> {s.version.version}</span>
+        <span><b>{count(s.projections.filter((x) => x.partition === 0).reduce((n, x) => n + x.failed, 0))}</b> failed</span>
+        <span><b>{s.version.version}</b> version</span>
       </p>}
+      {s?.stream.error && <p class="notice error" role="alert">The log accepts no writes: <Text of={s.stream.error} /></p>}
       {s && <section aria-label="Read models">
-        <div class="bar"><h2>Read models</h2><span class="space" /><button onClick={() => void verify()}>Verify against the log</button></div>
+        <div class="bar"><h2>Read models</h2><span class="space" />{mayRebuild === undefined && <button onClick={() => void act("Replay the whole log and compare the read models with it?", "Replaying the log…", () => verify(say))}>Verify against the log</button>}</div>
+        {mayRebuild && <p class="dim">To verify or rebuild: {mayRebuild}</p>}
         {said && <p class="notice" role="status">{said}</p>}
         {problem && <Notice error={problem} />}
         <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of read models"><table>
           <thead><tr><th>Projection</th><th class="n">Partition</th><th class="n">Generation</th><th>State</th><th class="n">Checkpoint</th><th class="n">Lag</th><th class="n">Failed</th><th class="n">Events/s</th><th>Held by</th><th><span class="hidden">Actions</span></th></tr></thead>
           <tbody>{s.projections.map((x) => (
             <tr key={`${x.name}-${x.generation}-${x.partition}-${x.store}`}>
-              <td>{x.name}</td><td class="n">{x.partition}</td><td class="n">{x.generation}</td><td><span class={`state ${x.state === "live" ? "good" : x.state === "halted" ? "bad" : "busy"}`}>{x.state}</span>{x.error && <div class="dim"><Text of={x.error} /></div>}</td>
+              <td>{x.name}</td><td class="n">{x.partition}</td><td class="n">{x.generation}</td><td><State of={x.state} />{x.error && <div class="dim"><Text of={x.error} /></div>}</td>
               <td class="n">{count(x.checkpoint)}</td><td class="n">{count(x.lag)}</td><td class="n">{count(x.failed)}</td><td class="n">{count(Math.round(x.rate))}</td><td><Text of={x.holder ?? ""} /></td>
-              <td><button class="quiet" onClick={() => void act(`Rebuild ${x.name} from the log? Readers see the old one until the new one has caught up.`, "Starting the rebuild…",
-                async () => { await post("/v1/rebuilds", { projection: x.name }); return `The rebuild of ${x.name} runs.`; })}>Rebuild</button></td>
+              <td>{mayRebuild === undefined && x.partition === 0 && <button class="quiet" onClick={() => void act(`Rebuild ${x.name} from the log? Readers see the old one until the new one has caught up.`, "Starting the rebuild…",
+                async () => { await post("/v1/rebuilds", { projection: x.name }); return `The rebuild of ${x.name} runs.`; })}>Rebuild</button>}</td>
             </tr>
           ))}</tbody>
         </table></div>
-        {s.rebuilds.length > 0 && <><h3>Rebuilds</h3><ul>{s.rebuilds.map((r, i) => <li key={i}><Text of={JSON.stringify(r)} /></li>)}</ul></>}
+        {s.rebuilds.length > 0 && <><h3>Rebuilds</h3><ul class="rebuilds">{s.rebuilds.map((r) => <li key={r.projection}>
+          <b>{r.projection}</b>, generation {r.generation}: {r.state}{r.total ? <> <progress value={r.applied ?? 0} max={r.total} aria-label={`Rebuild of ${r.projection}`} /> {count(r.applied ?? 0)} of {count(r.total)}</> : null}
+          {r.eta_seconds !== undefined && `, about ${count(Math.ceil(r.eta_seconds))} s left`}{r.error && <div class="bad-text"><Text of={r.error} /></div>}</li>)}</ul></>}
       </section>}
       <section aria-label="Failed events">
         <div class="bar"><h2>Failed events</h2><span class="space" />{(failed.data?.failed.length ?? 0) > 0 && <button onClick={() => void act("Repair every conversation with failed events?", "Repairing…", () => retry({ all: true }))}>Retry all</button>}</div>
-        <Notice error={failed.error}>{!failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : plural(failed.data.failed.length, "failed event")}</Notice>
+        <Notice error={failed.error}>{mayRetry !== undefined ? mayRetry || "Loading…" : !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : plural(failed.data.failed.length, "failed event")}</Notice>
         {(failed.data?.failed.length ?? 0) > 0 && <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of failed events"><table>
           <thead><tr><th>Event</th><th>Projection</th><th>Class</th><th>Reason</th><th>Conversation</th><th><span class="hidden">Actions</span></th></tr></thead>
           <tbody>{failed.data!.failed.map((f) => (
@@ -77,11 +84,57 @@ export function Operations() {
           ))}</tbody>
         </table></div>}
       </section>
+      {s && s.processes.length > 0 && <section aria-label="Processes">
+        <h2>Processes</h2>
+        <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of processes"><table>
+          <thead><tr><th>Process</th><th>Program</th><th>Version</th><th>Started</th><th>State</th><th class="n">Lag</th><th class="n">Events/s</th></tr></thead>
+          <tbody>{s.processes.map((x) => <tr key={x.name}><td><Text of={x.name} /></td><td>{x.program}</td><td>{x.version}</td><td class="nowrap"><Time of={x.started} /></td><td><State of={x.state} />{x.error && <div class="dim"><Text of={x.error} /></div>}</td><td class="n">{count(x.lag)}</td><td class="n">{count(Math.round(x.rate))}</td></tr>)}</tbody>
+        </table></div>
+      </section>}
+      {mayRebuild === undefined && <Settings />}
     </div>
+  );
+}
+
+function State({ of }: { of: string }) {
+  return <span class={`state ${["live", "serving"].includes(of) ? "good" : ["halted", "damaged", "unavailable"].includes(of) ? "bad" : "busy"}`}>{of}</span>;
+}
+
+function Settings() {
+  const [open, setOpen] = useState(false);
+  const { data, error } = useGet<{ settings: Setting[] }>(open ? "/v1/settings" : null);
+  return (
+    <details class="settings" onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>Settings in effect</summary>
+      {open && (!data ? <Notice error={error}>Loading…</Notice> : <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of settings"><table>
+        <thead><tr><th>Setting</th><th>Value</th><th>From</th><th>Meaning</th></tr></thead>
+        <tbody>{data.settings.map((x) => <tr key={x.name}><td class="path">{x.name}</td><td class="path"><Text of={x.value} /></td><td>{x.source}</td><td>{x.meaning}</td></tr>)}</tbody>
+      </table></div>)}
+    </details>
   );
 }
 
 async function retry(body: object): Promise<string> {
   const r = await post<{ conversations?: unknown[] }>("/v1/retries", body);
   return `${plural(r.conversations?.length ?? 0, "conversation")} repaired.`;
+}
+
+// verify replays the log, says how far it is, and returns the result in a sentence.
+async function verify(say: (text: string) => void): Promise<string> {
+  for await (const message of sent(await ask("/v1/verify/stream", { method: "POST" }))) {
+    if (message.name === "progress") {
+      const now = JSON.parse(message.data) as { projection: string; done: number; total: number };
+      say(`Replaying the log for ${now.projection}: ${count(now.done)} of ${count(now.total)} events.`);
+    } else if (message.name === "error") {
+      const { detail } = JSON.parse(message.data) as { detail?: string };
+      throw new Problem(0, detail ?? "The verification failed.");
+    } else if (message.name === "verified") {
+      const v = JSON.parse(message.data) as Verified;
+      const bad = v.projections.filter((x) => !x.equal);
+      if (bad.length === 0) return `All ${v.projections.length} read models equal the log.`;
+      const where = bad.flatMap((x) => (x.differences ?? []).map((d) => d.conversation));
+      return `${bad.map((x) => x.name).join(", ")} ${bad.length === 1 ? "differs" : "differ"} from the log in ${plural(where.length, "conversation")}: ${where.slice(0, 5).join(", ")}. A rebuild repairs it.`;
+    }
+  }
+  throw new Problem(0, "The server ended the verification.");
 }

@@ -32,7 +32,8 @@ export function Rows({ label, count, height, selected, onSelect, onRange, row }:
     const e = box.current!;
     if (selected < 0 || selected >= count) return;
     const y = selected * height;
-    if (y < e.scrollTop) e.scrollTop = y;
+    if (Math.abs(y - e.scrollTop) > 2 * e.clientHeight) e.scrollTop = y - e.clientHeight / 2; // a jump, so show what is around it
+    else if (y < e.scrollTop) e.scrollTop = y;
     else if (y + height > e.scrollTop + e.clientHeight) e.scrollTop = y + height - e.clientHeight;
   }, [selected, count]);
   useEffect(() => { if (count > 0) onRange?.(first, last); }, [first, last, count]);

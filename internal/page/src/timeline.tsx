@@ -1,92 +1,127 @@
 // A conversation in time: its summaries as bars over its turns, the turns as rows, and the open turn.
-import { type Conversation, path, type Step, type Summary, type ToolCall, useGet, usePages } from "./api";
+import { useState } from "preact/hooks";
+
+import { type Conversation, path, type Step, type Summary, type ToolCall, type Turn, useGet, usePages } from "./api";
 import { EventLink } from "./event";
+import type { Outline, OutlinedSummary } from "./outline";
 import { Rows } from "./rows";
 import { asText, count, firstLine, Notice, plural, Text, Time } from "./text";
-import { useTurns } from "./turns";
-import { change, type Params } from "./url";
+import { change, link, type Params } from "./url";
 
 const rowHeight = 58;
 
-export function Timeline({ c, p }: { c: Conversation; p: Params }) {
-  const { turns, error } = useTurns(c);
-  const turn = Math.min(c.turn_count, Math.max(1, Number(p["turn"]) || c.turn_count));
-  const summaries = useGet<{ summaries: Summary[] }>(path("/v1/conversations/{}/summaries", [c.id], { limit: 500 }));
-  if (c.turn_count === 0) return <div class="pad"><Notice>No turns yet: a turn begins with a message of the user.</Notice></div>;
+export function Timeline({ c, outline: o, p }: { c: Conversation; outline: Outline; p: Params }) {
+  const asked = Number(p["turn"] ?? NaN);
+  const turn = Math.min(o.last, Math.max(o.first, isNaN(asked) ? o.last : asked));
+  if (o.turns === 0) return <div class="pad"><Notice error={o.error}>No turns yet: a turn begins with a message of the user.</Notice></div>;
   return (
     <div class="timeline">
-      <Strip c={c} turn={turn} summaries={summaries.data?.summaries ?? []} />
+      <Strip o={o} turn={turn} />
+      {o.error && <Notice error={o.error} />}
       <div class="panes">
-        <Rows label="Turns" count={c.turn_count} height={rowHeight} selected={turn - 1} onSelect={(i) => change({ turn: String(i + 1) }, true)}
-          onRange={(first, last) => turns.want(first + 1, last + 1)} row={(i) => {
-            const t = turns.get(i + 1);
-            return <>
-              <span class="number">{i + 1}</span>
-              <span class="what">{t ? <Text of={firstLine(t.user_message?.content ?? "(begins without a user message)", 160)} /> : <span class="loading">…</span>}</span>
-              <span class="facts">{t && <><Time of={t.time} /><span>{plural(t.message_count, "message")}</span>{t.tool_call_count > 0 && <span>{plural(t.tool_call_count, "call")}</span>}</>}</span>
-            </>;
-          }} />
+        <Rows label="Turns" count={o.turns} height={rowHeight} selected={turn - o.first} onSelect={(i) => change({ turn: String(i + o.first) }, true)}
+          onRange={(first, last) => o.want(first + o.first, last + o.first)} row={(i) => <TurnRow o={o} turn={i + o.first} />} />
         <section class="turn" aria-label={`Turn ${turn}`} tabIndex={0}>
-          {error && <Notice error={error} />}
-          <OpenTurn key={turn} c={c} number={turn} turn={turns.get(turn)?.user_message} />
+          {o.has(turn) ? <OpenTurn key={turn} c={c} o={o} number={turn} /> : !o.error && <Notice>Loading…</Notice>}
         </section>
       </div>
-      {summaries.data && summaries.data.summaries.length > 0 && <SummaryList list={summaries.data.summaries} turn={turn} />}
+      {o.summaries.length > 0 && <SummaryList key={turn} c={c} o={o} turn={turn} />}
     </div>
   );
 }
 
-// Strip shows the summaries over the turns that they cover. A click opens the turn below it.
-function Strip({ c, turn, summaries }: { c: Conversation; turn: number; summaries: Summary[] }) {
-  const current = summaries.filter((s) => !s.superseded);
-  const levels = Math.max(1, ...current.map((s) => s.level));
-  const n = c.turn_count, lane = 11, width = 1000;
-  const x = (number: number) => (number - 1) / n * width;
+function TurnRow({ o, turn }: { o: Outline; turn: number }) {
+  const known = o.has(turn), text = o.text(turn);
+  return <>
+    <span class="number">{turn}</span>
+    <span class="what">{!text ? <span class="loading">…</span> : turn === 0 ? "Before the first message of the user" : <Text of={text.text || "(no text)"} />}</span>
+    <span class="facts">{known && <><Time of={o.time(turn)} /><span>{count(o.chars(turn))} characters</span>{o.calls(turn) > 0 && <span>{plural(o.calls(turn), "call")}</span>}</>}</span>
+  </>;
+}
+
+const bins = 1000; // bars of the strip, at most
+
+// Strip shows the lengths of the turns, and the summaries over the turns that they cover. A click opens the turn below it.
+function Strip({ o, turn }: { o: Outline; turn: number }) {
+  const list = o.summaries.filter((s) => s.end >= o.begin(o.known));
+  const levels = Math.max(0, ...list.map((s) => s.level));
+  const n = o.turns, lane = 11, ground = 30, width = 1000;
+  const height = levels * lane + ground;
+  const x = (number: number) => (number - o.first) / n * width;
   const open = (e: MouseEvent) => {
     const box = (e.currentTarget as Element).getBoundingClientRect();
-    change({ turn: String(Math.min(n, 1 + Math.floor((e.clientX - box.left) / box.width * n))) }, true);
+    change({ turn: String(Math.min(o.last, o.first + Math.floor((e.clientX - box.left) / box.width * n))) }, true);
   };
-  const height = (levels + 1) * lane;
   return (
     <div class="strip">
       <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" style={{ height: `${height * 1.3}px` }} role="img" onClick={open}
-        aria-label={`${plural(n, "turn")}, ${plural(current.length, "summary", "summaries")} above them; turn ${turn} is open`}>
-        {current.map((s) => (
-          <rect key={s.seq} class={s.frontier ? "frontier" : "consolidated"} x={x(s.first_turn)} y={(levels - s.level) * lane + 1}
-            width={Math.max(1.5, x(s.last_turn + 1) - x(s.first_turn) - 1)} height={lane - 3} rx="2">
-            <title>{`level ${s.level}, turns ${s.first_turn} to ${s.last_turn}`}</title>
-          </rect>
-        ))}
-        <rect class="ground" x="0" y={levels * lane + 2} width={width} height={lane - 4} rx="2" />
+        aria-label={`${plural(n, "turn")}, ${plural(list.length, "summary", "summaries")} above them; turn ${turn} is open`}>
+        {list.map((s) => {
+          const from = o.turnAt(s.seq), to = o.turnAt(s.end);
+          return <rect key={s.id} class={s.frontier ? "frontier" : "consolidated"} x={x(from)} y={(levels - s.level) * lane + 1}
+            width={Math.max(1.5, x(to + 1) - x(from) - 1)} height={lane - 3} rx="2"><title>{`level ${s.level}, turns ${from} to ${to}`}</title></rect>;
+        })}
+        <path class="sizes" d={sizes(o, x, height, ground - 4)} />
         <rect class="here" x={x(turn)} y={0} width={Math.max(3, width / n)} height={height} />
       </svg>
-      <p class="legend"><span><i class="frontier" /> summary</span><span><i class="consolidated" /> part of a higher one</span><span><i class="here" /> the open turn</span></p>
+      <p class="legend"><span><i class="sizes" /> characters of a turn</span>
+        {list.length > 0 && <><span><i class="frontier" /> summary</span><span><i class="consolidated" /> part of a higher one</span></>}<span><i class="here" /> the open turn</span></p>
     </div>
   );
 }
 
-function SummaryList({ list, turn }: { list: Summary[]; turn: number }) {
-  const over = list.filter((s) => !s.superseded && s.first_turn <= turn && turn <= s.last_turn).slice(0, 20);
+// sizes draws a bar for each turn, or for the longest of several where there are more turns than bars. The root of the
+// length is drawn, so that short turns beside long ones can be seen.
+function sizes(o: Outline, x: (turn: number) => number, bottom: number, height: number): string {
+  const step = Math.max(1, o.turns / bins);
+  const longest: { from: number; chars: number }[] = [];
+  for (let from = o.first; from <= o.last; from += step) {
+    let chars = 0;
+    for (let n = Math.max(o.known, Math.floor(from)); n < Math.max(from + step, Math.floor(from) + 1) && n <= o.last; n++) chars = Math.max(chars, o.chars(n));
+    longest.push({ from, chars });
+  }
+  const top = Math.max(1, ...longest.map((l) => l.chars));
+  return longest.filter((l) => l.chars > 0).map((l) => {
+    const left = x(l.from).toFixed(1), gap = o.turns < 200 ? 1 : 0, high = Math.max(1, Math.sqrt(l.chars / top) * height).toFixed(1);
+    return `M${left} ${bottom}v-${high}h${Math.max(0.8, x(l.from + step) - x(l.from) - gap).toFixed(1)}v${high}z`;
+  }).join("");
+}
+
+function SummaryList({ c, o, turn }: { c: Conversation; o: Outline; turn: number }) {
+  const [open, setOpen] = useState(false);
+  const over = o.summaries.filter((s) => s.seq <= o.end(turn) && s.end >= o.begin(turn)).sort((a, b) => a.level - b.level).slice(0, 20);
+  if (over.length === 0) return null;
   return (
-    <details class="summaries">
-      <summary>{plural(over.length, "summary", "summaries")} of turn {turn}</summary>
-      {over.map((s) => (
-        <article key={s.seq}>
-          <h3>Level {s.level}, turns {s.first_turn} to {s.last_turn} <span class="dim">{s.method}{s.frontier ? "" : ", part of a higher summary"}</span> <EventLink seq={s.seq} /></h3>
-          <p><Text of={s.conversation} /></p>
-          {s.actions && <p class="dim"><Text of={s.actions} /></p>}
-        </article>
-      ))}
+    <details class="summaries" onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>{plural(over.length, "summary covers", "summaries cover")} turn {turn}</summary>
+      {open && over.map((s) => <OneSummary key={s.id} c={c} s={s} />)}
     </details>
   );
 }
 
-function OpenTurn({ c, number, turn }: { c: Conversation; number: number; turn?: { seq: number; content?: string; time?: string; speaker?: string; role: string; origin?: string } }) {
+function OneSummary({ c, s }: { c: Conversation; s: OutlinedSummary }) {
+  const { data: found, error } = useGet<Summary>(path("/v1/conversations/{}/summaries/{}", [c.id, s.id]));
+  if (!found) return <Notice error={error}>Loading…</Notice>;
+  return (
+    <article>
+      <h3>Level {found.level}, turns {found.first_turn} to {found.last_turn} <span class="dim">{found.method}{s.frontier ? "" : ", part of a higher summary"}</span> <EventLink seq={found.seq} /></h3>
+      <p><Text of={found.conversation} /></p>
+      {found.actions && <p class="dim"><Text of={found.actions} /></p>}
+    </article>
+  );
+}
+
+function OpenTurn({ c, o, number }: { c: Conversation; o: Outline; number: number }) {
+  const user = useGet<{ turns: Turn[] }>(number > 0 ? path("/v1/conversations/{}/turns", [c.id], { limit: 1, as_of: o.end(number) }) : null);
   const steps = usePages<Step>(path("/v1/conversations/{}/steps", [c.id], { turn: number, order: "oldest", limit: 30, include_reasoning: true }), "steps");
+  const said = user.data?.turns.find((t) => t.number === number)?.user_message;
   return (
     <>
-      <h2>Turn {number}</h2>
-      {turn && <article class="message user"><header><b><Text of={turn.speaker ?? turn.role} /></b>{turn.origin && <span class="badge"><Text of={turn.origin} /></span>}<Time of={turn.time} /><EventLink seq={turn.seq} /></header><Long of={turn.content ?? ""} /></article>}
+      <div class="bar"><h2>Turn {number}</h2><span class="space" />
+        <a href={link({ c: c.id, view: "context", as_of: String(o.end(number)), step: "1" })}>Context after it</a>
+        <a href={link({ c: c.id, view: "graph", turn: String(number) })}>Graph</a></div>
+      {user.error && <Notice error={user.error} />}
+      {said && <article class="message user"><header><b><Text of={said.speaker ?? said.role} /></b>{said.origin && <span class="badge"><Text of={said.origin} /></span>}<Time of={said.time} /><EventLink seq={said.seq} /></header><Long of={said.content ?? ""} /></article>}
       {steps.list.map((s, i) => (
         <div key={i}>
           {s.message && (s.message.content || s.message.reasoning) && <article class="message"><header><b><Text of={s.message.speaker ?? s.message.role} /></b><Time of={s.message.time} /><EventLink seq={s.message.seq} /></header>

@@ -1,0 +1,148 @@
+// Where the turns and summaries of a conversation are, in few bytes and without texts; and how the turns
+// in sight begin. The outline is read from its end, a page at a time, so that a conversation of any
+// length opens at once.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { type Conversation, getJSON, path, type Problem, type Turn } from "./api";
+import { firstLine } from "./text";
+
+const page = 1000;
+const eager = 100_000; // turns that are read without being in sight
+const beginnings = 40; // turns whose texts are asked for at once
+const kept = 1000; // texts
+
+interface OutlinedTurn { n: number; seq: number; end: number; at?: number; chars: number; calls?: number }
+export interface OutlinedSummary { id: string; level: number; seq: number; end: number; frontier?: boolean }
+export interface Beginning { text: string; origin?: string }
+
+export class Outline {
+  first = 1; // number of the first turn; 0 if something comes before the first message of a user
+  known: number; // the lowest turn that is known
+  summaries: OutlinedSummary[] = [];
+  error?: Problem;
+  private starts: Float64Array;
+  private ends: Float64Array;
+  private times: Float64Array;
+  private sizes: Uint32Array;
+  private uses: Uint32Array;
+  private texts = new Map<number, Beginning>();
+  private wanted = { first: 0, last: 0 };
+  private next: string | undefined;
+  private begun = false;
+  private reading = false;
+  private asking = false;
+  private control = new AbortController();
+
+  constructor(private of: Conversation, private changed: () => void) {
+    const n = of.turn_count + 1;
+    this.known = n;
+    this.starts = new Float64Array(n);
+    this.ends = new Float64Array(n);
+    this.times = new Float64Array(n);
+    this.sizes = new Uint32Array(n);
+    this.uses = new Uint32Array(n);
+    void this.read();
+  }
+
+  stop() { this.control.abort(); }
+  get last(): number { return this.of.turn_count; }
+  get turns(): number { return this.last - this.first + 1; }
+  has(turn: number): boolean { return turn >= this.known && turn <= this.last; }
+  begin(turn: number): number { return this.starts[turn] ?? 0; }
+  end(turn: number): number { return this.ends[turn] ?? 0; }
+  chars(turn: number): number { return this.sizes[turn] ?? 0; }
+  calls(turn: number): number { return this.uses[turn] ?? 0; }
+  time(turn: number): string | undefined { return this.times[turn] ? new Date(this.times[turn]! * 1000).toISOString() : undefined; }
+  text(turn: number): Beginning | undefined { return this.texts.get(turn); }
+
+  // turnAt returns the turn that a sequence is in, or the lowest that is known.
+  turnAt(seq: number): number {
+    let low = this.known, high = this.last;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.begin(middle) <= seq) low = middle; else high = middle - 1;
+    }
+    return Math.min(low, this.last);
+  }
+
+  // want asks for the texts of turns, which are in sight.
+  want(first: number, last: number) {
+    this.wanted = { first: Math.max(this.first, first), last: Math.min(this.last, last) };
+    void this.read();
+    void this.ask();
+  }
+
+  private async guarded(f: () => Promise<void>) {
+    try { await f(); } catch (e) {
+      if (this.control.signal.aborted) return;
+      this.error = e as Problem;
+      this.changed();
+    }
+  }
+
+  private read = async () => {
+    if (this.reading) return;
+    this.reading = true;
+    await this.guarded(async () => {
+      while (!this.begun || this.next && (this.last - this.known < eager || this.known > this.wanted.first)) {
+        const url = path("/v1/conversations/{}/outline", [this.of.id], { as_of: this.of.last_seq, limit: page, cursor: this.next });
+        const answer = await getJSON<{ turns: OutlinedTurn[]; summaries?: OutlinedSummary[]; next_cursor?: string }>(url, this.control.signal);
+        if (!this.begun) this.summaries = answer.summaries ?? [];
+        this.begun = true;
+        this.next = answer.next_cursor;
+        for (const t of answer.turns) {
+          if (t.n === 0) this.first = 0;
+          this.known = Math.min(this.known, t.n);
+          this.starts[t.n] = t.seq;
+          this.ends[t.n] = t.end;
+          this.times[t.n] = t.at ?? 0;
+          this.sizes[t.n] = t.chars;
+          this.uses[t.n] = t.calls ?? 0;
+        }
+        this.changed();
+        void this.ask();
+      }
+    });
+    this.reading = false;
+  };
+
+  private missing(): number {
+    for (let n = this.wanted.last; n >= Math.max(this.wanted.first, this.known); n--) if (!this.texts.has(n)) return n;
+    return -1;
+  }
+
+  private ask = async () => {
+    if (this.asking) return;
+    this.asking = true;
+    await this.guarded(async () => {
+      for (let last = this.missing(); last >= 0; last = this.missing()) {
+        const limit = Math.min(beginnings, last - Math.max(this.wanted.first, this.known) + 1);
+        const url = path("/v1/conversations/{}/turns", [this.of.id], { limit, as_of: this.end(last) });
+        const { turns } = await getJSON<{ turns: Turn[] }>(url, this.control.signal);
+        for (const t of turns) this.texts.set(t.number, { text: firstLine(t.user_message?.content ?? "", 160), origin: t.user_message?.origin });
+        if (!this.texts.has(last)) this.texts.set(last, { text: "" }); // the row shows its figures
+        this.forget();
+        this.changed();
+      }
+    });
+    this.asking = false;
+  };
+
+  private forget() {
+    if (this.texts.size <= kept) return;
+    const middle = (this.wanted.first + this.wanted.last) / 2;
+    const far = [...this.texts.keys()].sort((a, b) => Math.abs(b - middle) - Math.abs(a - middle));
+    for (const turn of far.slice(0, this.texts.size - kept)) this.texts.delete(turn);
+  }
+}
+
+export function useOutline(of: Conversation | undefined): Outline | undefined {
+  const [, redraw] = useState(0);
+  const held = useRef<{ of: Conversation; outline: Outline } | undefined>(undefined);
+  if (of && held.current?.of !== of) {
+    held.current?.outline.stop();
+    held.current = { of, outline: new Outline(of, () => redraw((n) => n + 1)) };
+  }
+  useEffect(() => () => held.current?.outline.stop(), []);
+  return held.current?.outline;
+}

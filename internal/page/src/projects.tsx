@@ -1,0 +1,64 @@
+// The projects, and what an agent that begins to work in one would see.
+import { type Context, path, useGet, usePages } from "./api";
+import { EventPanel } from "./event";
+import { Budget, Bytes, Dropped, Lines } from "./lines";
+import { count, firstLine, Notice, plural, shortPath, Text, Time } from "./text";
+import { change, link, type Params } from "./url";
+
+interface Session { id: string; title?: string; agent?: string; asked?: string; turn_count: number; updated_at?: string; unanswered: boolean }
+
+export function Projects() {
+  const { list, error, loading, more } = usePages<{ name: string; newest: Session }>(path("/v1/projects", [], { limit: 100 }), "projects");
+  return (
+    <div class="page">
+      <h1>Projects</h1>
+      <Notice error={error}>{loading && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or to the repository or folder that it works in."
+        : `${plural(list.length, "project")}${more ? " so far" : ""}, by name`}</Notice>
+      <ul class="cards">{list.map((x) => (
+        <li key={x.name}>
+          <a class="title" href={link({ view: "project", project: x.name })} title={x.name}><Text of={shortPath(x.name)} /></a>
+          <p class="facts"><span class="path"><Text of={x.name} /></span><Time of={x.newest.updated_at} /></p>
+          {x.newest.asked && <p class="quote"><span class="dim">asked last</span> <Text of={firstLine(x.newest.asked, 160)} /></p>}
+        </li>
+      ))}</ul>
+      {more && <button onClick={more}>Show more</button>}
+    </div>
+  );
+}
+
+export function ProjectView({ name, p }: { name: string; p: Params }) {
+  const max = p["max"] ?? "8000";
+  const project = useGet<{ name: string; names: string[]; conversations: Session[] }>(path("/v1/projects/{}", [name], { query: p["q"] }), 200);
+  const context = useGet<Context>(path("/v1/projects/{}/context", [name], { query: p["q"], max_chars: max, explain: true, include_markdown: true }), 200);
+  const bytes = p["show"] === "bytes";
+  return (
+    <div class={`body ${p["event"] ? "with-event" : ""}`}>
+      <div class="view"><div class="page">
+        <h1 title={name}><Text of={shortPath(name)} /></h1>
+        {project.error ? <Notice error={project.error} /> : project.data && <p class="facts">{project.data.names.map((n) => <code key={n} class="id"><Text of={n} /></code>)}
+          <a href={link({ project: name })}>Its conversations</a></p>}
+        <section aria-label="Context of the project">
+          <h2>What an agent that begins here would see</h2>
+          <form class="filters" onSubmit={(e) => e.preventDefault()}>
+            <input type="search" aria-label="What the agent is about to do" placeholder="What the agent is about to do" value={p["q"] ?? ""} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
+            <label>Budget <input type="number" min="500" max="1000000" step="500" value={max} onChange={(e) => change({ max: e.currentTarget.value }, true)} /></label>
+            <div role="group" aria-label="Show as" class="choice"><button aria-pressed={!bytes} onClick={() => change({ show: undefined })}>Lines and reasons</button><button aria-pressed={bytes} onClick={() => change({ show: "bytes" })}>Exact text</button></div>
+          </form>
+          {context.error ? <Notice error={context.error} /> : !context.data?.manifest ? <Notice>Loading…</Notice> : <div class="context-of" aria-busy={context.loading}>
+            <Budget data={context.data} />{bytes ? <Bytes data={context.data} /> : <Lines data={context.data} />}
+            <h3>Left out</h3><Dropped data={context.data} />
+          </div>}
+        </section>
+        {project.data && <section aria-label="Conversations"><h2>Conversations</h2>
+          <Notice>{plural(project.data.conversations.length, "conversation")}, the newest first</Notice>
+          <ul class="cards">{project.data.conversations.map((s) => (
+            <li key={s.id}>
+              <a class="title" href={link({ c: s.id })}><Text of={s.title || s.id} /></a>
+              <p class="facts">{s.agent && <span><Text of={s.agent} /></span>}<span>{count(s.turn_count)} turns</span>{s.unanswered && <span class="badge">not answered</span>}<Time of={s.updated_at} /></p>
+            </li>
+          ))}</ul></section>}
+      </div></div>
+      {p["event"] && <EventPanel seq={p["event"]} />}
+    </div>
+  );
+}
