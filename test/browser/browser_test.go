@@ -1,23 +1,21 @@
-// Package browser looks at the inspector page in a real Chromium. make .cache/browser/installed fetches
-// what drives it; MNEME_TEST_CHROMIUM names another one than chromium-headless-shell or chromium in PATH.
+// Package browser looks at the inspector page in a real Chromium, and uses it. make .cache/browser/installed
+// fetches what drives it; MNEME_TEST_CHROMIUM names another one than chromium-headless-shell or chromium in PATH.
 package browser
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/mnemetest"
-	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // tools returns Node, the folder of its packages, and Chromium. Without one of them the test is skipped, or
@@ -45,56 +43,75 @@ func tools(t *testing.T) (node, installed, chromium string) {
 	return "", "", ""
 }
 
-// hostile are texts that a page would take for something else if it made HTML of them.
-var hostile = []string{
-	"<img src=x onerror=alert(1)>", `</script><script>alert(1)</script>`, `"><iframe src="javascript:alert(1)">`,
-	"[click](javascript:alert(1)) ![](http://example.com/x.png)", "\u202Edesrever \u2028 \x1b[31mred", "{{constructor.constructor('alert(1)')()}}",
-}
-
-func publish(t *testing.T, log *eventlog.Log, conversation string, texts []string) {
+// run runs a script of this folder. It prints the figures that the script has measured, and fails if something was wrong.
+func run(t *testing.T, script string, given map[string]any) {
 	t.Helper()
-	var list []events.Event
-	for n, text := range texts {
-		role := []string{"user", "assistant"}[n%2]
-		id := fmt.Sprintf("m%d", n)
-		e, err := events.New(conversation, "test", id, &events.MessageCreated{MessageID: id, Role: role, Content: text})
-		require.NoError(t, err)
-		list = append(list, e)
-	}
-	_, err := log.PublishAll(t.Context(), "default", list)
-	require.NoError(t, err)
-}
-
-func TestEveryViewShowsWhatIsThereAndNoTextBecomesAnElement(t *testing.T) {
 	node, installed, chromium := tools(t)
-	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
-	conn, err := eventlog.Connect(s.NATS, "test", slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	defer conn.Close()
-	log, err := eventlog.Open(t.Context(), conn)
-	require.NoError(t, err)
-	var long []string
-	for n := range 1000 {
-		long = append(long, fmt.Sprintf("Message %d says where the checkpoint of shard %d is written.", n, n%13))
+	for _, name := range []string{"common.mjs", script} { // beside their packages, because Node looks for them there
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(installed, name), text, 0o644))
 	}
-	publish(t, log, "test:long", long)
-	publish(t, log, "test:hostile", append([]string{"What does alert do?"}, hostile...))
-
-	script, err := os.ReadFile("look.mjs") // beside its packages, because Node looks for them there
+	given["chromium"] = chromium
+	argument, err := json.Marshal(given)
 	require.NoError(t, err)
-	look := filepath.Join(installed, "look.mjs")
-	require.NoError(t, os.WriteFile(look, script, 0o644))
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	args := []string{look, chromium, s.HTTP, "test:long", "test:hostile"}
-	if pictures := os.Getenv("MNEME_TEST_PICTURES"); pictures != "" {
-		args = append(args, pictures)
-	}
-	cmd := exec.CommandContext(ctx, node, args...)
+	cmd := exec.CommandContext(ctx, node, filepath.Join(installed, script), string(argument))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	require.NoError(t, err)
-	var wrong []string
-	require.NoError(t, json.Unmarshal(out, &wrong), "%s", out)
-	require.Empty(t, wrong)
+	var result struct {
+		Wrong   []string
+		Figures map[string]string
+	}
+	require.NoError(t, json.Unmarshal(out, &result), "%s", out)
+	var names []string
+	for name := range result.Figures {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		t.Logf("%s: %s", name, result.Figures[name])
+	}
+	require.Empty(t, result.Wrong)
+}
+
+func TestThePageHasTheTypesThatItSays(t *testing.T) {
+	node, installed, _ := tools(t)
+	out, err := exec.CommandContext(t.Context(), node, filepath.Join(installed, "node_modules/typescript/bin/tsc"), "-p", ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+func TestEveryViewShowsWhatIsThereAndNoTextBecomesAnElement(t *testing.T) {
+	tools(t)
+	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
+	given := fill(t, s)
+	given["pictures"] = os.Getenv("MNEME_TEST_PICTURES")
+	run(t, "look.mjs", given)
+}
+
+func TestThePageIsUsed(t *testing.T) {
+	tools(t)
+	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
+	given := fill(t, s)
+	file := filepath.Join(t.TempDir(), "tokens.jsonl")
+	token, record, err := access.Issue(access.Rights{Tenant: "default", Role: access.Read}, "reader", time.Now(), time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, access.NewFile(file).Add(t.Context(), record))
+	guarded := mnemetest.UpWith(t, "--data", filepath.Join(t.TempDir(), "guarded"), "--tokens-file", file)
+	publish(t, guarded.NATS, "test:short", texts([]string{"Where is the checkpoint?", "In the store."}))
+	given["guarded"], given["token"] = guarded.HTTP, token
+	run(t, "use.mjs", given)
+}
+
+func TestAConversationOf85000MessagesScrolls(t *testing.T) {
+	if !mnemetest.All {
+		t.Skip("takes half a minute: only with MNEME_TEST_ALL=1")
+	}
+	tools(t)
+	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
+	publish(t, s.NATS, "test:huge", texts(numbered(85_000)))
+	applied(t, s, "test:huge")
+	run(t, "long.mjs", map[string]any{"url": s.HTTP, "long": "test:huge"})
 }

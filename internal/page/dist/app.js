@@ -1451,7 +1451,7 @@ function shown(item) {
 var signs = { gone: "−", new: "+", shorter: "◂", longer: "▸", moved: "↔" };
 function Differences({ list, words: words3 }) {
   return /* @__PURE__ */ a3($, { children: [...new Set(list.map((x2) => x2.section))].map((section) => /* @__PURE__ */ a3("section", { class: "diff", "aria-label": sectionName(section), children: [
-    /* @__PURE__ */ a3("h3", { children: [
+    /* @__PURE__ */ a3("h2", { children: [
       /* @__PURE__ */ a3("i", { class: `s-${section}` }),
       sectionName(section)
     ] }),
@@ -1555,7 +1555,7 @@ function turnOf(t3, steps) {
     const calls = callsOf(s3);
     const open = s3.message ? { event: String(s3.message.seq) } : calls[0]?.open;
     if (!open) continue;
-    const text = firstLine(s3.message?.content || s3.message?.reasoning || "", 80) || "(calls only)";
+    const text = firstLine(s3.message?.content || s3.message?.reasoning || "", 80) || (calls.length > 0 ? "(calls only)" : "(no text)");
     const message = node(2, "assistant", `message ${open["event"]}`, text, "message of the assistant", open);
     message.children = calls;
     turn.children.push(message);
@@ -2189,6 +2189,8 @@ function ConversationView({ id, p: p3 }) {
   const { data: c3, error } = useGet(path("/v1/conversations/{}", [id]));
   const outline = useOutline(c3);
   const view = views.some(([v3]) => v3 === p3["view"]) ? p3["view"] : "timeline";
+  const tabs = T2(null);
+  A2(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c3]);
   if (error || !c3 || !outline) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
   return /* @__PURE__ */ a3("div", { class: `conversation ${p3["event"] ? "with-event" : ""}`, children: [
     /* @__PURE__ */ a3("div", { class: "head", children: [
@@ -2205,7 +2207,7 @@ function ConversationView({ id, p: p3 }) {
         /* @__PURE__ */ a3("a", { href: link({ view: "tail", conversation: id }), children: "Live" }),
         /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: c3.id }) })
       ] }),
-      /* @__PURE__ */ a3("nav", { class: "tabs", "aria-label": "Views of this conversation", children: views.map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ c: id, view: v3 === "timeline" ? void 0 : v3 }), "aria-current": v3 === view ? "page" : void 0, children: name }, v3)) })
+      /* @__PURE__ */ a3("nav", { class: "tabs", ref: tabs, "aria-label": "Views of this conversation", children: views.map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ c: id, view: v3 === "timeline" ? void 0 : v3 }), "aria-current": v3 === view ? "page" : void 0, children: name }, v3)) })
     ] }),
     /* @__PURE__ */ a3("div", { class: "body", children: [
       /* @__PURE__ */ a3("div", { class: "view", children: [
@@ -2682,7 +2684,7 @@ var kinds = [
 function rowOf(s3) {
   const d3 = s3.event?.data ?? {};
   const text = d3["content"] ?? d3["result"] ?? d3["error"] ?? d3["title"] ?? d3["conversation"] ?? d3["query"] ?? d3["arguments"] ?? "";
-  const name = typeof d3["tool_name"] === "string" ? d3["tool_name"] + " " : "";
+  const name = typeof d3["tool_name"] === "string" ? d3["tool_name"] + " " : s3.kind === "context_served" ? `${d3["chars"]} characters as of #${d3["as_of"]} ` : "";
   return { seq: s3.seq, kind: s3.kind, conversation: s3.conversation_id, bytes: s3.bytes, time: s3.event?.time, text: s3.error ?? name + firstLine(asText(text), 200) };
 }
 var Follower = class {

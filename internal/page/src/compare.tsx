@@ -63,7 +63,7 @@ const signs: Record<State, string> = { gone: "−", new: "+", shorter: "◂", lo
 export function Differences({ list, words }: { list: Difference[]; words: Words }) {
   return <>{[...new Set(list.map((x) => x.section))].map((section) => (
     <section key={section} class="diff" aria-label={sectionName(section)}>
-      <h3><i class={`s-${section}`} />{sectionName(section)}</h3>
+      <h2><i class={`s-${section}`} />{sectionName(section)}</h2>
       <ul>{list.filter((x) => x.section === section).map((x) => (
         <li key={x.key} class={x.state}>
           <span class="sign" aria-hidden="true">{signs[x.state]}</span>

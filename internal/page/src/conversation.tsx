@@ -1,4 +1,6 @@
 // One conversation: its head, its tabs, and the event that is selected.
+import { useEffect, useRef } from "preact/hooks";
+
 import { type Conversation, path, useGet } from "./api";
 import { Bench } from "./bench";
 import { Compare } from "./compare";
@@ -21,6 +23,8 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
   const { data: c, error } = useGet<Conversation>(path("/v1/conversations/{}", [id]));
   const outline = useOutline(c);
   const view = views.some(([v]) => v === p["view"]) ? p["view"] : "timeline";
+  const tabs = useRef<HTMLElement>(null);
+  useEffect(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c]);
   if (error || !c || !outline) return <div class="page"><Notice error={error}>Loading…</Notice></div>;
   return (
     <div class={`conversation ${p["event"] ? "with-event" : ""}`}>
@@ -33,7 +37,7 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
           <a href={link({ view: "tail", conversation: id })}>Live</a>
           <code class="id"><Text of={c.id} /></code>
         </p>
-        <nav class="tabs" aria-label="Views of this conversation">
+        <nav class="tabs" ref={tabs} aria-label="Views of this conversation">
           {views.map(([v, name]) => <a key={v} href={link({ c: id, view: v === "timeline" ? undefined : v })} aria-current={v === view ? "page" : undefined}>{name}</a>)}
         </nav>
       </div>

@@ -39,7 +39,7 @@ function turnOf(t: Turn, steps: Step[]): Node {
     const calls = callsOf(s);
     const open = s.message ? { event: String(s.message.seq) } : calls[0]?.open;
     if (!open) continue;
-    const text = firstLine(s.message?.content || s.message?.reasoning || "", 80) || "(calls only)";
+    const text = firstLine(s.message?.content || s.message?.reasoning || "", 80) || (calls.length > 0 ? "(calls only)" : "(no text)");
     const message = node(2, "assistant", `message ${open["event"]}`, text, "message of the assistant", open);
     message.children = calls;
     turn.children.push(message);

@@ -22,7 +22,7 @@ interface Row { seq: number; kind: string; conversation: string; bytes: number; 
 function rowOf(s: Streamed): Row {
   const d = s.event?.data ?? {};
   const text = d["content"] ?? d["result"] ?? d["error"] ?? d["title"] ?? d["conversation"] ?? d["query"] ?? d["arguments"] ?? "";
-  const name = typeof d["tool_name"] === "string" ? d["tool_name"] + " " : "";
+  const name = typeof d["tool_name"] === "string" ? d["tool_name"] + " " : s.kind === "context_served" ? `${d["chars"]} characters as of #${d["as_of"]} ` : "";
   return { seq: s.seq, kind: s.kind, conversation: s.conversation_id, bytes: s.bytes, time: s.event?.time, text: s.error ?? name + firstLine(asText(text), 200) };
 }
 

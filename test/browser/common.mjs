@@ -1,0 +1,37 @@
+// What the scripts of this folder share. Each is run as: node SCRIPT.mjs JSON, and prints as JSON what is
+// wrong, and the figures that it has measured.
+import { chromium } from "playwright-core";
+
+export const given = JSON.parse(process.argv[2]);
+export const base = given.url;
+export const patience = 60_000; // milliseconds, for a loaded machine
+export const wrong = [];
+export const figures = {};
+export const of = (id, more = "") => `/?c=${encodeURIComponent(id)}${more}`;
+
+export const launch = () => chromium.launch({ executablePath: given.chromium, args: ["--no-sandbox"] });
+
+// watched opens a page of which everything that is wrong is noted; where says what it shows.
+export async function watched(context, where, url = base) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(patience);
+  const say = (what) => wrong.push(`${where()}: ${what}`);
+  page.on("console", (m) => { if (["error", "warning"].includes(m.type())) say(`console: ${m.text()}`); });
+  page.on("pageerror", (e) => say(`error: ${e.message}`));
+  page.on("request", (r) => { if (!r.url().startsWith(url + "/")) say(`request to ${r.url()}`); });
+  return { page, say };
+}
+
+// settled waits until the page shows what it has asked for.
+export function settled(page) {
+  return page.waitForFunction(() => document.querySelector("main") && !/Loading…|Searching…|Making it again…|connecting/.test(document.querySelector("main").innerText));
+}
+
+export async function end(browser) {
+  await browser.close();
+  console.log(JSON.stringify({ wrong, figures }));
+}
+
+export function share(list, part) {
+  return Math.round(list.toSorted((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * part))]);
+}
