@@ -126,8 +126,8 @@ test-projection: ## Build and test examples/projection, a read model in a module
 
 test-all: test-browser test-compose
 .PHONY: test-browser
-test-browser: .cache/browser/installed ## Look at every view of the inspector page in Chromium; needs Node, npm and chromium-headless-shell
-	MNEME_TEST_BROWSER=required $(GO) test -count=1 -timeout 20m ./test/browser
+test-browser: .cache/browser/installed ## Look at every view of the inspector page in Chromium, and print how fast it is; needs Node, npm and chromium-headless-shell
+	MNEME_TEST_BROWSER=required $(GO) test -count=1 -v -timeout 20m ./test/browser
 
 .PHONY: test-compose
 test-compose: ## Run docker-compose.yml: import, verify, scale, kill one, verify (an engine is started if none answers)

@@ -83,26 +83,31 @@ func TestThePageHasTheTypesThatItSays(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-func TestEveryViewShowsWhatIsThereAndNoTextBecomesAnElement(t *testing.T) {
+func TestTheInspectorPage(t *testing.T) {
 	tools(t)
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
 	given := fill(t, s)
-	given["pictures"] = os.Getenv("MNEME_TEST_PICTURES")
-	run(t, "look.mjs", given)
+	t.Run("every view shows what is there, and no text becomes an element", func(t *testing.T) {
+		given["pictures"] = os.Getenv("MNEME_TEST_PICTURES")
+		run(t, "look.mjs", given)
+	})
+	t.Run("people can use it", func(t *testing.T) {
+		guarded, token := guard(t)
+		given["guarded"], given["token"] = guarded, token
+		run(t, "use.mjs", given)
+	})
 }
 
-func TestThePageIsUsed(t *testing.T) {
-	tools(t)
-	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
-	given := fill(t, s)
+// guard starts a server that demands tokens, and makes a token that may only read.
+func guard(t *testing.T) (url, token string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.jsonl")
 	token, record, err := access.Issue(access.Rights{Tenant: "default", Role: access.Read}, "reader", time.Now(), time.Hour)
 	require.NoError(t, err)
 	require.NoError(t, access.NewFile(file).Add(t.Context(), record))
-	guarded := mnemetest.UpWith(t, "--data", filepath.Join(t.TempDir(), "guarded"), "--tokens-file", file)
-	publish(t, guarded.NATS, "test:short", texts([]string{"Where is the checkpoint?", "In the store."}))
-	given["guarded"], given["token"] = guarded.HTTP, token
-	run(t, "use.mjs", given)
+	s := mnemetest.UpWith(t, "--data", filepath.Join(t.TempDir(), "data"), "--tokens-file", file)
+	publish(t, s.NATS, "test:short", texts([]string{"Where is the checkpoint?", "In the store."}))
+	return s.HTTP, token
 }
 
 func TestAConversationOf85000MessagesScrolls(t *testing.T) {
