@@ -157,10 +157,14 @@ func TestAProjectsContextHasEveryFormat(t *testing.T) {
 		require.NotContains(t, text, `"manifest"`)
 	}
 	var explained struct {
+		Markdown string
 		Manifest struct{ Sections []any }
 	}
-	b.get(projectPath("p", "/context?explain=true"), &explained)
+	b.get(projectPath("p", "/context?explain=true&include_markdown=true"), &explained)
 	require.NotEmpty(t, explained.Manifest.Sections)
+	var text string
+	b.get(projectPath("p", "/context?format=markdown"), &text)
+	require.Equal(t, text, explained.Markdown)
 	for query, location := range map[string]string{"max_chars=1": "query.max_chars", "format=x": "query.format", "as_of=0": "query.as_of", "as_of=99999": "query.as_of", "strategy=recent": "query.strategy"} {
 		p := b.refused(http.StatusUnprocessableEntity, http.MethodGet, projectPath("p", "/context?"+query), nil, "")
 		require.Equal(t, location, p.Errors[0].Location, query)
