@@ -2886,6 +2886,7 @@ function Keys({ close }) {
       /* @__PURE__ */ a3("dt", { children: /* @__PURE__ */ a3("kbd", { children: key }) }),
       /* @__PURE__ */ a3("dd", { children: what })
     ] }, key)) }),
+    /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3("a", { href: "/help", children: "The documentation of this version" }) }),
     /* @__PURE__ */ a3("form", { method: "dialog", children: /* @__PURE__ */ a3("button", { children: "Close" }) })
   ] });
 }

@@ -43,6 +43,7 @@ function Keys({ close }: { close: () => void }) {
     <dialog ref={dialog} onClose={close} aria-labelledby="keys-title">
       <h2 id="keys-title">Keys</h2>
       <dl>{keys.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
+      <p><a href="/help">The documentation of this version</a></p>
       <form method="dialog"><button>Close</button></form>
     </dialog>
   );
