@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,8 +46,15 @@ func fill(t *testing.T, s *mnemetest.Server) map[string]any {
 	require.NoError(t, answer.Body.Close())
 	served, err := strconv.Atoi(answer.Header.Get("Mneme-Context-Seq"))
 	require.NoError(t, err)
+	answer, err = http.Post(s.HTTP+"/v1/conversations/test:long/branches", "application/json", strings.NewReader(`{"message_id": "m999"}`))
+	require.NoError(t, err)
+	var branch struct {
+		ID string `json:"conversation_id"`
+	}
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&branch))
+	require.NoError(t, answer.Body.Close())
 	return map[string]any{
-		"url": s.HTTP, "long": "test:long", "hostile": "test:hostile", "recorded": "scout", "project": hostile[0], "served": served, "message": fmt.Sprint(first + 2),
+		"url": s.HTTP, "long": "test:long", "hostile": "test:hostile", "recorded": "scout", "branch": branch.ID, "project": hostile[0], "served": served, "message": fmt.Sprint(first + 2),
 	}
 }
 

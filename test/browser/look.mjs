@@ -5,11 +5,11 @@ import { join } from "node:path";
 
 import { base, end, given, launch, of, settled, watched } from "./common.mjs";
 
-const { long, hostile, recorded, project, served, pictures } = given;
+const { long, hostile, recorded, branch, project, served, pictures } = given;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const views = {
   conversations: "/", projects: "/?view=projects", project: `/?view=project&project=${encodeURIComponent(project)}`, live: "/?view=tail", operations: "/?view=operations",
-  timeline: of(recorded, "&turn=2"), "long timeline": of(long, "&turn=500"), "hostile timeline": of(hostile, "&turn=1"),
+  timeline: of(recorded, "&turn=2"), "long timeline": of(long, "&turn=500"), "hostile timeline": of(hostile, "&turn=1"), "timeline of a branch": of(branch, "&turn=300"),
   context: of(recorded, "&view=context&max=9000"), "hostile context": of(hostile, "&view=context&left=1"), text: of(hostile, "&view=context&show=bytes"),
   play: of(recorded, "&view=context&max=9000&as_of=40&step=1&list=1"), remade: of(hostile, `&view=context&served=${served}`), served: of(hostile, "&view=served"),
   compare: of(recorded, "&view=compare&max_b=4000"), "hostile search": of(hostile, "&view=search&q=alert"), graph: of(recorded, "&view=graph"), "hostile graph": of(hostile, "&view=graph"),
@@ -38,6 +38,7 @@ async function look() {
     if (seen.foreign) say("made an element of a text");
     if (seen.rows > 100 || seen.nodes > 300) say(`keeps ${seen.rows} rows and ${seen.nodes} nodes`);
     if (/timeline|live/.test(name) && seen.rows === 0) say("has no rows");
+    if (name === "timeline of a branch" && !seen.text.includes("Message 599 says")) say("does not show an inherited turn");
     if (name.endsWith("graph") && seen.nodes < 3) say("has no nodes");
     if (/hostile|live|event/.test(name) && !seen.text.includes("<img src=x onerror=")) say("does not show the hostile text as it is");
     if (/context|play|^project$/.test(name) && !(await page.getByText("Why", { exact: true }).count())) say("does not say why a line is there");

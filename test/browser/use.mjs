@@ -30,7 +30,7 @@ const reactions = await page.evaluate(async () => {
     const began = performance.now();
     slider.value = String(seq);
     slider.dispatchEvent(new Event("input", { bubbles: true }));
-    while (!document.querySelector(".budget")?.innerText.includes(`as of #${seq}`)) await new Promise(requestAnimationFrame);
+    while (!document.querySelector(".budget")?.textContent.includes(`as of #${seq}`)) await new Promise(requestAnimationFrame);
     list.push(performance.now() - began);
   }
   return list;

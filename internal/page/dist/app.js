@@ -445,7 +445,7 @@ function path(template, segments, query = {}) {
   const filled = template.replace(/\{\}/g, () => encodeURIComponent(segments[i3++] ?? ""));
   const parameters2 = new URLSearchParams();
   for (const [name, value] of Object.entries({ tenant: tenant(), ...query })) {
-    if (value !== void 0 && value !== "") parameters2.set(name, String(value));
+    for (const one of Array.isArray(value) ? value : [value]) if (one !== void 0 && one !== "") parameters2.append(name, String(one));
   }
   const text = parameters2.toString();
   return text ? `${filled}?${text}` : filled;
@@ -527,6 +527,28 @@ function useGet(url, wait = 0) {
     };
   }, [url, turn]);
   return { ...state, loading: url !== null && state.url !== url, again: () => again2((n2) => n2 + 1) };
+}
+function useGetLater(key, find) {
+  const [state, set] = d2({ key });
+  A2(() => {
+    if (key === null) return;
+    const control = new AbortController();
+    find().then((url) => getJSON(url, control.signal)).then(
+      (data) => set({ key, data }),
+      (error) => {
+        if (!control.signal.aborted) set({ key, error });
+      }
+    );
+    return () => control.abort();
+  }, [key]);
+  return state.key === key ? state : {};
+}
+async function homeOf(c3, seq) {
+  while (c3.inherited && seq < c3.first_seq) c3 = await getJSON(path("/v1/conversations/{}", [c3.inherited.conversation_id]));
+  return c3.id;
+}
+async function asOf(c3, seq, template, query = {}) {
+  return path(template, [await homeOf(c3, seq)], { ...query, as_of: seq });
 }
 function usePages(url, member, wait = 0) {
   const [state, set] = d2({ url, list: [], loading: true });
@@ -1167,12 +1189,13 @@ var words = {
 };
 function Steps({ c: c3, outline: o4, p: p3, data }) {
   const [playing, play] = d2(false);
-  const asOf = Number(p3["as_of"] ?? c3.last_seq);
-  const turn = o4.turnAt(asOf);
+  const asOf2 = Number(p3["as_of"] ?? c3.last_seq);
+  const turn = o4.turnAt(asOf2);
+  const there = (n2) => o4.has(n2) && n2 >= o4.first && n2 <= o4.last && o4.end(n2) >= c3.first_seq;
   const to = (n2) => {
-    if (o4.has(n2) && n2 >= o4.first) change({ as_of: n2 >= o4.last ? void 0 : String(o4.end(n2)), step: "1", served: void 0 }, true);
+    if (there(n2)) change({ as_of: n2 >= o4.last ? void 0 : String(o4.end(n2)), step: "1", served: void 0 }, true);
   };
-  const shown2 = data?.as_of === asOf;
+  const shown2 = data?.as_of === asOf2;
   A2(() => {
     if (!playing || !shown2) return;
     if (turn >= o4.last) {
@@ -1183,7 +1206,7 @@ function Steps({ c: c3, outline: o4, p: p3, data }) {
     return () => clearTimeout(timer);
   }, [playing, shown2, turn]);
   const toggle = () => {
-    if (!playing && turn >= o4.last) to(Math.max(o4.first, o4.known));
+    if (!playing && turn >= o4.last) to(Math.max(o4.first, o4.known, o4.turnAt(c3.first_seq)));
     play(!playing);
   };
   A2(() => {
@@ -1198,11 +1221,11 @@ function Steps({ c: c3, outline: o4, p: p3, data }) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   });
-  const open = p3["step"] === "1", before2 = o4.has(turn - 1) && turn > o4.first ? o4.end(turn - 1) : 0;
+  const open = p3["step"] === "1", before2 = there(turn - 1) ? o4.end(turn - 1) : 0;
   if (o4.turns === 0) return null;
   return /* @__PURE__ */ a3("section", { class: "steps", "aria-label": "Turn by turn", children: [
     /* @__PURE__ */ a3("div", { class: "bar", children: [
-      /* @__PURE__ */ a3("button", { onClick: () => to(turn - 1), disabled: !o4.has(turn - 1) || turn <= o4.first, "aria-label": "One turn back", title: "One turn back: [", children: "◀" }),
+      /* @__PURE__ */ a3("button", { onClick: () => to(turn - 1), disabled: !there(turn - 1), "aria-label": "One turn back", title: "One turn back: [", children: "◀" }),
       /* @__PURE__ */ a3("button", { class: playing ? "primary" : "", onClick: toggle, title: "p", children: playing ? "Pause" : "Play" }),
       /* @__PURE__ */ a3("button", { onClick: () => to(turn + 1), disabled: turn >= o4.last, "aria-label": "One turn on", title: "One turn on: ]", children: "▶" }),
       /* @__PURE__ */ a3("span", { children: [
@@ -1245,7 +1268,7 @@ function contextQuery(p3, suffix = "") {
 }
 function Controls({ c: c3, p: p3, suffix = "", name }) {
   const set = (key, value, replace = true) => change({ [key + suffix]: value || void 0, served: void 0 }, replace);
-  const max = Number(p3["max" + suffix] ?? 2e4), asOf = Number(p3["as_of" + suffix] ?? c3.last_seq);
+  const max = Number(p3["max" + suffix] ?? 2e4), asOf2 = Number(p3["as_of" + suffix] ?? c3.last_seq);
   return /* @__PURE__ */ a3("form", { class: "controls", "aria-label": name, onSubmit: (e3) => e3.preventDefault(), children: [
     /* @__PURE__ */ a3("label", { class: "wide", children: [
       "Query ",
@@ -1289,12 +1312,12 @@ function Controls({ c: c3, p: p3, suffix = "", name }) {
           type: "range",
           min: c3.first_seq,
           max: c3.last_seq,
-          value: asOf,
-          "aria-valuetext": `sequence ${asOf}`,
+          value: asOf2,
+          "aria-valuetext": `sequence ${asOf2}`,
           onInput: (e3) => set("as_of", Number(e3.currentTarget.value) >= c3.last_seq ? "" : e3.currentTarget.value)
         }
       ),
-      /* @__PURE__ */ a3("output", { children: asOf >= c3.last_seq ? "now" : `#${asOf}` })
+      /* @__PURE__ */ a3("output", { children: asOf2 >= c3.last_seq ? "now" : `#${asOf2}` })
     ] })
   ] });
 }
@@ -1598,10 +1621,10 @@ function addFiles(drawn, files) {
   for (const f4 of files) {
     const turn = drawn.root.children.find((t3) => t3.id === `turn ${f4.turn}`);
     const call = turn?.children.flatMap((m3) => m3.children).filter((k2) => k2.label === f4.tool || k2.label.startsWith(f4.tool + " × ")).at(-1);
-    if (call && found.length < mostFiles) found.push([call, node(4, "file", `file ${f4.path}`, shortPath(f4.path), `${f4.path}, ${f4.kind}`, { event: String(f4.seq) })]);
+    if (call && found.length < mostFiles) found.push([call, node(4, "file", `file ${f4.turn} ${f4.path}`, shortPath(f4.path), `${f4.path}, ${f4.kind}`, { event: String(f4.seq) })]);
   }
   let next = rowHeight / 2;
-  for (const [call, file] of found.sort(([a4], [b]) => a4.y - b.y)) {
+  for (const [call, file] of found.sort(([a4, f4], [b, g3]) => a4.y - b.y || (f4.id < g3.id ? -1 : 1))) {
     file.y = Math.max(next, call.y);
     next = file.y + rowHeight;
     call.children.push(file);
@@ -1614,20 +1637,36 @@ function addFiles(drawn, files) {
 // src/graph.tsx
 var mostTurns = 8;
 var mostSteps = 120;
+function useFiles(c3, turns) {
+  const [files, set] = d2([]);
+  A2(() => {
+    const control = new AbortController();
+    set([]);
+    for (const { number, last_seq } of turns) {
+      asOf(c3, last_seq, "/v1/conversations/{}/files", { limit: 12, kind: ["read", "write"] }).then((url) => getJSON(url, control.signal)).then(
+        (answer) => set((before2) => [...before2, ...answer.files.filter((f4) => f4.turn === number)]),
+        () => {
+        }
+      );
+    }
+    return () => control.abort();
+  }, [c3, turns.map((t3) => t3.number).join()]);
+  return files;
+}
 function Graph({ c: c3, outline: o4, p: p3 }) {
   const asked2 = Number(p3["turn"] ?? NaN);
   const last = Math.min(o4.last, Math.max(o4.first, isNaN(asked2) ? o4.last : asked2));
   const ready = o4.has(last);
-  const at = { as_of: o4.end(last) };
-  const turns = useGet(ready ? path("/v1/conversations/{}/turns", [c3.id], { ...at, limit: mostTurns }) : null);
-  const steps = useGet(ready ? path("/v1/conversations/{}/steps", [c3.id], { ...at, limit: mostSteps }) : null);
-  const files = useGet(ready ? path("/v1/conversations/{}/files", [c3.id], { ...at, limit: 300 }) : null);
+  const key = ready ? `${c3.id} ${last}` : null, end = o4.end(last);
+  const turns = useGetLater(key, () => asOf(c3, end, "/v1/conversations/{}/turns", { limit: mostTurns }));
+  const steps = useGetLater(key, () => asOf(c3, end, "/v1/conversations/{}/steps", { limit: mostSteps }));
+  const files = useFiles(c3, turns.data?.turns ?? []);
   const error = o4.error ?? turns.error ?? steps.error;
   if (o4.turns === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { children: "No turns yet: a turn begins with a message of the user." }) });
-  if (!turns.data || !steps.data || !files.data && !files.error) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
+  if (!turns.data || !steps.data) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
   const list = steps.data.steps.slice().reverse();
   const reached = steps.data.steps.length < mostSteps ? turns.data.turns : turns.data.turns.filter((t3, i3) => i3 === 0 || t3.number > list[0].turn);
-  const g3 = draw(c3, reached, list, files.data?.files ?? []);
+  const g3 = draw(c3, reached, list, files);
   const to = (turn) => change({ turn: turn >= o4.last ? void 0 : String(Math.max(o4.first, turn)) }, true);
   return /* @__PURE__ */ a3("div", { class: "pad graph", children: [
     /* @__PURE__ */ a3("div", { class: "bar", children: [
@@ -1702,10 +1741,12 @@ var eager = 1e5;
 var beginnings = 40;
 var kept = 1e3;
 var Outline = class {
+  // number of the last turn
   constructor(of, changed2) {
     this.of = of;
     this.changed = changed2;
-    const n2 = of.turn_count + 1;
+    this.last = of.turn_count + (of.inherited?.turn_count ?? 0);
+    const n2 = this.last + 1;
     this.known = n2;
     this.starts = new Float64Array(n2);
     this.ends = new Float64Array(n2);
@@ -1734,11 +1775,9 @@ var Outline = class {
   reading = false;
   asking = false;
   control = new AbortController();
+  last;
   stop() {
     this.control.abort();
-  }
-  get last() {
-    return this.of.turn_count;
   }
   get turns() {
     return this.last - this.first + 1;
@@ -1824,7 +1863,7 @@ var Outline = class {
     await this.guarded(async () => {
       for (let last = this.missing(); last >= 0; last = this.missing()) {
         const limit = Math.min(beginnings, last - Math.max(this.wanted.first, this.known) + 1);
-        const url = path("/v1/conversations/{}/turns", [this.of.id], { limit, as_of: this.end(last) });
+        const url = await asOf(this.of, this.end(last), "/v1/conversations/{}/turns", { limit });
         const { turns } = await getJSON(url, this.control.signal);
         for (const t3 of turns) this.texts.set(t3.number, { text: firstLine(t3.user_message?.content ?? "", 160), origin: t3.user_message?.origin });
         if (!this.texts.has(last)) this.texts.set(last, { text: "" });
@@ -2092,7 +2131,7 @@ function OneSummary({ c: c3, s: s3 }) {
   ] });
 }
 function OpenTurn({ c: c3, o: o4, number }) {
-  const user = useGet(number > 0 ? path("/v1/conversations/{}/turns", [c3.id], { limit: 1, as_of: o4.end(number) }) : null);
+  const user = useGetLater(number > 0 ? `${c3.id} ${number}` : null, () => asOf(c3, o4.end(number), "/v1/conversations/{}/turns", { limit: 1 }));
   const steps = usePages(path("/v1/conversations/{}/steps", [c3.id], { turn: number, order: "oldest", limit: 30, include_reasoning: true }), "steps");
   const said = user.data?.turns.find((t3) => t3.number === number)?.user_message;
   return /* @__PURE__ */ a3($, { children: [
@@ -2102,7 +2141,7 @@ function OpenTurn({ c: c3, o: o4, number }) {
         number
       ] }),
       /* @__PURE__ */ a3("span", { class: "space" }),
-      /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "context", as_of: String(o4.end(number)), step: "1" }), children: "Context after it" }),
+      o4.end(number) >= c3.first_seq && /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "context", as_of: String(o4.end(number)), step: "1" }), children: "Context after it" }),
       /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "graph", turn: String(number) }), children: "Graph" })
     ] }),
     user.error && /* @__PURE__ */ a3(Notice, { error: user.error }),
@@ -2192,17 +2231,23 @@ function ConversationView({ id, p: p3 }) {
   const tabs = T2(null);
   A2(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c3]);
   if (error || !c3 || !outline) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
+  const all = withInherited(c3);
   return /* @__PURE__ */ a3("div", { class: `conversation ${p3["event"] ? "with-event" : ""}`, children: [
     /* @__PURE__ */ a3("div", { class: "head", children: [
       /* @__PURE__ */ a3("h1", { children: /* @__PURE__ */ a3(Text, { of: c3.title || c3.id }) }),
       /* @__PURE__ */ a3("p", { class: "facts", children: [
         c3.agent && /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: c3.agent }) }),
-        /* @__PURE__ */ a3("span", { children: plural(c3.turn_count, "turn") }),
-        /* @__PURE__ */ a3("span", { children: plural(c3.message_count, "message") }),
-        /* @__PURE__ */ a3("span", { children: plural(c3.tool_call_count, "call") }),
+        /* @__PURE__ */ a3("span", { children: plural(all.turn_count, "turn") }),
+        /* @__PURE__ */ a3("span", { children: plural(all.message_count, "message") }),
+        /* @__PURE__ */ a3("span", { children: plural(all.tool_call_count, "call") }),
         /* @__PURE__ */ a3("span", { children: [
-          count(c3.total_chars),
+          count(all.total_chars),
           " characters"
+        ] }),
+        c3.inherited && /* @__PURE__ */ a3("a", { href: link({ c: c3.inherited.conversation_id, turn: String(c3.inherited.turn_count) }), children: [
+          "branch, the first ",
+          plural(c3.inherited.turn_count, "turn"),
+          " inherited"
         ] }),
         /* @__PURE__ */ a3("a", { href: link({ view: "tail", conversation: id }), children: "Live" }),
         /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: c3.id }) })
@@ -2222,6 +2267,16 @@ function ConversationView({ id, p: p3 }) {
       p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"], of: id })
     ] })
   ] });
+}
+function withInherited(c3) {
+  const i3 = c3.inherited;
+  if (!i3) return c3;
+  return {
+    turn_count: c3.turn_count + i3.turn_count,
+    message_count: c3.message_count + i3.message_count,
+    tool_call_count: c3.tool_call_count + i3.tool_call_count,
+    total_chars: c3.total_chars + i3.total_chars
+  };
 }
 
 // src/conversations.tsx

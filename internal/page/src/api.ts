@@ -16,6 +16,7 @@ export interface Conversation {
   updated_at?: string;
   first_seq: number;
   last_seq: number;
+  inherited?: { conversation_id: string; seq: number; message_count: number; turn_count: number; tool_call_count: number; total_chars: number }; // of a branch
 }
 
 export interface Message {
@@ -175,12 +176,12 @@ export class Problem extends Error {
 }
 
 // path fills in an API path and leaves out parameters without a value. Segments are percent-encoded.
-export function path(template: string, segments: string[], query: Record<string, string | number | true | undefined> = {}): string {
+export function path(template: string, segments: string[], query: Record<string, string | number | true | string[] | undefined> = {}): string {
   let i = 0;
   const filled = template.replace(/\{\}/g, () => encodeURIComponent(segments[i++] ?? ""));
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries({ tenant: tenant(), ...query })) {
-    if (value !== undefined && value !== "") parameters.set(name, String(value));
+    for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined && one !== "") parameters.append(name, String(one));
   }
   const text = parameters.toString();
   return text ? `${filled}?${text}` : filled;
@@ -265,6 +266,31 @@ export function useGet<T>(url: string | null, wait = 0): Loaded<T> {
     return () => { clearTimeout(timer); control.abort(); };
   }, [url, turn]);
   return { ...state, loading: url !== null && state.url !== url, again: () => again((n) => n + 1) };
+}
+
+// useGetLater is useGet for a URL that must be found out first. It is asked again when the key changes.
+export function useGetLater<T>(key: string | null, find: () => Promise<string>): { data?: T; error?: Problem } {
+  const [state, set] = useState<{ key: string | null; data?: T; error?: Problem }>({ key });
+  useEffect(() => {
+    if (key === null) return;
+    const control = new AbortController();
+    find().then((url) => getJSON<T>(url, control.signal)).then(
+      (data) => set({ key, data }), (error) => { if (!control.signal.aborted) set({ key, error }); });
+    return () => control.abort();
+  }, [key]);
+  return state.key === key ? state : {};
+}
+
+// homeOf returns the id of the conversation that an event belongs to: of a branch, this is the one that it was inherited
+// from. A branch did not exist yet as of that sequence.
+async function homeOf(c: Conversation, seq: number): Promise<string> {
+  while (c.inherited && seq < c.first_seq) c = await getJSON<Conversation>(path("/v1/conversations/{}", [c.inherited.conversation_id]));
+  return c.id;
+}
+
+// asOf returns the URL of what a conversation was as of a sequence, also where it is inherited.
+export async function asOf(c: Conversation, seq: number, template: string, query: Record<string, string | number | true | string[] | undefined> = {}): Promise<string> {
+  return path(template, [await homeOf(c, seq)], { ...query, as_of: seq });
 }
 
 export interface Pages<T> { list: T[]; rest?: Record<string, unknown>; error?: Problem; loading: boolean; more?: () => void }

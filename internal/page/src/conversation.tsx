@@ -26,14 +26,16 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
   const tabs = useRef<HTMLElement>(null);
   useEffect(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c]);
   if (error || !c || !outline) return <div class="page"><Notice error={error}>Loading…</Notice></div>;
+  const all = withInherited(c);
   return (
     <div class={`conversation ${p["event"] ? "with-event" : ""}`}>
       <div class="head">
         <h1><Text of={c.title || c.id} /></h1>
         <p class="facts">
           {c.agent && <span><Text of={c.agent} /></span>}
-          <span>{plural(c.turn_count, "turn")}</span><span>{plural(c.message_count, "message")}</span>
-          <span>{plural(c.tool_call_count, "call")}</span><span>{count(c.total_chars)} characters</span>
+          <span>{plural(all.turn_count, "turn")}</span><span>{plural(all.message_count, "message")}</span>
+          <span>{plural(all.tool_call_count, "call")}</span><span>{count(all.total_chars)} characters</span>
+          {c.inherited && <a href={link({ c: c.inherited.conversation_id, turn: String(c.inherited.turn_count) })}>branch, the first {plural(c.inherited.turn_count, "turn")} inherited</a>}
           <a href={link({ view: "tail", conversation: id })}>Live</a>
           <code class="id"><Text of={c.id} /></code>
         </p>
@@ -55,4 +57,13 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
       </div>
     </div>
   );
+}
+
+// withInherited counts what a branch has and what it inherited.
+function withInherited(c: Conversation): Pick<Conversation, "turn_count" | "message_count" | "tool_call_count" | "total_chars"> {
+  const i = c.inherited;
+  if (!i) return c;
+  return {
+    turn_count: c.turn_count + i.turn_count, message_count: c.message_count + i.message_count, tool_call_count: c.tool_call_count + i.tool_call_count, total_chars: c.total_chars + i.total_chars,
+  };
 }

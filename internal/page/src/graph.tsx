@@ -1,7 +1,7 @@
 // A part of a conversation as a graph: turns, their messages, the tools that these called, and the files.
-import { useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
-import { type Conversation, path, type Step, type Turn, useGet } from "./api";
+import { asOf, type Conversation, getJSON, type Step, type Turn, useGetLater } from "./api";
 import { columns, draw, type Drawn, type File, type Node, width } from "./layout";
 import type { Outline } from "./outline";
 import { count, Notice, Text } from "./text";
@@ -10,21 +10,37 @@ import { change, type Params } from "./url";
 const mostTurns = 8;
 const mostSteps = 120;
 
+// useFiles returns the files that were read and written in each of some turns. The API knows the latest access of each
+// file, so it is asked for the end of each turn.
+function useFiles(c: Conversation, turns: Turn[]): File[] {
+  const [files, set] = useState<File[]>([]);
+  useEffect(() => {
+    const control = new AbortController();
+    set([]);
+    for (const { number, last_seq } of turns) {
+      asOf(c, last_seq, "/v1/conversations/{}/files", { limit: 12, kind: ["read", "write"] }).then((url) => getJSON<{ files: File[] }>(url, control.signal)).then(
+        (answer) => set((before) => [...before, ...answer.files.filter((f) => f.turn === number)]), () => {}); // the graph is there without them
+    }
+    return () => control.abort();
+  }, [c, turns.map((t) => t.number).join()]);
+  return files;
+}
+
 export function Graph({ c, outline: o, p }: { c: Conversation; outline: Outline; p: Params }) {
   const asked = Number(p["turn"] ?? NaN);
   const last = Math.min(o.last, Math.max(o.first, isNaN(asked) ? o.last : asked));
   const ready = o.has(last);
-  const at = { as_of: o.end(last) };
-  const turns = useGet<{ turns: Turn[] }>(ready ? path("/v1/conversations/{}/turns", [c.id], { ...at, limit: mostTurns }) : null);
-  const steps = useGet<{ steps: Step[] }>(ready ? path("/v1/conversations/{}/steps", [c.id], { ...at, limit: mostSteps }) : null);
-  const files = useGet<{ files: File[] }>(ready ? path("/v1/conversations/{}/files", [c.id], { ...at, limit: 300 }) : null);
+  const key = ready ? `${c.id} ${last}` : null, end = o.end(last);
+  const turns = useGetLater<{ turns: Turn[] }>(key, () => asOf(c, end, "/v1/conversations/{}/turns", { limit: mostTurns }));
+  const steps = useGetLater<{ steps: Step[] }>(key, () => asOf(c, end, "/v1/conversations/{}/steps", { limit: mostSteps }));
+  const files = useFiles(c, turns.data?.turns ?? []);
   const error = o.error ?? turns.error ?? steps.error;
   if (o.turns === 0) return <div class="pad"><Notice>No turns yet: a turn begins with a message of the user.</Notice></div>;
-  if (!turns.data || !steps.data || !files.data && !files.error) return <div class="pad"><Notice error={error}>Loading…</Notice></div>;
+  if (!turns.data || !steps.data) return <div class="pad"><Notice error={error}>Loading…</Notice></div>;
   const list = steps.data.steps.slice().reverse();
   // Of the oldest turn that the steps reach, the first ones may be missing.
   const reached = steps.data.steps.length < mostSteps ? turns.data.turns : turns.data.turns.filter((t, i) => i === 0 || t.number > list[0]!.turn);
-  const g = draw(c, reached, list, files.data?.files ?? []);
+  const g = draw(c, reached, list, files);
   const to = (turn: number) => change({ turn: turn >= o.last ? undefined : String(Math.max(o.first, turn)) }, true);
   return (
     <div class="pad graph">

@@ -80,16 +80,15 @@ export function draw(c: Conversation, turns: Turn[], steps: Step[], files: File[
 }
 
 // addFiles hangs each file on the last call of the tool that touched it, and returns where the column of files ends.
-// The API knows the latest access of each file.
 function addFiles(drawn: Drawn, files: File[]): number {
   const found: [Node, Node][] = [];
   for (const f of files) {
     const turn = drawn.root.children.find((t) => t.id === `turn ${f.turn}`);
     const call = turn?.children.flatMap((m) => m.children).filter((k) => k.label === f.tool || k.label.startsWith(f.tool + " × ")).at(-1);
-    if (call && found.length < mostFiles) found.push([call, node(4, "file", `file ${f.path}`, shortPath(f.path), `${f.path}, ${f.kind}`, { event: String(f.seq) })]);
+    if (call && found.length < mostFiles) found.push([call, node(4, "file", `file ${f.turn} ${f.path}`, shortPath(f.path), `${f.path}, ${f.kind}`, { event: String(f.seq) })]);
   }
   let next = rowHeight / 2;
-  for (const [call, file] of found.sort(([a], [b]) => a.y - b.y)) {
+  for (const [call, file] of found.sort(([a, f], [b, g]) => a.y - b.y || (f.id < g.id ? -1 : 1))) {
     file.y = Math.max(next, call.y);
     next = file.y + rowHeight;
     call.children.push(file);

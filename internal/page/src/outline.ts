@@ -3,7 +3,7 @@
 // length opens at once.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { type Conversation, getJSON, path, type Problem, type Turn } from "./api";
+import { asOf, type Conversation, getJSON, path, type Problem, type Turn } from "./api";
 import { firstLine } from "./text";
 
 const page = 1000;
@@ -33,8 +33,11 @@ export class Outline {
   private asking = false;
   private control = new AbortController();
 
+  readonly last: number; // number of the last turn
+
   constructor(private of: Conversation, private changed: () => void) {
-    const n = of.turn_count + 1;
+    this.last = of.turn_count + (of.inherited?.turn_count ?? 0);
+    const n = this.last + 1;
     this.known = n;
     this.starts = new Float64Array(n);
     this.ends = new Float64Array(n);
@@ -45,7 +48,6 @@ export class Outline {
   }
 
   stop() { this.control.abort(); }
-  get last(): number { return this.of.turn_count; }
   get turns(): number { return this.last - this.first + 1; }
   has(turn: number): boolean { return turn >= this.known && turn <= this.last; }
   begin(turn: number): number { return this.starts[turn] ?? 0; }
@@ -117,7 +119,7 @@ export class Outline {
     await this.guarded(async () => {
       for (let last = this.missing(); last >= 0; last = this.missing()) {
         const limit = Math.min(beginnings, last - Math.max(this.wanted.first, this.known) + 1);
-        const url = path("/v1/conversations/{}/turns", [this.of.id], { limit, as_of: this.end(last) });
+        const url = await asOf(this.of, this.end(last), "/v1/conversations/{}/turns", { limit });
         const { turns } = await getJSON<{ turns: Turn[] }>(url, this.control.signal);
         for (const t of turns) this.texts.set(t.number, { text: firstLine(t.user_message?.content ?? "", 160), origin: t.user_message?.origin });
         if (!this.texts.has(last)) this.texts.set(last, { text: "" }); // the row shows its figures

@@ -19,8 +19,9 @@ export function Steps({ c, outline: o, p, data }: { c: Conversation; outline: Ou
   const [playing, play] = useState(false);
   const asOf = Number(p["as_of"] ?? c.last_seq);
   const turn = o.turnAt(asOf);
+  const there = (n: number) => o.has(n) && n >= o.first && n <= o.last && o.end(n) >= c.first_seq; // a branch did not exist before
   const to = (n: number) => {
-    if (o.has(n) && n >= o.first) change({ as_of: n >= o.last ? undefined : String(o.end(n)), step: "1", served: undefined }, true);
+    if (there(n)) change({ as_of: n >= o.last ? undefined : String(o.end(n)), step: "1", served: undefined }, true);
   };
   const shown = data?.as_of === asOf;
   useEffect(() => {
@@ -30,7 +31,7 @@ export function Steps({ c, outline: o, p, data }: { c: Conversation; outline: Ou
     return () => clearTimeout(timer);
   }, [playing, shown, turn]);
   const toggle = () => {
-    if (!playing && turn >= o.last) to(Math.max(o.first, o.known));
+    if (!playing && turn >= o.last) to(Math.max(o.first, o.known, o.turnAt(c.first_seq)));
     play(!playing);
   };
   useEffect(() => {
@@ -45,12 +46,12 @@ export function Steps({ c, outline: o, p, data }: { c: Conversation; outline: Ou
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   });
-  const open = p["step"] === "1", before = o.has(turn - 1) && turn > o.first ? o.end(turn - 1) : 0;
+  const open = p["step"] === "1", before = there(turn - 1) ? o.end(turn - 1) : 0;
   if (o.turns === 0) return null;
   return (
     <section class="steps" aria-label="Turn by turn">
       <div class="bar">
-        <button onClick={() => to(turn - 1)} disabled={!o.has(turn - 1) || turn <= o.first} aria-label="One turn back" title="One turn back: [">◀</button>
+        <button onClick={() => to(turn - 1)} disabled={!there(turn - 1)} aria-label="One turn back" title="One turn back: [">◀</button>
         <button class={playing ? "primary" : ""} onClick={toggle} title="p">{playing ? "Pause" : "Play"}</button>
         <button onClick={() => to(turn + 1)} disabled={turn >= o.last} aria-label="One turn on" title="One turn on: ]">▶</button>
         <span>after turn <b>{count(turn)}</b> of {count(o.last)}</span>

@@ -1,7 +1,7 @@
 // A conversation in time: its summaries as bars over its turns, the turns as rows, and the open turn.
 import { useState } from "preact/hooks";
 
-import { type Conversation, path, type Step, type Summary, type ToolCall, type Turn, useGet, usePages } from "./api";
+import { asOf, type Conversation, path, type Step, type Summary, type ToolCall, type Turn, useGet, useGetLater, usePages } from "./api";
 import { EventLink } from "./event";
 import type { Outline, OutlinedSummary } from "./outline";
 import { Rows } from "./rows";
@@ -112,13 +112,13 @@ function OneSummary({ c, s }: { c: Conversation; s: OutlinedSummary }) {
 }
 
 function OpenTurn({ c, o, number }: { c: Conversation; o: Outline; number: number }) {
-  const user = useGet<{ turns: Turn[] }>(number > 0 ? path("/v1/conversations/{}/turns", [c.id], { limit: 1, as_of: o.end(number) }) : null);
+  const user = useGetLater<{ turns: Turn[] }>(number > 0 ? `${c.id} ${number}` : null, () => asOf(c, o.end(number), "/v1/conversations/{}/turns", { limit: 1 }));
   const steps = usePages<Step>(path("/v1/conversations/{}/steps", [c.id], { turn: number, order: "oldest", limit: 30, include_reasoning: true }), "steps");
   const said = user.data?.turns.find((t) => t.number === number)?.user_message;
   return (
     <>
       <div class="bar"><h2>Turn {number}</h2><span class="space" />
-        <a href={link({ c: c.id, view: "context", as_of: String(o.end(number)), step: "1" })}>Context after it</a>
+        {o.end(number) >= c.first_seq && <a href={link({ c: c.id, view: "context", as_of: String(o.end(number)), step: "1" })}>Context after it</a>}
         <a href={link({ c: c.id, view: "graph", turn: String(number) })}>Graph</a></div>
       {user.error && <Notice error={user.error} />}
       {said && <article class="message user"><header><b><Text of={said.speaker ?? said.role} /></b>{said.origin && <span class="badge"><Text of={said.origin} /></span>}<Time of={said.time} /><EventLink seq={said.seq} /></header><Long of={said.content ?? ""} /></article>}
