@@ -421,6 +421,16 @@ function G2(n2, t3) {
 }
 
 // src/api.ts
+function withInherited(c3) {
+  const i3 = c3.inherited;
+  if (!i3) return c3;
+  return {
+    turn_count: c3.turn_count + i3.turn_count,
+    message_count: c3.message_count + i3.message_count,
+    tool_call_count: c3.tool_call_count + i3.tool_call_count,
+    total_chars: c3.total_chars + i3.total_chars
+  };
+}
 var tokenKey = "mneme-token";
 var asked = () => {
 };
@@ -2268,16 +2278,6 @@ function ConversationView({ id, p: p3 }) {
     ] })
   ] });
 }
-function withInherited(c3) {
-  const i3 = c3.inherited;
-  if (!i3) return c3;
-  return {
-    turn_count: c3.turn_count + i3.turn_count,
-    message_count: c3.message_count + i3.message_count,
-    tool_call_count: c3.tool_call_count + i3.tool_call_count,
-    total_chars: c3.total_chars + i3.total_chars
-  };
-}
 
 // src/conversations.tsx
 function Conversations({ p: p3 }) {
@@ -2342,17 +2342,19 @@ function Conversations({ p: p3 }) {
   ] });
 }
 function Card({ c: c3 }) {
+  const all = withInherited(c3);
   return /* @__PURE__ */ a3("li", { children: [
     /* @__PURE__ */ a3("a", { class: "title", href: link({ c: c3.id }), children: /* @__PURE__ */ a3(Text, { of: c3.title || c3.id }) }),
     /* @__PURE__ */ a3("p", { class: "facts", children: [
       c3.agent && /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: c3.agent }) }),
       c3.cwd && /* @__PURE__ */ a3("span", { title: c3.cwd, children: /* @__PURE__ */ a3(Text, { of: shortPath(c3.cwd) }) }),
-      /* @__PURE__ */ a3("span", { children: plural(c3.turn_count, "turn") }),
-      /* @__PURE__ */ a3("span", { children: plural(c3.tool_call_count, "call") }),
+      /* @__PURE__ */ a3("span", { children: plural(all.turn_count, "turn") }),
+      /* @__PURE__ */ a3("span", { children: plural(all.tool_call_count, "call") }),
       /* @__PURE__ */ a3("span", { children: [
-        count(c3.total_chars),
+        count(all.total_chars),
         " characters"
       ] }),
+      c3.inherited && /* @__PURE__ */ a3("span", { class: "badge", children: "branch" }),
       c3.status !== "active" && /* @__PURE__ */ a3("span", { class: "badge", children: c3.status }),
       c3.tags.map((t3) => /* @__PURE__ */ a3("span", { class: "badge", children: /* @__PURE__ */ a3(Text, { of: t3 }) }, t3)),
       /* @__PURE__ */ a3(Time, { of: c3.updated_at })

@@ -19,6 +19,15 @@ export interface Conversation {
   inherited?: { conversation_id: string; seq: number; message_count: number; turn_count: number; tool_call_count: number; total_chars: number }; // of a branch
 }
 
+// withInherited counts what a branch has and what it inherited.
+export function withInherited(c: Conversation): Pick<Conversation, "turn_count" | "message_count" | "tool_call_count" | "total_chars"> {
+  const i = c.inherited;
+  if (!i) return c;
+  return {
+    turn_count: c.turn_count + i.turn_count, message_count: c.message_count + i.message_count, tool_call_count: c.tool_call_count + i.tool_call_count, total_chars: c.total_chars + i.total_chars,
+  };
+}
+
 export interface Message {
   seq: number;
   turn: number;

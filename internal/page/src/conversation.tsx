@@ -1,7 +1,7 @@
 // One conversation: its head, its tabs, and the event that is selected.
 import { useEffect, useRef } from "preact/hooks";
 
-import { type Conversation, path, useGet } from "./api";
+import { type Conversation, path, useGet, withInherited } from "./api";
 import { Bench } from "./bench";
 import { Compare } from "./compare";
 import { ContextView } from "./context";
@@ -57,13 +57,4 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
       </div>
     </div>
   );
-}
-
-// withInherited counts what a branch has and what it inherited.
-function withInherited(c: Conversation): Pick<Conversation, "turn_count" | "message_count" | "tool_call_count" | "total_chars"> {
-  const i = c.inherited;
-  if (!i) return c;
-  return {
-    turn_count: c.turn_count + i.turn_count, message_count: c.message_count + i.message_count, tool_call_count: c.tool_call_count + i.tool_call_count, total_chars: c.total_chars + i.total_chars,
-  };
 }

@@ -1,5 +1,5 @@
 // The list of conversations and projects, and the search of all of them.
-import { type Conversation, type Hit, path, useGet, usePages } from "./api";
+import { type Conversation, type Hit, path, useGet, usePages, withInherited } from "./api";
 import { count, firstLine, Notice, plural, shortPath, Text, Time } from "./text";
 import { change, link, type Params } from "./url";
 
@@ -49,15 +49,17 @@ export function Conversations({ p }: { p: Params }) {
 }
 
 function Card({ c }: { c: Conversation & { messages?: Hit[]; relevance?: number } }) {
+  const all = withInherited(c);
   return (
     <li>
       <a class="title" href={link({ c: c.id })}><Text of={c.title || c.id} /></a>
       <p class="facts">
         {c.agent && <span><Text of={c.agent} /></span>}
         {c.cwd && <span title={c.cwd}><Text of={shortPath(c.cwd)} /></span>}
-        <span>{plural(c.turn_count, "turn")}</span>
-        <span>{plural(c.tool_call_count, "call")}</span>
-        <span>{count(c.total_chars)} characters</span>
+        <span>{plural(all.turn_count, "turn")}</span>
+        <span>{plural(all.tool_call_count, "call")}</span>
+        <span>{count(all.total_chars)} characters</span>
+        {c.inherited && <span class="badge">branch</span>}
         {c.status !== "active" && <span class="badge">{c.status}</span>}
         {c.tags.map((t) => <span key={t} class="badge"><Text of={t} /></span>)}
         <Time of={c.updated_at} />
