@@ -126,7 +126,7 @@ func pathOf(route httpapi.Route, conversation string) string {
 
 // namesATenant lists the routes whose query names a tenant.
 func namesATenant(route httpapi.Route) bool {
-	return access.Routes[route.ID].Scope != access.Across && !slices.Contains([]string{"status", "show-failed", "retry-failed"}, route.ID)
+	return access.Routes[route.ID].Scope != access.Across && !slices.Contains([]string{"show-access", "status", "show-failed", "retry-failed"}, route.ID)
 }
 
 func TestNothingBeyondTheTableIsAllowed(t *testing.T) {
