@@ -4,7 +4,7 @@ import { chromium } from "playwright-core";
 
 export const given = JSON.parse(process.argv[2]);
 export const base = given.url;
-export const patience = 60_000; // milliseconds, for a loaded machine
+export const patience = 180_000; // milliseconds, for a loaded machine
 export const wrong = [];
 export const figures = {};
 export const of = (id, more = "") => `/?c=${encodeURIComponent(id)}${more}`;
