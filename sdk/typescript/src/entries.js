@@ -53,18 +53,10 @@ export function toolResult(call, result, fields = {}) {
   return { type: "tool.returned", eventId: `tool_result/${id}`, id, data };
 }
 
-/**
- * @param {ConversationFields} fields
- * @returns {Entry}
- */
+/** @param {ConversationFields} fields @returns {Entry} */
 export const started = (fields) => ({ type: "conversation.started", eventId: "started", id: "started", data: { ...fields } });
 
-/**
- * @param {string} role
- * @param {string} text
- * @param {MessageFields & {id?: string}} [fields]
- * @returns {Entry}
- */
+/** @param {string} role @param {string} text @param {MessageFields & {id?: string}} [fields] @returns {Entry} */
 function message(role, text, { id = newId(), ...fields } = {}) {
   return { type: "message.created", eventId: `message/${id}`, id, data: { message_id: id, role, content: text, ...fields } };
 }
@@ -80,10 +72,7 @@ export class Recorder {
   /** @type {string | undefined} the message that makes the next calls */
   #message;
 
-  /**
-   * @param {string} conversation
-   * @param {string} source
-   */
+  /** @param {string} conversation @param {string} source */
   constructor(conversation, source) {
     this.#conversation = conversation;
     this.#source = source;

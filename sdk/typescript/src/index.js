@@ -204,13 +204,7 @@ export class Conversation {
   #calls;
   #recorder;
 
-  /**
-   * @internal
-   * @param {Memory} memory
-   * @param {any} calls
-   * @param {string} id
-   * @param {string} source
-   */
+  /** @internal @param {Memory} memory @param {any} calls @param {string} id @param {string} source */
   constructor(memory, calls, id, source) {
     this.id = id;
     this.#memory = memory;
@@ -368,11 +362,7 @@ export class Conversation {
 export class Project {
   #calls;
 
-  /**
-   * @internal
-   * @param {any} calls
-   * @param {string} name
-   */
+  /** @internal @param {any} calls @param {string} name */
   constructor(calls, name) {
     this.#calls = calls;
     this.name = name;
@@ -390,20 +380,13 @@ export class Project {
   }
 }
 
-/**
- * @param {any} calls
- * @param {string} to
- * @param {{format?: Format}} [options]
- */
+/** @param {any} calls @param {string} to @param {{format?: Format}} [options] */
 async function contextOf(calls, to, options) {
   const format = options?.format ?? "markdown";
   return format === "markdown" ? calls.read(to, { ...options, format }) : calls.get(to, { ...options, format });
 }
 
-/**
- * @param {AsyncIterable<string> | Iterable<string>} lines
- * @returns {ReadableStream<Uint8Array>}
- */
+/** @param {AsyncIterable<string> | Iterable<string>} lines @returns {ReadableStream<Uint8Array>} */
 function encoded(lines) {
   const encoder = new TextEncoder();
   const iterator = Symbol.asyncIterator in lines ? lines[Symbol.asyncIterator]() : lines[Symbol.iterator]();

@@ -54,19 +54,13 @@ export declare function toolCall(tool: string, args: any, { id, ...fields }?: Ca
  * @returns {Entry}
  */
 export declare function toolResult(call: string | Recorded, result?: any, fields?: ResultFields): Entry;
-/**
- * @param {ConversationFields} fields
- * @returns {Entry}
- */
+/** @param {ConversationFields} fields @returns {Entry} */
 export declare const started: (fields: ConversationFields) => Entry;
 export declare const newId: () => string;
 /** Makes the events of one conversation from entries. */
 export declare class Recorder {
     #private;
-    /**
-     * @param {string} conversation
-     * @param {string} source
-     */
+    /** @param {string} conversation @param {string} source */
     constructor(conversation: string, source: string);
     /**
      * Yields bodies of requests. A call belongs to the message of the model before it, unless it says otherwise.
