@@ -98,6 +98,8 @@ export interface ProjectContextOptions {
   frame?: boolean;
   /** add the manifest, also where each item is in the Markdown; not with format=markdown */
   explain?: boolean;
+  /** with format=json: add the member markdown, the text in which the manifest's ranges are */
+  include_markdown?: boolean;
 }
 
 /** How to search a conversation. */

@@ -120,6 +120,8 @@ class ProjectContextOptions(TypedDict, total=False):
     frame: bool | None
     # add the manifest, also where each item is in the Markdown; not with format=markdown
     explain: bool | None
+    # with format=json: add the member markdown, the text in which the manifest's ranges are
+    include_markdown: bool | None
 
 
 class SearchOptions(TypedDict, total=False):
