@@ -53,15 +53,19 @@ func renumber(log []eventlog.Message) []eventlog.Message {
 	return log
 }
 
-// record publishes three conversations, one event of each in turn.
+// record publishes three conversations in which tools are used and events have times, one event of each in turn.
 func record(t *testing.T) *recording {
 	t.Helper()
 	l, r := fixture(t, 1), &recording{}
 	var list []session
-	for n := range 3 {
+	for n := 0; len(list) < 3; n++ {
+		require.Less(t, n, 1000, "the fixtures have no such conversations")
 		s, err := l.conversation(n)
 		require.NoError(t, err)
-		list = append(list, s)
+		used := slices.ContainsFunc(s[:minEvents], func(e events.Event) bool { return e.Type == events.TypeToolReturned })
+		if used && !slices.ContainsFunc(s[:minEvents], func(e events.Event) bool { return e.Time.IsZero() }) {
+			list = append(list, s)
+		}
 	}
 	for i := range minEvents {
 		for n, s := range list {
