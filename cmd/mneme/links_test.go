@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/help"
 )
 
 var (
@@ -30,7 +32,7 @@ func TestTheLinksInTheDocsLeadSomewhere(t *testing.T) {
 				return nil
 			}
 			for _, m := range title.FindAllStringSubmatch(fence.ReplaceAllString(string(raw), ""), -1) {
-				anchors[page] = append(anchors[page], anchor(m[1]))
+				anchors[page] = append(anchors[page], help.Section(m[1]))
 			}
 		}
 		return anchors[page]
@@ -80,17 +82,4 @@ func pages(t *testing.T) (list []string) {
 		return nil
 	}))
 	return list
-}
-
-// anchor makes the name of a section, as web pages that show Markdown do.
-func anchor(title string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r > 127:
-			return r
-		}
-		return -1
-	}, strings.ToLower(title))
 }
