@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -95,7 +94,7 @@ func open(ctx context.Context, r *Recorder, dir, question string) error {
 	if err != nil || last > 0 {
 		return err
 	}
-	_, err = r.Started(ctx, events.ConversationStarted{Title: question, Agent: "scout", Cwd: dir, Project: filepath.Base(dir)})
+	_, err = r.Started(ctx, events.ConversationStarted{Title: question, Agent: "scout", Cwd: dir})
 	return err
 }
 
