@@ -129,7 +129,7 @@ func (c client) installed(t *testing.T) {
 	t.Helper()
 	_, err := exec.LookPath(c.command[0])
 	if err != nil {
-		t.Skipf("the client %s is not tested: %s", c.name, c.install)
+		t.Skipf("NOT RUN: the client %s is not tested: %s", c.name, c.install)
 	}
 }
 

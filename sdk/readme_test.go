@@ -27,7 +27,7 @@ func TestTheProgramsOfTheReadmeRun(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath(run[0]); err != nil {
-				t.Skipf("the program in %s is not tested: %v", language, err)
+				t.Skipf("NOT RUN: the program in %s is not tested: %v", language, err)
 			}
 			program := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatch(page)
 			require.NotNil(t, program)

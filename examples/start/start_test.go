@@ -66,7 +66,7 @@ func (p program) run(t *testing.T, s *mnemetest.Server, modelURL, dir, question 
 	t.Helper()
 	command := append(p.command(t), "start-"+p.name, question)
 	if _, err := exec.LookPath(command[0]); err != nil {
-		t.Skipf("the agent in %s is not tested: %s", p.name, p.install)
+		t.Skipf("NOT RUN: the agent in %s is not tested: %s", p.name, p.install)
 	}
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Dir = dir

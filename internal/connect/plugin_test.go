@@ -64,7 +64,7 @@ await plugin.event({ event: { type: "session.compacted", properties: { sessionID
 func TestThePluginOfOpencodeShowsTheModelWhatTheHookSays(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("SKIPPED: there is no node in PATH to run the plugin of opencode")
+		t.Skip("NOT RUN: there is no node in PATH to run the plugin of opencode")
 	}
 	home, options := machine(t)
 	heard := filepath.Join(home, "heard")

@@ -18,8 +18,12 @@ import (
 // time. It follows authorize, which sets the tenant that a token is of. Streams have limits of their own.
 func (a *api) share(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
+		if a.Quotas == nil || ctx.Operation().OperationID == "stream" {
+			next(ctx)
+			return
+		}
 		tenant, ok := tenantOf(ctx)
-		if a.Quotas == nil || !ok || ctx.Operation().OperationID == "stream" {
+		if !ok {
 			next(ctx)
 			return
 		}

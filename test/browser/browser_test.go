@@ -112,7 +112,7 @@ func guard(t *testing.T) (url, token string) {
 
 func TestAConversationOf85000MessagesScrolls(t *testing.T) {
 	if !mnemetest.All {
-		t.Skip("takes half a minute: only with MNEME_TEST_ALL=1")
+		t.Skip("NOT RUN: takes half a minute; make test-all runs it")
 	}
 	tools(t)
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))

@@ -57,7 +57,7 @@ func used(t *testing.T, s *mnemetest.Server) (u usage) {
 // of them wait for changes, too.
 func TestAThousandClientsAtOnceCostLittleAndLeaveNothing(t *testing.T) {
 	if !mnemetest.All {
-		t.Skip("takes half a minute: only with MNEME_TEST_ALL=1")
+		t.Skip("NOT RUN: takes half a minute; make test-all runs it")
 	}
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("NOT RUN: there is no /proc here")

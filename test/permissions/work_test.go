@@ -45,9 +45,6 @@ func TestEveryProgramDoesItsWorkWithItsPermissions(t *testing.T) {
 }
 
 func TestEveryProgramDoesItsWorkWithItsPermissionsOnNeo4j(t *testing.T) {
-	if !mnemetest.All {
-		t.Skip("NOT RUN: takes a minute; make test-all runs it")
-	}
 	mnemetest.Long(t)
 	uri := neo4jtest.URI(t)
 	// Others use the same Neo4j, so the tenant is new.
