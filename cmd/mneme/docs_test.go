@@ -28,7 +28,7 @@ func TestTheCommandsInTheDocsExist(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	var all []string
-	for _, page := range []string{"README.md", "docs/publish.md", "docs/read.md", "docs/programs.md", "docs/operations.md", "docs/summaries.md"} {
+	for _, page := range []string{"README.md", "docs/publish.md", "docs/read.md", "docs/programs.md", "docs/operations.md", "docs/operations/backup.md", "docs/operations/access.md", "docs/summaries.md"} {
 		all = append(all, blocks(t, page, "sh")...)
 	}
 	for _, block := range all {

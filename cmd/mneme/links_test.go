@@ -62,6 +62,17 @@ func TestTheLinksInTheDocsLeadSomewhere(t *testing.T) {
 	require.Greater(t, seen, 200)
 }
 
+func TestPagesAreShortEnoughToRead(t *testing.T) {
+	t.Parallel()
+	const most = 200
+	for _, page := range pages(t) {
+		raw, err := os.ReadFile(page)
+		require.NoError(t, err)
+		lines := strings.Count(string(raw), "\n")
+		require.LessOrEqual(t, lines, most, "%s: move a topic to a page of its own, and link it from docs/README.md", page)
+	}
+}
+
 // pages returns all pages that people read.
 func pages(t *testing.T) (list []string) {
 	root := filepath.Join("..", "..")

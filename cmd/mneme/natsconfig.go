@@ -33,26 +33,35 @@ func (c *NATSConfigCmd) Run(t *terminal) error {
 	return t.text(text)
 }
 
-// natsRolesPage lists the roles on the NATS server.
-func natsRolesPage() string {
-	var out strings.Builder
-	out.WriteString("# What each role may do on the NATS server\n\n" + generated)
-	out.WriteString("`deploy/nats/permissions.conf`, and `mneme nats-config` for other tenants, give each user below these permissions. " +
+// natsRolesPages list the roles on the NATS server, each on a page.
+func natsRolesPages() map[string]string {
+	var index strings.Builder
+	index.WriteString("# What each role may do on the NATS server\n\n" + generated)
+	index.WriteString("`deploy/nats/permissions.conf`, and `mneme nats-config` for other tenants, give each user below these permissions. " +
 		"The user has the name of the role, and receives answers under `" + natsdeploy.InboxPrefix("ROLE") + ".>`, where nobody else may listen. " +
-		"[Security](security.md#nats) says what follows from them, and [operations](operations.md#permissions-on-the-nats-server) how to use them.\n\n")
-	roles := natsdeploy.Roles()
+		"[Security](security.md#nats) says what follows from them, and [operations](operations/access.md#permissions-on-the-nats-server) how to use them.\n\n" +
+		"| role | | its password is in |\n|---|---|---|\n")
 	agent := natsdeploy.Role{
 		Name: natsdeploy.AgentUser("TENANT"), Purpose: "The agents of a tenant, in an account of their own. They read nothing.", Publish: natsdeploy.AgentSubjects("TENANT"),
 	}
-	for _, r := range append([]natsdeploy.Role{agent}, roles...) {
-		fmt.Fprintf(&out, "## %s\n\n%s Its password is in `%s`.\n\n", r.Name, r.Purpose, natsdeploy.PasswordVariable(r.Name))
-		fmt.Fprintf(&out, "Publishes to:\n\n```text\n%s\n```\n\n", strings.Join(r.Publish, "\n"))
-		if len(r.Subscribe) > 0 {
-			fmt.Fprintf(&out, "Subscribes to:\n\n```text\n%s\n```\n\n", strings.Join(r.Subscribe, "\n"))
-		}
-		if r.Answers {
-			out.WriteString("It answers each request once.\n\n")
-		}
+	pages := map[string]string{}
+	for _, r := range append([]natsdeploy.Role{agent}, natsdeploy.Roles()...) {
+		path := "nats-roles/" + r.Name + ".md"
+		fmt.Fprintf(&index, "| [%s](%s) | %s | `%s` |\n", r.Name, path, cellText(r.Purpose), natsdeploy.PasswordVariable(r.Name))
+		pages[path] = natsRolePage(r)
 	}
-	return strings.TrimRight(out.String(), "\n") + "\n"
+	pages["nats-roles.md"] = index.String()
+	return pages
+}
+
+func natsRolePage(r natsdeploy.Role) string {
+	text := fmt.Sprintf("# %s on the NATS server\n\n%s%s [All roles](../nats-roles.md).\n\n", r.Name, generated, r.Purpose)
+	text += fmt.Sprintf("Publishes to:\n\n```text\n%s\n```\n\n", strings.Join(r.Publish, "\n"))
+	if len(r.Subscribe) > 0 {
+		text += fmt.Sprintf("Subscribes to:\n\n```text\n%s\n```\n\n", strings.Join(r.Subscribe, "\n"))
+	}
+	if r.Answers {
+		text += "It answers each request once.\n\n"
+	}
+	return text
 }

@@ -70,7 +70,7 @@ func TestPagesAreFoundByTheirWords(t *testing.T) {
 	_, _, body := get(t, Root+"?q=erasure+tombstone")
 	require.Contains(t, body, `href="/help/adr/0023-erasure"`)
 	_, _, body = get(t, Root+"?q=MNEME_LLM_KEY")
-	require.Contains(t, body, `href="/help/settings"`)
+	require.Contains(t, body, `href="/help/settings/summarizer"`)
 	code, _, body := get(t, Root+"?q=nothing-has-this-word")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, "0 pages found")

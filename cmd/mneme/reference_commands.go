@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// topic is a page of commands.
+type topic struct {
+	group, key, title string
+	commands          []string // by their first words; none takes the rest of the group
+}
+
+// topics are short enough to be read as a page. The last one of a group takes what no other names.
+var topics = []topic{
+	{"start", "agents", "Coding agents", []string{"mcp", "hook", "connect", "disconnect", "connected", "watch"}},
+	{"start", "start", "Start here", nil},
+	{"read", "transcripts", "Contexts and transcripts", []string{"context", "contexts", "messages", "turns", "steps", "tool-calls"}},
+	{"read", "search", "Search, summaries, files and events", []string{"search", "summaries", "files", "event", "tail"}},
+	{"read", "read", "Conversations and projects", nil},
+	{"write", "publish", "Publish and summarize", []string{"import", "publish", "summarize", "resummarize", "condense"}},
+	{"write", "write", "Change conversations and projects", nil},
+	{"operate", "log", "The log, its read models and backups", []string{"status", "verify", "rebuild", "repair", "backup", "restore"}},
+	{"operate", "tokens", "Tokens, and users of NATS", []string{"tokens", "nats-config"}},
+	{"operate", "config", "Configuration", []string{"config"}},
+	{"operate", "operate", "Operate", nil},
+	{"measure", "found", "Measure what is found", []string{"bench recall", "bench start", "bench hook", "bench need"}},
+	{"measure", "load", "Measure under load", []string{"bench summarize", "bench rebuild", "bench scale"}},
+	{"measure", "measure", "Measure", nil},
+}
+
+func (t topic) path() string { return "commands/" + t.key + ".md" }
+
+// topicOf returns the topic of a command.
+func topicOf(group, command string) topic {
+	i := slices.IndexFunc(topics, func(t topic) bool {
+		return t.group == group && (t.commands == nil || slices.ContainsFunc(t.commands, func(words string) bool {
+			return command == words || strings.HasPrefix(command, words+" ")
+		}))
+	})
+	return topics[i]
+}
+
+// commandPages describes every command, on a page for each topic, and lists them all in commands.md.
+func commandPages(app *kong.Application) map[string]string {
+	sections := map[string]string{} // by page
+	var index strings.Builder
+	index.WriteString("# The commands of mneme\n\n" + generated)
+	index.WriteString(strings.TrimSpace(strings.TrimPrefix(description, "Event-sourced memory for AI agents.\n")) + "\n\n")
+	for _, group := range groups {
+		var rows string
+		for _, node := range app.Leaves(true) {
+			if g := node.ClosestGroup(); g == nil || g.Key != group.Key {
+				continue
+			}
+			name := strings.TrimPrefix(node.FullPath(), "mneme ")
+			topic := topicOf(group.Key, name)
+			rows += fmt.Sprintf("| [`%s`](%s#%s) | %s |\n", name, topic.path(), strings.ReplaceAll(name, " ", "-"), cellText(node.Help))
+			sections[topic.path()] += commandSection(app.Name, name, node)
+		}
+		if rows != "" {
+			fmt.Fprintf(&index, "## %s\n\n| command | |\n|---|---|\n%s\n", strings.TrimSuffix(group.Title, ":"), rows)
+		}
+	}
+	index.WriteString("## Flags of every command\n\n")
+	values := []*kong.Value{}
+	for _, flag := range app.Flags {
+		values = append(values, flag.Value)
+	}
+	index.WriteString(valueTable(values))
+
+	pages := map[string]string{"commands.md": index.String()}
+	for _, topic := range topics {
+		if text := sections[topic.path()]; text != "" {
+			pages[topic.path()] = "# Commands: " + topic.title + "\n\n" + generated +
+				"[All commands](../commands.md), and [the flags that every command has](../commands.md#flags-of-every-command).\n\n" + text
+		}
+	}
+	return pages
+}
+
+// commandSection returns the section of a command.
+func commandSection(program, name string, node *kong.Node) string {
+	text := fmt.Sprintf("## %s\n\n    %s %s\n\n%s\n\n", name, program, commandLine(node), node.Help)
+	if node.Detail != "" {
+		text += node.Detail + "\n\n"
+	}
+	values := slices.Clone(node.Positional)
+	for _, flag := range ownFlags(node) {
+		values = append(values, flag.Value)
+	}
+	return text + valueTable(values)
+}
+
+// commandLine returns the command with its arguments.
+func commandLine(node *kong.Node) string {
+	line := strings.TrimPrefix(node.FullPath(), "mneme ")
+	for _, p := range node.Positional {
+		line += " " + p.Summary()
+	}
+	if len(ownFlags(node)) > 0 {
+		line += " [flags]"
+	}
+	return line
+}
+
+// ownFlags returns the flags that are specific to a command.
+func ownFlags(node *kong.Node) (list []*kong.Flag) {
+	for _, flag := range node.Flags {
+		if !flag.Hidden {
+			list = append(list, flag)
+		}
+	}
+	return list
+}
+
+func valueTable(values []*kong.Value) string {
+	if len(values) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	out.WriteString("| argument or flag | meaning | default |\n|---|---|---|\n")
+	for _, v := range values {
+		name := v.Summary()
+		if v.Flag != nil {
+			name = "--" + v.Name
+			if !v.IsBool() {
+				name += "=" + strings.ToUpper(strings.ReplaceAll(v.Name, "-", "_"))
+				if v.Flag.PlaceHolder != "" {
+					name = "--" + v.Name + "=" + v.Flag.PlaceHolder
+				}
+			}
+			if v.Flag.Short != 0 {
+				name = "-" + string(v.Flag.Short) + ", " + name
+			}
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, cellText(helpOf(v)), code(v.Default))
+	}
+	return out.String() + "\n"
+}
