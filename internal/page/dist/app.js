@@ -900,6 +900,75 @@ function Parts({ parts }) {
 }
 var partNames = { lexical: "words", dense: "meaning" };
 
+// src/parameters.tsx
+var strategies = ["hybrid", "relevant", "levels", "recent", "pruned"];
+function contextQuery(p3, suffix = "") {
+  return {
+    query: p3["q" + suffix],
+    max_chars: p3["max" + suffix] ?? "20000",
+    strategy: p3["strategy" + suffix],
+    condense: p3["condense" + suffix],
+    as_of: p3["as_of" + suffix],
+    project_memory: p3["memory" + suffix],
+    embedded_up_to: p3["embedded" + suffix]
+  };
+}
+function Controls({ c: c3, p: p3, suffix = "", name }) {
+  const set = (key, value, replace = true) => change({ [key + suffix]: value || void 0, served: void 0 }, replace);
+  const max = Number(p3["max" + suffix] ?? 2e4), asOf2 = Number(p3["as_of" + suffix] ?? c3.last_seq);
+  return /* @__PURE__ */ a3("form", { class: "controls", "aria-label": name, onSubmit: (e3) => e3.preventDefault(), children: [
+    /* @__PURE__ */ a3("label", { class: "wide", children: [
+      "Query ",
+      /* @__PURE__ */ a3("input", { type: "search", placeholder: "what the user said last", value: p3["q" + suffix] ?? "", onInput: (e3) => set("q", e3.currentTarget.value) })
+    ] }),
+    /* @__PURE__ */ a3("label", { children: [
+      "Strategy ",
+      /* @__PURE__ */ a3("select", { value: p3["strategy" + suffix] ?? "hybrid", onChange: (e3) => set("strategy", e3.currentTarget.value), children: strategies.map((s3) => /* @__PURE__ */ a3("option", { children: s3 }, s3)) })
+    ] }),
+    /* @__PURE__ */ a3("label", { children: [
+      "Condense ",
+      /* @__PURE__ */ a3("select", { value: p3["condense" + suffix] ?? "", onChange: (e3) => set("condense", e3.currentTarget.value), children: [
+        /* @__PURE__ */ a3("option", { value: "", children: "server's setting" }),
+        /* @__PURE__ */ a3("option", { children: "off" }),
+        /* @__PURE__ */ a3("option", { children: "clear" }),
+        /* @__PURE__ */ a3("option", { children: "extractive" }),
+        /* @__PURE__ */ a3("option", { children: "llm" })
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("label", { class: "slider", children: [
+      "Budget ",
+      /* @__PURE__ */ a3(
+        "input",
+        {
+          type: "range",
+          min: "27",
+          max: "60",
+          step: "0.5",
+          value: Math.log2(max) * 4 - 9.83,
+          "aria-valuetext": `${count(max)} characters`,
+          onInput: (e3) => set("max", String(Math.round(2 ** ((Number(e3.currentTarget.value) + 9.83) / 4) / 100) * 100))
+        }
+      ),
+      /* @__PURE__ */ a3("input", { type: "number", min: "500", max: "1000000", step: "500", value: max, "aria-label": "Budget in characters", onChange: (e3) => set("max", e3.currentTarget.value) })
+    ] }),
+    /* @__PURE__ */ a3("label", { class: "slider", children: [
+      "As of ",
+      /* @__PURE__ */ a3(
+        "input",
+        {
+          type: "range",
+          min: c3.first_seq,
+          max: c3.last_seq,
+          value: asOf2,
+          "aria-valuetext": `sequence ${asOf2}`,
+          onInput: (e3) => set("as_of", Number(e3.currentTarget.value) >= c3.last_seq ? "" : e3.currentTarget.value)
+        }
+      ),
+      /* @__PURE__ */ a3("output", { children: asOf2 >= c3.last_seq ? "now" : `#${asOf2}` })
+    ] })
+  ] });
+}
+
 // src/lines.tsx
 var sectionNames = {
   last_user_queries: "Queries",
@@ -1085,6 +1154,91 @@ function Dropped({ data }) {
   ] }, s3.name)) });
 }
 
+// src/compare.tsx
+function identity(item) {
+  return [item.event_id || item.label || item.text, item.path, item.start_line].join("\0");
+}
+function placed(c3) {
+  const all = /* @__PURE__ */ new Map();
+  for (const s3 of c3.sections) {
+    for (const item of s3.items) {
+      if (item.kind === "left_out") continue;
+      let key = identity(item);
+      while (all.has(key)) key += "\0again";
+      all.set(key, { section: s3.name, item });
+    }
+  }
+  return all;
+}
+function absence(item, other, otherwise) {
+  if ((item.seq ?? 0) > other.as_of) return "it did not exist yet";
+  const summary = other.sections.flatMap((s3) => s3.items).find((x2) => x2.summary && item.seq && item.kind !== "summary" && x2.summary.first_seq <= item.seq && item.seq <= x2.summary.last_seq)?.summary;
+  return summary ? `${otherwise}; the summary of turns ${summary.first_turn} to ${summary.last_turn} covers it` : otherwise;
+}
+function differences(a4, b, words3) {
+  const inA = placed(a4), inB = placed(b);
+  const list = [];
+  let same = 0;
+  for (const [key, { section, item }] of inA) {
+    const other = inB.get(key);
+    if (!other) list.push({ key, section, item, state: "gone", because: absence(item, b, words3.notInSecond) });
+    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `${words3.second} it is in ${sectionName(other.section)}` });
+    else if (other.item.chars !== item.chars) list.push({ key, section, item, state: item.chars > other.item.chars ? "shorter" : "longer", because: `${count(item.chars)} characters ${words3.first}, ${count(other.item.chars)} ${words3.second}` });
+    else same++;
+  }
+  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "new", because: absence(item, a4, words3.notInFirst) });
+  return { same, list };
+}
+function shown(item) {
+  const text = [item.label, item.path, item.tool_name, item.text || item.arguments].filter(Boolean).join(" ");
+  return text || (item.kind === "message" ? "a message without text" : item.kind.replace("_", " "));
+}
+var signs = { gone: "−", new: "+", shorter: "◂", longer: "▸", moved: "↔" };
+function Differences({ list, words: words3 }) {
+  return /* @__PURE__ */ a3($, { children: [...new Set(list.map((x2) => x2.section))].map((section) => /* @__PURE__ */ a3("section", { class: "diff", "aria-label": sectionName(section), children: [
+    /* @__PURE__ */ a3("h2", { children: [
+      /* @__PURE__ */ a3("i", { class: `s-${section}` }),
+      sectionName(section)
+    ] }),
+    /* @__PURE__ */ a3("ul", { children: list.filter((x2) => x2.section === section).map((x2) => /* @__PURE__ */ a3("li", { class: x2.state, children: [
+      /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: signs[x2.state] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("b", { children: words3.states[x2.state] }),
+        " ",
+        /* @__PURE__ */ a3("span", { class: "dim", children: [
+          "because ",
+          x2.because
+        ] }),
+        " ",
+        /* @__PURE__ */ a3(EventLink, { seq: x2.item.seq }),
+        /* @__PURE__ */ a3("br", {}),
+        /* @__PURE__ */ a3(Text, { of: firstLine(shown(x2.item), 180) })
+      ] })
+    ] }, x2.key)) })
+  ] }, section)) });
+}
+var words = {
+  states: { gone: "only in A", new: "only in B", shorter: "longer in A", longer: "longer in B", moved: "moved" },
+  first: "in A",
+  second: "in B",
+  notInFirst: "A has no room for it, or ranks it too low",
+  notInSecond: "B has no room for it, or ranks it too low"
+};
+function Compare({ c: c3, p: p3 }) {
+  const read = (suffix) => useGet(path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3, suffix), explain: "true" }));
+  const a4 = read(""), b = read("_b");
+  const d3 = a4.data && b.data ? differences(a4.data, b.data, words) : void 0;
+  return /* @__PURE__ */ a3("div", { class: "context compare", children: [
+    /* @__PURE__ */ a3("div", { class: "two", children: [["A", "", a4], ["B", "_b", b]].map(([name, suffix, read2]) => /* @__PURE__ */ a3("section", { "aria-label": `Context ${name}`, children: [
+      /* @__PURE__ */ a3("h2", { children: name }),
+      /* @__PURE__ */ a3(Controls, { c: c3, p: p3, suffix, name: `Parameters of ${name}` }),
+      read2.error ? /* @__PURE__ */ a3(Notice, { error: read2.error }) : read2.data?.manifest ? /* @__PURE__ */ a3(Budget, { data: read2.data }) : /* @__PURE__ */ a3(Notice, { children: "Loading…" })
+    ] }, name)) }),
+    d3 && /* @__PURE__ */ a3(Notice, { children: d3.list.length === 0 ? `Both show the same ${count(d3.same)} items.` : `${count(d3.same)} items are the same, ${count(d3.list.length)} differ.` }),
+    d3 && /* @__PURE__ */ a3(Differences, { list: d3.list, words })
+  ] });
+}
+
 // src/served.tsx
 var remade = (c3, seq) => path("/v1/conversations/{}/contexts/{}", [c3.id, String(seq)]);
 var whyDifferent = "Something that it was made of was erased or is missing, or this version of mneme chooses differently.";
@@ -1190,7 +1344,7 @@ function ServedBanner({ c: c3, seq }) {
 
 // src/steps.tsx
 var pause = 900;
-var words = {
+var words2 = {
   states: { gone: "left", new: "entered", shorter: "shortened", longer: "grew", moved: "moved" },
   first: "before",
   second: "now",
@@ -1254,83 +1408,16 @@ function Changes({ c: c3, p: p3, before: before2, turn, data }) {
   const { data: earlier, error } = useGet(path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3), as_of: before2, explain: "true" }));
   if (error || !earlier || !data) return /* @__PURE__ */ a3(Notice, { error, children: "Loading…" });
   if (earlier.as_of >= data.as_of) return null;
-  const d3 = differences(earlier, data, words);
+  const d3 = differences(earlier, data, words2);
   const of = (state) => d3.list.filter((x2) => x2.state === state).length;
-  const counts = Object.entries(words.states).map(([state, name]) => [of(state), name]).filter(([n2]) => n2 > 0).map(([n2, name]) => `${count(n2)} ${name}`);
+  const counts = Object.entries(words2.states).map(([state, name]) => [of(state), name]).filter(([n2]) => n2 > 0).map(([n2, name]) => `${count(n2)} ${name}`);
   return /* @__PURE__ */ a3("details", { class: "changes", open: p3["list"] === "1", onToggle: (e3) => change({ list: e3.currentTarget.open ? "1" : void 0 }, true), children: [
     /* @__PURE__ */ a3("summary", { children: counts.length === 0 ? `Turn ${turn} changed nothing.` : `Turn ${turn}: ${counts.join(", ")}; ${count(d3.same)} stayed.` }),
-    /* @__PURE__ */ a3(Differences, { list: d3.list, words })
+    /* @__PURE__ */ a3(Differences, { list: d3.list, words: words2 })
   ] });
 }
 
 // src/context.tsx
-var strategies = ["hybrid", "relevant", "levels", "recent", "pruned"];
-function contextQuery(p3, suffix = "") {
-  return {
-    query: p3["q" + suffix],
-    max_chars: p3["max" + suffix] ?? "20000",
-    strategy: p3["strategy" + suffix],
-    condense: p3["condense" + suffix],
-    as_of: p3["as_of" + suffix],
-    project_memory: p3["memory" + suffix],
-    embedded_up_to: p3["embedded" + suffix]
-  };
-}
-function Controls({ c: c3, p: p3, suffix = "", name }) {
-  const set = (key, value, replace = true) => change({ [key + suffix]: value || void 0, served: void 0 }, replace);
-  const max = Number(p3["max" + suffix] ?? 2e4), asOf2 = Number(p3["as_of" + suffix] ?? c3.last_seq);
-  return /* @__PURE__ */ a3("form", { class: "controls", "aria-label": name, onSubmit: (e3) => e3.preventDefault(), children: [
-    /* @__PURE__ */ a3("label", { class: "wide", children: [
-      "Query ",
-      /* @__PURE__ */ a3("input", { type: "search", placeholder: "what the user said last", value: p3["q" + suffix] ?? "", onInput: (e3) => set("q", e3.currentTarget.value) })
-    ] }),
-    /* @__PURE__ */ a3("label", { children: [
-      "Strategy ",
-      /* @__PURE__ */ a3("select", { value: p3["strategy" + suffix] ?? "hybrid", onChange: (e3) => set("strategy", e3.currentTarget.value), children: strategies.map((s3) => /* @__PURE__ */ a3("option", { children: s3 }, s3)) })
-    ] }),
-    /* @__PURE__ */ a3("label", { children: [
-      "Condense ",
-      /* @__PURE__ */ a3("select", { value: p3["condense" + suffix] ?? "", onChange: (e3) => set("condense", e3.currentTarget.value), children: [
-        /* @__PURE__ */ a3("option", { value: "", children: "server's setting" }),
-        /* @__PURE__ */ a3("option", { children: "off" }),
-        /* @__PURE__ */ a3("option", { children: "clear" }),
-        /* @__PURE__ */ a3("option", { children: "extractive" }),
-        /* @__PURE__ */ a3("option", { children: "llm" })
-      ] })
-    ] }),
-    /* @__PURE__ */ a3("label", { class: "slider", children: [
-      "Budget ",
-      /* @__PURE__ */ a3(
-        "input",
-        {
-          type: "range",
-          min: "27",
-          max: "60",
-          step: "0.5",
-          value: Math.log2(max) * 4 - 9.83,
-          "aria-valuetext": `${count(max)} characters`,
-          onInput: (e3) => set("max", String(Math.round(2 ** ((Number(e3.currentTarget.value) + 9.83) / 4) / 100) * 100))
-        }
-      ),
-      /* @__PURE__ */ a3("input", { type: "number", min: "500", max: "1000000", step: "500", value: max, "aria-label": "Budget in characters", onChange: (e3) => set("max", e3.currentTarget.value) })
-    ] }),
-    /* @__PURE__ */ a3("label", { class: "slider", children: [
-      "As of ",
-      /* @__PURE__ */ a3(
-        "input",
-        {
-          type: "range",
-          min: c3.first_seq,
-          max: c3.last_seq,
-          value: asOf2,
-          "aria-valuetext": `sequence ${asOf2}`,
-          onInput: (e3) => set("as_of", Number(e3.currentTarget.value) >= c3.last_seq ? "" : e3.currentTarget.value)
-        }
-      ),
-      /* @__PURE__ */ a3("output", { children: asOf2 >= c3.last_seq ? "now" : `#${asOf2}` })
-    ] })
-  ] });
-}
 var formats = [["", "Lines and reasons"], ["bytes", "Exact text"], ["anthropic", "Messages (Anthropic)"], ["openai", "Messages (OpenAI)"]];
 function ContextView({ c: c3, outline, p: p3 }) {
   const query = contextQuery(p3);
@@ -1439,91 +1526,6 @@ function LeftOut({ c: c3, p: p3, data }) {
         /* @__PURE__ */ a3("td", { children: x2.fits_at ? /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ max: String(x2.fits_at) }), children: count(x2.fits_at) }) : "none tried" })
       ] }, i3)) })
     ] }) }, s3.name))
-  ] });
-}
-
-// src/compare.tsx
-function identity(item) {
-  return [item.event_id || item.label || item.text, item.path, item.start_line].join("\0");
-}
-function placed(c3) {
-  const all = /* @__PURE__ */ new Map();
-  for (const s3 of c3.sections) {
-    for (const item of s3.items) {
-      if (item.kind === "left_out") continue;
-      let key = identity(item);
-      while (all.has(key)) key += "\0again";
-      all.set(key, { section: s3.name, item });
-    }
-  }
-  return all;
-}
-function absence(item, other, otherwise) {
-  if ((item.seq ?? 0) > other.as_of) return "it did not exist yet";
-  const summary = other.sections.flatMap((s3) => s3.items).find((x2) => x2.summary && item.seq && item.kind !== "summary" && x2.summary.first_seq <= item.seq && item.seq <= x2.summary.last_seq)?.summary;
-  return summary ? `${otherwise}; the summary of turns ${summary.first_turn} to ${summary.last_turn} covers it` : otherwise;
-}
-function differences(a4, b, words3) {
-  const inA = placed(a4), inB = placed(b);
-  const list = [];
-  let same = 0;
-  for (const [key, { section, item }] of inA) {
-    const other = inB.get(key);
-    if (!other) list.push({ key, section, item, state: "gone", because: absence(item, b, words3.notInSecond) });
-    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `${words3.second} it is in ${sectionName(other.section)}` });
-    else if (other.item.chars !== item.chars) list.push({ key, section, item, state: item.chars > other.item.chars ? "shorter" : "longer", because: `${count(item.chars)} characters ${words3.first}, ${count(other.item.chars)} ${words3.second}` });
-    else same++;
-  }
-  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "new", because: absence(item, a4, words3.notInFirst) });
-  return { same, list };
-}
-function shown(item) {
-  const text = [item.label, item.path, item.tool_name, item.text || item.arguments].filter(Boolean).join(" ");
-  return text || (item.kind === "message" ? "a message without text" : item.kind.replace("_", " "));
-}
-var signs = { gone: "−", new: "+", shorter: "◂", longer: "▸", moved: "↔" };
-function Differences({ list, words: words3 }) {
-  return /* @__PURE__ */ a3($, { children: [...new Set(list.map((x2) => x2.section))].map((section) => /* @__PURE__ */ a3("section", { class: "diff", "aria-label": sectionName(section), children: [
-    /* @__PURE__ */ a3("h2", { children: [
-      /* @__PURE__ */ a3("i", { class: `s-${section}` }),
-      sectionName(section)
-    ] }),
-    /* @__PURE__ */ a3("ul", { children: list.filter((x2) => x2.section === section).map((x2) => /* @__PURE__ */ a3("li", { class: x2.state, children: [
-      /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: signs[x2.state] }),
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("b", { children: words3.states[x2.state] }),
-        " ",
-        /* @__PURE__ */ a3("span", { class: "dim", children: [
-          "because ",
-          x2.because
-        ] }),
-        " ",
-        /* @__PURE__ */ a3(EventLink, { seq: x2.item.seq }),
-        /* @__PURE__ */ a3("br", {}),
-        /* @__PURE__ */ a3(Text, { of: firstLine(shown(x2.item), 180) })
-      ] })
-    ] }, x2.key)) })
-  ] }, section)) });
-}
-var words2 = {
-  states: { gone: "only in A", new: "only in B", shorter: "longer in A", longer: "longer in B", moved: "moved" },
-  first: "in A",
-  second: "in B",
-  notInFirst: "A has no room for it, or ranks it too low",
-  notInSecond: "B has no room for it, or ranks it too low"
-};
-function Compare({ c: c3, p: p3 }) {
-  const read = (suffix) => useGet(path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3, suffix), explain: "true" }));
-  const a4 = read(""), b = read("_b");
-  const d3 = a4.data && b.data ? differences(a4.data, b.data, words2) : void 0;
-  return /* @__PURE__ */ a3("div", { class: "context compare", children: [
-    /* @__PURE__ */ a3("div", { class: "two", children: [["A", "", a4], ["B", "_b", b]].map(([name, suffix, read2]) => /* @__PURE__ */ a3("section", { "aria-label": `Context ${name}`, children: [
-      /* @__PURE__ */ a3("h2", { children: name }),
-      /* @__PURE__ */ a3(Controls, { c: c3, p: p3, suffix, name: `Parameters of ${name}` }),
-      read2.error ? /* @__PURE__ */ a3(Notice, { error: read2.error }) : read2.data?.manifest ? /* @__PURE__ */ a3(Budget, { data: read2.data }) : /* @__PURE__ */ a3(Notice, { children: "Loading…" })
-    ] }, name)) }),
-    d3 && /* @__PURE__ */ a3(Notice, { children: d3.list.length === 0 ? `Both show the same ${count(d3.same)} items.` : `${count(d3.same)} items are the same, ${count(d3.list.length)} differ.` }),
-    d3 && /* @__PURE__ */ a3(Differences, { list: d3.list, words: words2 })
   ] });
 }
 

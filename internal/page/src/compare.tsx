@@ -1,6 +1,6 @@
 // What two contexts have in common, and why they differ.
 import { type Context, type Conversation, type Item, path, useGet } from "./api";
-import { Controls, contextQuery } from "./context";
+import { Controls, contextQuery } from "./parameters";
 import { EventLink } from "./event";
 import { Budget, sectionName } from "./lines";
 import { count, firstLine, Notice, Text } from "./text";

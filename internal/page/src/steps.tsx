@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { type Context, type Conversation, path, useGet } from "./api";
 import { Differences, differences, type Words } from "./compare";
-import { contextQuery } from "./context";
+import { contextQuery } from "./parameters";
 import type { Outline } from "./outline";
 import { count, Notice } from "./text";
 import { change, type Params } from "./url";
