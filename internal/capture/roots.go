@@ -184,7 +184,7 @@ func (r *Receiver) resolve(agent, path string) (string, fs.FileInfo, error) {
 	case !info.Mode().IsRegular():
 		return "", nil, fmt.Errorf("%w: it is not a regular file", ErrPath)
 	case !isTranscript(agent, real):
-		return "", nil, fmt.Errorf("%w: it is a link to a file that has another name than transcripts of %s have", ErrPath, agent)
+		return "", nil, fmt.Errorf("%w: it is a link to a file whose name is not one of a transcript of %s", ErrPath, agent)
 	}
 	return real, stateOf(real, info), nil
 }

@@ -91,7 +91,7 @@ type VerifyProgress struct {
 	Total      uint64 `json:"total"`
 }
 
-// progressEvery is how often a verification says at most how far it is.
+// progressEvery is the shortest time between two progress reports of a verification.
 const progressEvery = 250 * time.Millisecond
 
 func (a *api) watchVerify(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {

@@ -45,7 +45,7 @@ func TestAShortWaitBoundsOnlyTheWait(t *testing.T) {
 	require.Less(t, time.Since(began), within/2)
 }
 
-// Whoever joins the wait of another gets a read of its own: what was read earlier may be old.
+// A reader that joins the wait of another gets a read of its own: what was read earlier may be old.
 func TestAShortWaitBesideALongOneReadsTheCheckpoint(t *testing.T) {
 	b := setup(t)
 	b.apply(b.publish("c"))
