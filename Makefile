@@ -203,6 +203,23 @@ bench: build ## Measure on transcripts: make bench TRANSCRIPTS="~/.claude/projec
 	@test -n "$(TRANSCRIPTS)" || { echo 'name transcripts: make bench TRANSCRIPTS="~/.claude/projects"'; exit 2; }
 	@for what in ingest replay latency context; do echo "mneme bench $$what"; bin/mneme bench $$what $(TRANSCRIPTS) || exit 1; echo; done
 
+# One Go for all releases, so that a commit gives the same bytes everywhere; Go fetches it.
+RELEASE_GO := go1.26.10
+.PHONY: release test-release
+release test-release: export GOTOOLCHAIN = $(RELEASE_GO)
+release: ## Build archives for Linux and macOS with systemd units, a list of modules (SBOM) and checksums into bin/release
+	@$(GO) build -o .cache/vulncheck ./deploy/vulncheck && .cache/vulncheck -go
+	@$(GO) run ./deploy/release
+
+test-all: test-release
+test-release: ## Build a release twice, in two folders, and compare the hashes
+	MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 30m -v -run TestTwoBuilds ./deploy/release
+
+VULNDB ?=
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what mneme contains; VULNDB=latest asks the newest database
+	@$(GO) build -o .cache/vulncheck ./deploy/vulncheck && .cache/vulncheck $(if $(VULNDB),-db $(VULNDB))
+
 .PHONY: clean
 clean: ## Remove build results; keeps the data in .mneme
 	rm -rf bin

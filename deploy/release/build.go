@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,8 +127,8 @@ func contents(ctx context.Context, source, bin string, linux bool) (map[string]f
 	return files, version, addLicenses(ctx, source, modules, files)
 }
 
-// licenses are the names under which modules keep theirs.
-var licenses = []string{"LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "UNLICENSE*"}
+// license matches the names of files in which modules keep theirs.
+var license = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|notice)`)
 
 // addLicenses adds the licenses of Go and of the modules that the programs contain, which most of these
 // licenses ask for.
@@ -145,17 +146,14 @@ func addLicenses(ctx context.Context, source string, modules map[string]bool, fi
 		if module != "go" && !modules[module] {
 			continue
 		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
 		found := false
-		for _, pattern := range licenses {
-			paths, err := filepath.Glob(filepath.Join(dir, pattern))
-			if err != nil {
-				return err
-			}
-			for _, path := range paths {
-				if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-					continue
-				}
-				files["licenses/"+module+"/"+filepath.Base(path)] = file{from: path}
+		for _, e := range entries {
+			if e.Type().IsRegular() && license.MatchString(e.Name()) {
+				files["licenses/"+module+"/"+e.Name()] = file{from: filepath.Join(dir, e.Name())}
 				found = true
 			}
 		}
