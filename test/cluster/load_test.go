@@ -45,7 +45,7 @@ func (c *topology) startLoad() *load {
 	for n := range agents {
 		publish := overHTTP(c.apis[n%len(c.apis)].url)
 		if n%2 == 0 {
-			conn, err := eventlog.Connect(c.url, "agent", slog.New(slog.DiscardHandler))
+			conn, err := eventlog.Connect(c.as("operator"), "agent", slog.New(slog.DiscardHandler))
 			require.NoError(c.t, err)
 			c.t.Cleanup(conn.Close)
 			publish = overNATS(conn)

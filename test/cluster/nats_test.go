@@ -54,7 +54,7 @@ type natsServer struct {
 	*process
 	t       *testing.T
 	name    string // nats-0
-	client  string // URL
+	host    string // with port, for clients
 	command []string
 	stop    []string // the command that Kubernetes runs before it stops a server
 	grace   time.Duration
@@ -77,7 +77,7 @@ func startNATS(t *testing.T) []*natsServer {
 	for i, route := range routes {
 		s := &natsServer{t: t, name: "nats-" + strconv.Itoa(i), grace: time.Duration(m.Spec.Template.Spec.Grace) * time.Second}
 		client, monitor := natstest.FreePort(t), natstest.FreePort(t)
-		s.client = "nats://127.0.0.1:" + client
+		s.host = "127.0.0.1:" + client
 		own := strings.NewReplacer(append(here, "/etc/mneme", filepath.Join(dir, s.name), "0.0.0.0:6222", route, "0.0.0.0", "127.0.0.1",
 			"--http_port=8222", "--http_port="+monitor, "$(POD_NAME)", s.name, "/run/nats", filepath.Join(dir, s.name))...)
 		s.command = []string{binary}
@@ -93,13 +93,26 @@ func startNATS(t *testing.T) []*natsServer {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, s.name), 0o700))
 		conf := strings.Replace(natsdeploy.ServerConf, `"/data"`, strconv.Quote(filepath.Join(dir, s.name)), 1)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, s.name, "server.conf"), []byte(conf), 0o600))
-		s.process = start(t, s.name, "http://127.0.0.1:"+monitor, nil, s.command...)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, s.name, "permissions.conf"), []byte(natsdeploy.PermissionsConf), 0o600))
+		s.process = start(t, s.name, "http://127.0.0.1:"+monitor, passwords(), s.command...)
 		servers = append(servers, s)
 	}
 	for _, s := range servers {
 		s.awaitReady()
 	}
 	return servers
+}
+
+// password returns the password of a user of NATS in these tests.
+func password(user string) string { return "of-" + user }
+
+// passwords are the variables of the servers.
+func passwords() (list []string) {
+	for _, r := range natsdeploy.Roles() {
+		list = append(list, natsdeploy.PasswordVariable(r.Name)+"="+password(r.Name))
+	}
+	agent := natsdeploy.AgentUser("default")
+	return append(list, natsdeploy.PasswordVariable(agent)+"="+password(agent))
 }
 
 func (s *natsServer) awaitReady() {
@@ -112,7 +125,7 @@ func (s *natsServer) awaitReady() {
 // again restarts a server that has ended.
 func (s *natsServer) again() {
 	s.t.Helper()
-	s.process = start(s.t, s.name, s.url, nil, s.command...)
+	s.process = start(s.t, s.name, s.url, passwords(), s.command...)
 	s.awaitReady()
 }
 

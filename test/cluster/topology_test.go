@@ -31,7 +31,6 @@ const (
 type topology struct {
 	t        *testing.T
 	nats     []*natsServer
-	url      string // of all NATS servers
 	neo4j    string
 	workers  map[string][]*process // by program
 	apis     []*process
@@ -44,11 +43,6 @@ func setup(t *testing.T) *topology {
 	c := &topology{t: t, workers: map[string][]*process{}}
 	c.neo4j = neo4jtest.Own(t).URI()
 	c.nats = startNATS(t)
-	var urls []string
-	for _, s := range c.nats {
-		urls = append(urls, s.client)
-	}
-	c.url = strings.Join(urls, ",")
 	for range 2 {
 		c.add("ingestor")
 		c.add("file-tracker")
@@ -62,13 +56,22 @@ func setup(t *testing.T) *topology {
 	return c
 }
 
+// as returns the URL with which a user connects to the NATS servers.
+func (c *topology) as(user string) string {
+	var urls []string
+	for _, s := range c.nats {
+		urls = append(urls, "nats://"+user+":"+password(user)+"@"+s.host)
+	}
+	return strings.Join(urls, ",")
+}
+
 // run starts a program with the settings of deploy/k8s, except that summaries are due earlier.
 func (c *topology) run(name string) *process {
 	c.t.Helper()
 	c.programs++
 	listen := "127.0.0.1:" + natstest.FreePort(c.t)
 	environment := []string{
-		"MNEME_NATS_URL=" + c.url, "MNEME_STORE=neo4j", "MNEME_NEO4J_URI=" + c.neo4j, "MNEME_LISTEN=" + listen, "MNEME_DATA=" + c.t.TempDir(),
+		"MNEME_NATS_URL=" + c.as(name), "MNEME_STORE=neo4j", "MNEME_NEO4J_URI=" + c.neo4j, "MNEME_LISTEN=" + listen, "MNEME_DATA=" + c.t.TempDir(),
 		"GOMEMLIMIT=400MiB",
 	}
 	if name != "context-api" {
@@ -116,7 +119,7 @@ func (c *topology) awaitShared() {
 // replicas and that the stream has the configured size.
 func (c *topology) leader() *natsServer {
 	c.t.Helper()
-	conn, err := eventlog.Connect(c.url, "test", slog.New(slog.DiscardHandler))
+	conn, err := eventlog.Connect(c.as("admin"), "test", slog.New(slog.DiscardHandler))
 	require.NoError(c.t, err)
 	defer conn.Close()
 	var (
@@ -163,7 +166,7 @@ func streamInfo(conn *nats.Conn) *jetstream.StreamInfo {
 // mneme runs a command against one of the APIs.
 func (c *topology) mneme(api *process, args ...string) string {
 	c.t.Helper()
-	cmd := exec.Command(program(c.t, "mneme"), append(args, "--json", "--url", api.url, "--nats-url", c.url)...)
+	cmd := exec.Command(program(c.t, "mneme"), append(args, "--json", "--url", api.url, "--nats-url", c.as("operator"))...)
 	var said strings.Builder
 	cmd.Env, cmd.Stderr = []string{}, &said
 	out, err := cmd.Output()

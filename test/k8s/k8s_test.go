@@ -44,16 +44,19 @@ func TestOverlaysFailWithoutTheirSecrets(t *testing.T) {
 		_, err := render(files, overlay)
 		require.ErrorContains(t, err, path.Base(file))
 	}
-	delete(files, secretFile)
-	for _, overlay := range overlays[1:] {
-		_, err := render(files, overlay)
-		require.ErrorContains(t, err, "neo4j.env")
+	for _, file := range []string{secretFile, natsFile} {
+		files := tree(t)
+		delete(files, file)
+		for _, overlay := range overlays[1:] {
+			_, err := render(files, overlay)
+			require.ErrorContains(t, err, path.Base(file))
+		}
 	}
 	examples := 0
 	for name, text := range files {
 		if strings.HasSuffix(name, ".env.example") {
 			examples++
-			require.Regexp(t, `(?m)^(password|key)=$`, text, "%s has a secret", name)
+			require.Regexp(t, `(?m)^[a-z-]+=$`, text, "%s has a secret", name)
 			for _, list := range []string{".gitignore", ".dockerignore"} {
 				ignored, err := os.ReadFile(filepath.Join(root, list))
 				require.NoError(t, err)
@@ -61,7 +64,7 @@ func TestOverlaysFailWithoutTheirSecrets(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 3, examples)
+	require.Equal(t, 4, examples)
 }
 
 func TestSummaryAndEmbeddingModelsCanBeCombined(t *testing.T) {
@@ -109,8 +112,13 @@ func TestMistakesAreFound(t *testing.T) {
 		{"base", "terminationGracePeriodSeconds: 150", "terminationGracePeriodSeconds: 60", "nats is not given the time to hand over"},
 		{"base", "--signal=ldm=/run/nats/nats.pid", "--signal=ldm=/run/nats.pid", "nats does not hand over before it stops"},
 		{"base", "nats-2.nats-headless:6222", "nats-2.nats:6222", "nats does not know its other servers"},
-		{"base", "--config=/etc/mneme/server.conf", "--config=/etc/nats/nats-server.conf", "nats does not run with deploy/nats/server.conf"},
-		{"base", "sync_interval: always", "sync_interval: 2m", "nats does not run with deploy/nats/server.conf"},
+		{"base", "--config=/etc/mneme/permissions.conf", "--config=/etc/mneme/server.conf", "nats does not run with deploy/nats/permissions.conf"},
+		{"base", "files: [server.conf, permissions.conf]", "files: [permissions.conf]", "nats does not run with deploy/nats/permissions.conf"},
+		{"base", "nats://ingestor:", "nats://admin:", "ingestor does not connect to NATS as itself"},
+		{"base", "name: MNEME_NATS_BACKUP_PASSWORD", "name: MNEME_NATS_BACKUPS_PASSWORD", "nats has no MNEME_NATS_BACKUP_PASSWORD"},
+		{"base", "address=nats:4222", "adress=nats:4222", `wants the key "address" of the ConfigMap`},
+		{"overlays/trial", "{name: nats, key: ingestor}", "{name: nats, key: ingester}", `ingestor wants the key "ingester" of the Secret`},
+		{"base", "sync_interval: always", "sync_interval: 2m", "nats does not run with deploy/nats/permissions.conf"},
 		{"base", "{name: data, mountPath: /data}", "{name: data, mountPath: /store}", "nats does not keep the log on a volume"},
 		{"base", "storage: 82Gi", "storage: 65Gi", "nats has a smaller disk"},
 		{"base", "publishNotReadyAddresses: true", "publishNotReadyAddresses: false", "don't find each other"},

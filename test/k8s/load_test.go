@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,7 +34,8 @@ var overlays = []string{"base", "overlays/trial", "overlays/production", "overla
 // The files that an operator creates.
 const (
 	secretFile       = "/deploy/k8s/components/credentials/neo4j.env"
-	secretSample     = "password=one of a test\n"
+	secretSample     = "password=one-of-a-test\n"
+	natsFile         = "/deploy/k8s/components/credentials/nats.env"
 	keyFile          = "/deploy/k8s/components/llm/llm.env"
 	keySample        = "key=another of a test\n"
 	embeddingsFile   = "/deploy/k8s/components/embeddings/embeddings.env"
@@ -43,7 +45,7 @@ const (
 // tree reads deploy/k8s and the files it refers to into memory, by path.
 func tree(t *testing.T) map[string]string {
 	t.Helper()
-	files := map[string]string{secretFile: secretSample, keyFile: keySample, embeddingsFile: embeddingsSample}
+	files := map[string]string{secretFile: secretSample, natsFile: natsSample(t), keyFile: keySample, embeddingsFile: embeddingsSample}
 	for _, dir := range []string{"deploy/k8s", "deploy/nats"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join(root, dir), func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(name) == ".go" || filepath.Ext(name) == ".env" {
@@ -56,6 +58,14 @@ func tree(t *testing.T) map[string]string {
 		}))
 	}
 	return files
+}
+
+// natsSample gives each user of the example a password of its own.
+func natsSample(t *testing.T) string {
+	t.Helper()
+	example, err := os.ReadFile(filepath.Join(root, "deploy/k8s/components/credentials/nats.env.example"))
+	require.NoError(t, err)
+	return regexp.MustCompile(`(?m)^([a-z-]+)=$`).ReplaceAllString(string(example), "$1=of-$1")
 }
 
 // rendered holds the objects of an overlay.
@@ -170,6 +180,16 @@ func (r *rendered) workload(name string) *workload {
 	return nil
 }
 
+// expand puts variables in place of their names, as Kubernetes does for those before.
+func expand(text string, variables map[string]string) string {
+	return regexp.MustCompile(`\$\([A-Z0-9_]+\)`).ReplaceAllStringFunc(text, func(name string) string {
+		if value, ok := variables[name[2:len(name)-1]]; ok {
+			return value
+		}
+		return name
+	})
+}
+
 // environment returns a container's variables at its start. A missing password gets any
 // value.
 func (r *rendered) environment(c *corev1.Container) (map[string]string, error) {
@@ -187,7 +207,7 @@ func (r *rendered) environment(c *corev1.Container) (map[string]string, error) {
 	for _, e := range c.Env {
 		switch {
 		case e.ValueFrom == nil:
-			variables[e.Name] = e.Value
+			variables[e.Name] = expand(e.Value, variables)
 		case e.ValueFrom.SecretKeyRef != nil:
 			variables[e.Name] = strings.TrimSpace(strings.TrimPrefix(secretSample, "password="))
 			if s := r.secrets[e.ValueFrom.SecretKeyRef.Name]; s != nil {
@@ -198,6 +218,13 @@ func (r *rendered) environment(c *corev1.Container) (map[string]string, error) {
 				variables[e.Name] = string(value)
 			} else if r.overlay != "base" {
 				errs = append(errs, fmt.Errorf("%s wants the Secret %q, which is not there", c.Name, e.ValueFrom.SecretKeyRef.Name))
+			}
+		case e.ValueFrom.ConfigMapKeyRef != nil:
+			from := e.ValueFrom.ConfigMapKeyRef
+			if m := r.configMaps[from.Name]; m != nil && m.Data[from.Key] != "" {
+				variables[e.Name] = m.Data[from.Key]
+			} else {
+				errs = append(errs, fmt.Errorf("%s wants the key %q of the ConfigMap %q, which is not there", c.Name, from.Key, from.Name))
 			}
 		case e.ValueFrom.FieldRef != nil:
 			variables[e.Name] = e.ValueFrom.FieldRef.FieldPath

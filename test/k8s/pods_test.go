@@ -200,7 +200,7 @@ func (r *rendered) program(w *workload, p *programs) (wrong []string) {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	known := []string{"GOMEMLIMIT", "GOGC"}
+	known := []string{"GOMEMLIMIT", "GOGC", "NATS_PASSWORD", "NATS_ADDRESS"}
 	for _, part := range []string{w.name, "traces"} {
 		names, err := p.settings(part, variables)
 		if err != nil {

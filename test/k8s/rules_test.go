@@ -169,6 +169,11 @@ func natsServers(r *rendered) (wrong []string) {
 	if err != nil {
 		return []string{err.Error()}
 	}
+	permissions, err := os.ReadFile(filepath.Join(root, "deploy/nats/permissions.conf"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	wrong = append(wrong, natsUsers(r, w, string(permissions))...)
 	complain(slices.Equal(w.container().Command, []string{"nats-server"}), "runs something else than nats-server")
 	mounts := map[string]string{} // by volume
 	for _, m := range w.container().VolumeMounts {
@@ -177,10 +182,11 @@ func natsServers(r *rendered) (wrong []string) {
 	runs := false
 	for _, v := range w.pod.Spec.Volumes {
 		if v.ConfigMap != nil && r.configMaps[v.ConfigMap.Name] != nil {
-			runs = runs || r.configMaps[v.ConfigMap.Name].Data["server.conf"] == string(conf) && flag(w, "config") == mounts[v.Name]+"/server.conf"
+			data := r.configMaps[v.ConfigMap.Name].Data
+			runs = runs || data["server.conf"] == string(conf) && data["permissions.conf"] == string(permissions) && flag(w, "config") == mounts[v.Name]+"/permissions.conf"
 		}
 	}
-	complain(runs, "does not run with deploy/nats/server.conf")
+	complain(runs, "does not run with deploy/nats/permissions.conf and server.conf")
 	complain(*w.replicas == 3 && replicas == 3, "does not keep three copies")
 	var routes []string
 	for i := range int(*w.replicas) {
@@ -211,6 +217,33 @@ func natsServers(r *rendered) (wrong []string) {
 	return wrong
 }
 
+// natsUsers have the same password at the server as in the URL of the program with their name.
+func natsUsers(r *rendered, w *workload, permissions string) (wrong []string) {
+	server, err := r.environment(w.container())
+	if err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	users := regexp.MustCompile(`user: "([^"]+)", password: \$(\w+)`).FindAllStringSubmatch(permissions, -1)
+	if len(users) == 0 {
+		wrong = append(wrong, "deploy/nats/permissions.conf has no users")
+	}
+	for _, m := range users {
+		user, password := m[1], server[m[2]]
+		if password == "" {
+			wrong = append(wrong, "nats has no "+m[2])
+			continue
+		}
+		if !slices.Contains(programNames, user) {
+			continue
+		}
+		variables, _ := r.environment(r.workload(user).container())
+		if variables["MNEME_NATS_URL"] != "nats://"+user+":"+password+"@nats:4222" {
+			wrong = append(wrong, user+" does not connect to NATS as itself, with the password in "+m[2])
+		}
+	}
+	return wrong
+}
+
 // quantity reads a size of nats-server's configuration, "65GiB".
 func quantity(text string) int64 {
 	q, err := resource.ParseQuantity(strings.TrimSuffix(text, "B"))
@@ -235,7 +268,7 @@ func neo4jServer(r *rendered) (wrong []string) {
 	if err != nil {
 		wrong = append(wrong, err.Error())
 	}
-	if variables["NEO4J_AUTH"] != "neo4j/$(PASSWORD)" || variables["PASSWORD"] == "" {
+	if variables["NEO4J_AUTH"] != "neo4j/"+variables["PASSWORD"] || variables["PASSWORD"] == "" {
 		wrong = append(wrong, "neo4j does not take its password from the Secret")
 	}
 	compose, err := os.ReadFile(filepath.Join(root, "docker-compose.yml"))
