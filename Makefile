@@ -108,13 +108,18 @@ embeddings: ## Remake the table of the built-in embeddings: needs Python 3.11 or
 verify-embeddings: ## Compare the committed table with a fresh one
 	deploy/embeddings/embeddings.sh verify
 
-# The tests of docker-compose.yml, of deploy/k8s and of what monitors mneme are separate modules, because their
+# The tests of docker-compose.yml, of deploy/k8s, of deploy/helm and of what monitors mneme are separate modules, because their
 # dependencies are large.
-.PHONY: test-compose-file test-k8s test-prometheus lint-compose lint-k8s lint-prometheus
+.PHONY: test-compose-file test-k8s test-helm test-prometheus lint-compose lint-k8s lint-helm lint-prometheus
 test-compose-file: # not from Go's test cache, because it reads files outside the module
 	cd test/compose && $(GO) test -count=1 ./...
 test-k8s: ## Render deploy/k8s and compare it with the programs
 	cd test/k8s && $(GO) test -count=1 ./...
+
+# Helm's engine takes minutes to compile, so this is part of test-all.
+test-all: test-helm
+test-helm: lint-helm ## Render the chart of deploy/helm by Helm's own code, and compare it with deploy/k8s
+	cd test/helm && $(GO) test -count=1 ./...
 
 # Prometheus's engine takes minutes to compile, so this is part of test-all.
 test-prometheus: lint-prometheus ## Run the alerts of deploy/prometheus over sample series, and check the dashboard's metrics
@@ -135,7 +140,7 @@ test-compose: ## Run docker-compose.yml: import, verify, scale, kill one, verify
 	cd test/compose && MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 30m -v -run TestTheComposeFileRuns
 
 lint: lint-compose lint-k8s lint-projection
-lint-compose lint-k8s lint-prometheus: lint-%:
+lint-compose lint-k8s lint-helm lint-prometheus: lint-%:
 	cd test/$* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
 
 .PHONY: lint-projection

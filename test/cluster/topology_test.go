@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,23 +95,37 @@ func (c *topology) first(name string) *process {
 }
 
 // driven matches a line of /readyz about a partition that a worker drives.
-var driven = regexp.MustCompile(`(?m)^\w+ partition (\d+): live`)
+var driven = regexp.MustCompile(`(?m)^(\w+) partition (\d+): live`)
 
-// awaitShared waits until the workers of each program together drive each partition once,
-// evenly distributed.
+// awaitShared waits until the workers of each program together drive each partition of each of its
+// projections once, evenly distributed.
 func (c *topology) awaitShared() {
 	c.t.Helper()
 	for name, list := range c.workers {
 		eventually(c.t, fmt.Sprintf("%d of %s share the partitions evenly", len(list), name), func() bool {
-			seen, total, least, most := map[string]bool{}, 0, partitions, 0
-			for _, p := range list {
-				found := driven.FindAllStringSubmatch(p.answers("/readyz"), -1)
-				for _, f := range found {
-					seen[f[1]] = true
+			seen, held := map[string]bool{}, map[string][]int{} // by projection and partition; by projection, of each worker
+			for i, p := range list {
+				for _, f := range driven.FindAllStringSubmatch(p.answers("/readyz"), -1) {
+					if seen[f[0]] {
+						return false
+					}
+					seen[f[0]] = true
+					if held[f[1]] == nil {
+						held[f[1]] = make([]int, len(list))
+					}
+					held[f[1]][i]++
 				}
-				total, least, most = total+len(found), min(least, len(found)), max(most, len(found))
 			}
-			return len(seen) == partitions && total == partitions && most-least <= 1
+			for _, counts := range held {
+				total := 0
+				for _, n := range counts {
+					total += n
+				}
+				if total != partitions || slices.Max(counts)-slices.Min(counts) > 1 {
+					return false
+				}
+			}
+			return len(held) > 0
 		})
 	}
 }
