@@ -5,8 +5,9 @@ package main
 import (
 	"os"
 
+	"mneme.dev/mneme/internal/doctor"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/service"
 )
 
-func main() { os.Exit(program.Main("context-api", service.RunContextAPI)) }
+func main() { os.Exit(program.Main("context-api", service.RunContextAPI(doctor.Serving))) }

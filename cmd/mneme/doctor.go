@@ -7,6 +7,7 @@ import (
 
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/doctor"
+	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/version"
 )
@@ -30,12 +31,6 @@ Examples:
     mneme doctor --json | jq '.checks[] | select(.level != "ok")'`
 }
 
-// diagnosis is what doctor --json prints.
-type diagnosis struct {
-	OK     bool             `json:"ok"`
-	Checks []doctor.Finding `json:"checks"`
-}
-
 // Run prints a line for each check, and what to do about problems.
 func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := g.given.check(&c.Models); err != nil {
@@ -48,10 +43,7 @@ func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if _, err := os.Stat(".mneme"); data == "" && err == nil {
 		data = ".mneme"
 	}
-	d := diagnosis{OK: true, Checks: doctor.Run(ctx, doctor.Options{Client: g.Client, Data: data, Models: c.Models, Project: ".", Mine: version.Get()})}
-	for _, f := range d.Checks {
-		d.OK = d.OK && f.Level != doctor.Failed
-	}
+	d := httpapi.NewDiagnosis(doctor.Run(ctx, doctor.Options{Client: g.Client, Data: data, Models: c.Models, Project: ".", Mine: version.Get()}))
 	if err := c.print(t, g.JSON, d); err != nil {
 		return err
 	}
@@ -61,7 +53,7 @@ func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return nil
 }
 
-func (c *DoctorCmd) print(t *terminal, asJSON bool, d diagnosis) error {
+func (c *DoctorCmd) print(t *terminal, asJSON bool, d httpapi.Diagnosis) error {
 	if asJSON {
 		return t.json(d)
 	}

@@ -8,18 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/doctor"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 func TestDoctorExitsWith3AndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
-	good := read[diagnosis](s, "doctor", "--data", s.ready.Data)
+	good := read[httpapi.Diagnosis](s, "doctor", "--data", s.ready.Data)
 	require.True(t, good.OK)
 
 	out, stderr, code := mneme(t, "doctor", "--json", "--url", "http://127.0.0.1:1", "--nats-url", s.ready.NATS)
 	require.Equal(t, exitDifference, code, stderr)
 	require.Empty(t, stderr)
-	var d diagnosis
+	var d httpapi.Diagnosis
 	require.NoError(t, json.Unmarshal([]byte(out), &d))
 	require.False(t, d.OK)
 	for _, f := range d.Checks {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"mneme.dev/mneme/internal/doctor"
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -46,7 +47,7 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	service.LimitMemory(c.Memory)
 	instance, err := instance.Start(ctx, instance.Config{
 		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Erasing: c.Erasing, Capture: c.Agents(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
-		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat), Settings: settings.Effective(&c.Up, g.given),
+		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat), Settings: settings.Effective(&c.Up, g.given), Doctor: doctor.Serving,
 	})
 	if err != nil {
 		return err

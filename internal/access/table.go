@@ -81,6 +81,7 @@ var Routes = map[string]Need{
 	"verify":         {Role: Operate, Scope: Across},
 	"watch-verify":   {Role: Operate, Scope: Across},
 	"list-settings":  {Role: Operate, Scope: Across},
+	"doctor":         {Role: Operate, Scope: Across},
 	"list-rebuilds":  {Role: Operate, Scope: Across},
 	"rebuild":        {Role: Operate, Scope: Across, Note: "`force` needs the role admin, because it can lose the last copy of events"},
 	"cancel-rebuild": {Role: Operate, Scope: Across},

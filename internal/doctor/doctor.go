@@ -7,27 +7,26 @@ import (
 	"context"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/version"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Level is the result of a check.
-type Level string
+// Level is the result of a check, and Finding its outcome, as GET /v1/doctor shows them.
+type (
+	Level   = httpapi.Level
+	Finding = httpapi.Check
+)
 
-// Levels, the most severe last. A warning is about something that works now but may fail later.
+// Levels, see [Level].
 const (
-	OK      Level = "ok"
-	Warning Level = "warning"
-	Failed  Level = "failed"
+	OK      = httpapi.LevelOK
+	Warning = httpapi.LevelWarning
+	Failed  = httpapi.LevelFailed
 )
-
-// Finding is the outcome of one check.
-type Finding struct {
-	Check  string `json:"check"`
-	Level  Level  `json:"level"`
-	Detail string `json:"detail"`
-	Remedy string `json:"remedy,omitempty"` // what to do; empty for nothing
-}
 
 // Options say what to check.
 type Options struct {
@@ -59,6 +58,29 @@ func Run(ctx context.Context, o Options) []Finding {
 	return e.findings
 }
 
+// Serving returns the checks that a process makes of itself: of what its status says, of its settings and
+// files, and of the log at its NATS server. Only the space on the disk of its data directory is checked,
+// because who serves from it notices damage.
+func Serving(log *eventlog.Log, data string) func(context.Context, httpapi.Status) []Finding {
+	return func(ctx context.Context, status httpapi.Status) []Finding {
+		e := &examination{Options: Options{Data: data}, now: time.Now}
+		e.settings()
+		e.openFiles()
+		e.trust()
+		e.server(log.Conn())
+		if js, err := jetstream.New(log.Conn()); err != nil {
+			e.add("jetstream", Failed, err.Error(), "")
+		} else {
+			e.jetStream(ctx, js)
+			e.stream(ctx, js)
+		}
+		e.producers(ctx, log)
+		e.reported(status)
+		e.disk()
+		return e.findings
+	}
+}
+
 // examination collects the findings, and data that one check passes to another.
 type examination struct {
 	Options
@@ -69,7 +91,7 @@ type examination struct {
 }
 
 func (e *examination) add(check string, level Level, detail, remedy string) {
-	e.findings = append(e.findings, Finding{check, level, detail, remedy})
+	e.findings = append(e.findings, Finding{Check: check, Level: level, Detail: detail, Remedy: remedy})
 }
 
 // settings checks the environment variables.

@@ -224,7 +224,7 @@ func TestDifferingClocksAndVersions(t *testing.T) {
 	e.http(t.Context())
 	require.Equal(t, "clock", e.findings[0].Check)
 	require.Equal(t, Warning, e.findings[0].Level)
-	require.Equal(t, Finding{"http", Warning, e.findings[1].Detail, "run the same version on both sides"}, e.findings[1])
+	require.Equal(t, Finding{Check: "http", Level: Warning, Detail: e.findings[1].Detail, Remedy: "run the same version on both sides"}, e.findings[1])
 	require.Contains(t, e.findings[1].Detail, "v9.9.9")
 
 	for name, level := range map[string]Level{"graph": Failed, "files": Failed, "summaries": OK} {

@@ -59,6 +59,12 @@ func (e *examination) http(ctx context.Context) {
 	} else {
 		e.add("http", OK, fmt.Sprintf("%s, %s", settings.Redacted(e.Client.URL), theirs), "")
 	}
+	e.reported(status)
+	e.mcp(ctx)
+}
+
+// reported judges the status of a server.
+func (e *examination) reported(status httpapi.Status) {
 	if status.Stream.Error != "" {
 		e.add("log writes", Failed, status.Stream.Error, LogRemedy)
 	}
@@ -70,7 +76,6 @@ func (e *examination) http(ctx context.Context) {
 	} else if status.Capture != nil {
 		e.add("transcripts", OK, fmt.Sprintf("events that were read of transcripts since the server started: %d", status.Capture.Published), "")
 	}
-	e.mcp(ctx)
 	for _, r := range status.Rebuilds {
 		if r.State == string(rebuild.Unreadable) {
 			e.add("rebuild "+r.Projection, Warning, r.Error, "run mneme rebuild "+r.Projection+", and find out who else writes to this NATS server")

@@ -6,6 +6,7 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -64,6 +65,8 @@ type Config struct {
 	Captured func() capture.Status
 	// Settings are those of this process, without secrets; nil if they are not known.
 	Settings []settings.Setting
+	// Doctor checks what this process needs, beyond and by its status; nil if nobody can.
+	Doctor func(context.Context, Status) []Check
 	// NotReady is the error that means "not available yet"; it is answered with 503.
 	NotReady error
 	// Telemetry records traces and the metrics that /metrics serves.

@@ -59,6 +59,7 @@ func (a *api) registerOperations(h huma.API) {
 	show.Description = "Those of the process that answers, each with its source. Secrets are not shown. `mneme config` shows those of other programs."
 	huma.Register(h, show, a.settings)
 	a.registerRepairLog(h)
+	a.registerDoctor(h)
 }
 
 type settingsOutput struct {

@@ -4,8 +4,11 @@ import (
 	"log/slog"
 	"testing"
 
+	"mneme.dev/mneme/internal/doctor"
+
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/settings"
 )
@@ -25,4 +28,28 @@ func TestSettingsAreListedWithoutSecrets(t *testing.T) {
 	require.Contains(t, text, `{"name":"MNEME_LISTEN","value":"127.0.0.1:0","source":"environment","meaning":`)
 	require.NotContains(t, text, "very secret")
 	require.Contains(t, text, "(set, not shown)")
+}
+
+func TestTheServerChecksItselfAsTheCommandDoes(t *testing.T) {
+	t.Setenv("MNEME_LISTEM", "127.0.0.1:0")
+	i, err := instance.Start(t.Context(), instance.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Doctor: doctor.Serving})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, i.Close()) }()
+	var d httpapi.Diagnosis
+	(&bundle{t, i}).get("/v1/doctor", &d)
+	require.True(t, d.OK, "%v", d.Checks)
+	levels := map[string]httpapi.Level{}
+	for _, c := range d.Checks {
+		levels[c.Check] = c.Level
+		if c.Check == "settings" {
+			require.Contains(t, c.Detail, "MNEME_LISTEM")
+			require.Contains(t, c.Remedy, "correct the name")
+		}
+	}
+	require.Equal(t, httpapi.LevelWarning, levels["settings"])
+	for _, check := range []string{"nats", "jetstream", "log", "producers"} {
+		require.Equal(t, httpapi.LevelOK, levels[check], check)
+	}
+	require.Contains(t, levels, "disk")
+	require.Contains(t, levels, "projection graph") // perhaps a warning, until it is driven
 }

@@ -47,6 +47,7 @@ type Config struct {
 	Capture    []string           // agents whose transcripts are read
 	Redact     *redact.Rules      // what is redacted in them; nil for nothing
 	Settings   []settings.Setting // what the API shows as settings in effect
+	Doctor     service.Doctor     // what checks the process for the API; nil for nothing
 	Listen     string             // address of the HTTP API; a port of 0 takes a free one
 	Hosts      settings.Hosts     // names under which the API answers, in addition to loopback names
 	Access     settings.Access    // who may use the API; the zero value is everyone
@@ -191,10 +192,14 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.eraser = eraser
 	i.eraser.Start()
-	i.http.Start(httpapi.New(httpapi.Config{
+	config := httpapi.Config{
 		Log: i.Log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Logger: c.Logger,
 		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off", Settings: c.Settings,
-	}))
+	}
+	if c.Doctor != nil {
+		config.Doctor = c.Doctor(i.Log, c.Data)
+	}
+	i.http.Start(httpapi.New(config))
 	return i, nil
 }
 

@@ -130,7 +130,7 @@ func (c *cluster) exercise(workers int) {
 		_, stop := c.start(worker.RunIngestor)
 		stops = append(stops, stop)
 	}
-	c.api, _ = c.start(service.RunContextAPI)
+	c.api, _ = c.start(service.RunContextAPI(nil))
 	c.start(worker.RunFileTracker)
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Failure(http.StatusUnauthorized, "invalid_api_key", "no such key"))

@@ -21,7 +21,16 @@ import (
 
 // RunContextAPI is the program context-api: it serves from the read models that
 // ingestor, file-tracker and summarizer write, to the same data directory or Neo4j.
-func RunContextAPI(ctx context.Context) (err error) {
+//
+// Package doctor, which checks what a program needs, imports this one; so doctor is given. It may be nil.
+func RunContextAPI(doctor Doctor) func(context.Context) error {
+	return func(ctx context.Context) error { return runContextAPI(ctx, doctor) }
+}
+
+// Doctor returns the checks that a program makes of itself, see [httpapi.Config].
+type Doctor func(log *eventlog.Log, data string) func(context.Context, httpapi.Status) []httpapi.Check
+
+func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	s := settings.ForContextAPI()
 	if err := settings.Read(s); err != nil {
 		return &program.UsageError{Err: err}
@@ -90,10 +99,14 @@ func RunContextAPI(ctx context.Context) (err error) {
 	watch.Go(func() { control.Watch(watching, logger, func(string) { models.Again() }) })
 	defer watch.Wait()
 	defer stop()
-	server.Start(httpapi.New(httpapi.Config{
+	config := httpapi.Config{
 		Log: log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off", Settings: settings.Effective(s, nil),
 		Self: func() projection.Member { return self.Member(nil) },
-	}))
+	}
+	if doctor != nil {
+		config.Doctor = doctor(log, s.Data)
+	}
+	server.Start(httpapi.New(config))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
 	<-ctx.Done()
 	logger.Info("stopping")
