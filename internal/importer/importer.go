@@ -67,6 +67,12 @@ type Options struct {
 	Redact *redact.Rules
 	// RedactAll redacts recordings of every format; else only those of formats that an agent itself writes are.
 	RedactAll bool
+	// Cleaner removes what is not to be published. It remembers calls of mneme's own tools from one import to the next; nil
+	// makes one for each recording. Its rules are set by the import.
+	Cleaner *intake.Cleaner
+	// FirstCounts takes an event whose identity has other content in the log for a duplicate: the recording tells the same
+	// in several ways.
+	FirstCounts bool
 	// MaxRefused stops the import with [ErrRefused] once more lines than this are invalid;
 	// 0 means never. Lines that contradict events of the log don't count.
 	MaxRefused int
@@ -127,6 +133,20 @@ func ImportFrom(ctx context.Context, log Log, name string, in io.Reader, o Optio
 	return im.report(), errors.Join(err, unread)
 }
 
+// ImportItems is [Import] of items that were read already; name is used in messages.
+func ImportItems(ctx context.Context, log Log, name string, items []transcript.Item, o Options) (Report, error) {
+	im := newRun(log, o)
+	unread, err := im.items(ctx, name, &countingReader{}, func() bool { return false }, func(yield func(transcript.Item) error, _ ...transcript.Option) error {
+		for _, item := range items {
+			if err := yield(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return im.report(), errors.Join(err, unread)
+}
+
 func newRun(log Log, o Options) *run {
 	return &run{log: log, Options: o, conversations: map[string]bool{}, deleted: map[string]bool{}}
 }
@@ -138,7 +158,7 @@ type run struct {
 	conversations map[string]bool
 	deleted       map[string]bool // conversations already reported as deleted
 	moves         moves
-	cleaner       intake.Cleaner
+	cleaner       *intake.Cleaner
 	name          string
 	batch         []transcript.Item
 	bytes         int
@@ -216,7 +236,7 @@ func (r *run) recording(ctx context.Context, name string, in io.Reader, growing 
 
 // items imports the items that read yields. Its errors are those of file.
 func (r *run) items(ctx context.Context, name string, counted *countingReader, growing func() bool, read func(func(transcript.Item) error, ...transcript.Option) error) (unread, err error) {
-	r.name, r.moves, r.cleaner = name, moves{}, intake.Cleaner{}
+	r.name, r.moves, r.cleaner = name, moves{}, cmp.Or(r.Cleaner, &intake.Cleaner{})
 	unread = read(func(item transcript.Item) error {
 		r.counts.Read++
 		if item.Open && growing() {
@@ -389,7 +409,7 @@ func (r *run) settled(ctx context.Context) error {
 		ack, err := r.log.Publish(ctx, r.Tenant, item.Event)
 		var other *eventlog.OtherContentError
 		switch {
-		case errors.As(err, &other) && item.Cleaned:
+		case errors.As(err, &other) && (item.Cleaned || r.FirstCounts):
 			r.counts.Duplicate++
 		case errors.As(err, &other):
 			r.reject(otherContent(&item, other.Seq))
@@ -428,7 +448,7 @@ func (r *run) known(item transcript.Item, k Known) {
 	case k.Content == "":
 		r.deleted[conversation] = true
 		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d, so its events are not imported", conversation, k.Seq)})
-	case item.Cleaned: // by other rules than then: the first one counts
+	case item.Cleaned || r.FirstCounts: // by other rules than then: the first one counts
 		r.counts.Duplicate++
 	default:
 		r.reject(otherContent(&item, k.Seq))
