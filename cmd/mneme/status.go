@@ -70,6 +70,14 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := c.processes(t, s.Processes); err != nil {
 		return err
 	}
+	if o := s.OTLP; o != nil {
+		if err := t.text("\n"); err != nil {
+			return err
+		}
+		if err := t.card("otlp", strings.Join(o.Listen, ", "), "recorded", o.Recorded, "known", o.Known, "refused", o.Refused, "events", o.Published); err != nil {
+			return err
+		}
+	}
 	c.remedies(t, &s)
 	return nil
 }
@@ -219,6 +227,9 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 		t.remark(red, "failed  the log takes no writes: "+console.OneLine(s.Stream.Error), doctor.LogRemedy)
 	}
 	if what, remedy := doctor.JudgeTranscripts(s.Capture, time.Now()); what != "" {
+		t.remark(yellow, "warning  "+console.OneLine(what), remedy)
+	}
+	if what, remedy := doctor.JudgeOTLP(s.OTLP, time.Now()); what != "" {
 		t.remark(yellow, "warning  "+console.OneLine(what), remedy)
 	}
 	if s.ProcessesError != "" {

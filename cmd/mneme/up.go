@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"mneme.dev/mneme/internal/doctor"
 	"mneme.dev/mneme/internal/instance"
@@ -33,6 +34,8 @@ type ready struct {
 	NATS  string `json:"nats"`
 	Data  string `json:"data"`
 	Store string `json:"store"`
+	// OTLP are the URLs for exporters of OpenTelemetry.
+	OTLP []string `json:"otlp,omitempty"`
 }
 
 // Run serves until it is interrupted.
@@ -46,16 +49,20 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	service.LimitMemory(c.Memory)
 	instance, err := instance.Start(ctx, instance.Config{
-		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Erasing: c.Erasing, Capture: c.Agents(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
+		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Erasing: c.Erasing, Capture: c.Agents(), OTLP: c.Addresses(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
 		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat), Settings: settings.Effective(&c.Up, g.given), Doctor: doctor.Serving,
 	})
 	if err != nil {
 		return err
 	}
 	if g.JSON {
-		err = t.json(ready{HTTP: instance.HTTPURL(), NATS: instance.NATSURL(), Data: c.Data, Store: c.Store})
+		err = t.json(ready{HTTP: instance.HTTPURL(), NATS: instance.NATSURL(), Data: c.Data, Store: c.Store, OTLP: instance.OTLPURLs()})
 	} else {
-		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s\n  NATS  %s\n  data  %s\n", instance.HTTPURL(), instance.NATSURL(), c.Data))
+		exporters := ""
+		if urls := instance.OTLPURLs(); len(urls) > 0 {
+			exporters = "  OTLP  " + strings.Join(urls, ", ") + "\n"
+		}
+		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s\n  NATS  %s\n%s  data  %s\n", instance.HTTPURL(), instance.NATSURL(), exporters, c.Data))
 	}
 	if err == nil && c.Example {
 		err = example(ctx, instance, t)

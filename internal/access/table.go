@@ -100,6 +100,9 @@ var Tools = map[string]Need{
 	"memory_remember":     {Role: Write, Scope: InTenant},
 }
 
+// Exporters is what an exporter of OpenTelemetry needs, on the ports of its own.
+var Exporters = Need{Role: Write, Scope: InTenant}
+
 // Open lists the paths that need no token, with the reason. They show nothing of any
 // tenant. A path that ends in a slash or an asterisk stands for everything below it.
 var Open = map[string]string{

@@ -150,3 +150,21 @@ func JudgeTranscripts(c *httpapi.Captured, now time.Time) (what, remedy string) 
 	}
 	return what, remedy
 }
+
+// JudgeOTLP returns what of spans and log records was refused lately, "" for nothing, and what to do.
+func JudgeOTLP(s *httpapi.Exported, now time.Time) (what, remedy string) {
+	if s == nil || s.LastError == "" || now.Sub(s.LastErrorTime) >= recent {
+		return "", ""
+	}
+	what = fmt.Sprintf("of what exporters of OpenTelemetry sent, spans and log records were not recorded: %d; the last one at %s: %s", s.Refused, s.LastErrorTime.Local().Format(time.DateTime), s.LastError)
+	return what, "correct the exporter's settings as the message says"
+}
+
+// told says what exporters of OpenTelemetry sent.
+func told(s *httpapi.Exported) string {
+	left := uint64(0)
+	for _, n := range s.LeftOut {
+		left += n
+	}
+	return fmt.Sprintf("exporters of OpenTelemetry are answered at %s; spans and log records since the server started: %d new, %d known, %d without content of a conversation", strings.Join(s.Listen, ", "), s.Recorded, s.Known, left)
+}

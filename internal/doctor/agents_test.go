@@ -199,3 +199,18 @@ func TestAProblemWithATranscriptIsOverAfterADay(t *testing.T) {
 	what, _ = JudgeTranscripts(nil, now)
 	require.Empty(t, what)
 }
+
+func TestWhatExportersWereRefusedIsAWarningForADay(t *testing.T) {
+	now := time.Now()
+	s := &httpapi.Exported{Refused: 3, LastError: "chat: cut", LastErrorTime: now.Add(-time.Hour)}
+	what, remedy := JudgeOTLP(s, now)
+	require.Contains(t, what, "were not recorded: 3; the last one at")
+	require.Contains(t, what, "chat: cut")
+	require.NotEmpty(t, remedy)
+	what, _ = JudgeOTLP(s, now.Add(recent))
+	require.Empty(t, what)
+	what, _ = JudgeOTLP(nil, now)
+	require.Empty(t, what)
+	require.Contains(t, told(&httpapi.Exported{Listen: []string{"http://127.0.0.1:4318"}, Recorded: 2, Known: 1, LeftOut: map[string]uint64{"unknown": 4, "side call": 1}}),
+		"at http://127.0.0.1:4318; spans and log records since the server started: 2 new, 1 known, 5 without")
+}

@@ -76,6 +76,11 @@ func (e *examination) reported(status httpapi.Status) {
 	} else if status.Capture != nil {
 		e.add("transcripts", OK, fmt.Sprintf("events that were read of transcripts since the server started: %d", status.Capture.Published), "")
 	}
+	if what, remedy := JudgeOTLP(status.OTLP, e.now()); what != "" {
+		e.add("otlp", Warning, what, remedy)
+	} else if status.OTLP != nil {
+		e.add("otlp", OK, told(status.OTLP), "")
+	}
 	for _, r := range status.Rebuilds {
 		if r.State == string(rebuild.Unreadable) {
 			e.add("rebuild "+r.Projection, Warning, r.Error, "run mneme rebuild "+r.Projection+", and find out who else writes to this NATS server")

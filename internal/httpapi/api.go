@@ -19,6 +19,7 @@ import (
 	"mneme.dev/mneme/internal/capture"
 	"mneme.dev/mneme/internal/hook"
 	"mneme.dev/mneme/internal/mcp"
+	"mneme.dev/mneme/internal/otlp"
 	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
@@ -63,6 +64,8 @@ type Config struct {
 	Doorbell hook.Doorbell
 	// Captured says what was read of transcripts; nil if this process reads none.
 	Captured func() capture.Status
+	// Exported says what exporters of OpenTelemetry sent; nil if this process answers none.
+	Exported func() otlp.Status
 	// Settings are those of this process, without secrets; nil if they are not known.
 	Settings []settings.Setting
 	// Doctor checks what this process needs, beyond and by its status; nil if nobody can.

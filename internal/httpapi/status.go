@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/otlp"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/internal/view"
@@ -30,11 +31,15 @@ type Status struct {
 	Erasure     *Erasure           `json:"erasure,omitempty" doc:"the running erasure; GET /v1/erasure has the last one"`
 	Retention   []Retention        `json:"retention,omitempty" doc:"tenants whose conversations are erased by age, by the process that answers"`
 	Capture     *Captured          `json:"capture,omitempty" doc:"what the process that answers read of the transcripts of coding agents since it started"`
+	OTLP        *Exported          `json:"otlp,omitempty" doc:"what exporters of OpenTelemetry sent to the process that answers since it started"`
 	Processes   []ProcessStatus    `json:"processes" doc:"the processes that work with this log, by name"`
 	// ProcessesError says why the other processes could not be listed.
 	ProcessesError string       `json:"processes_error,omitempty" doc:"why the processes other than this one are unknown"`
 	Version        version.Info `json:"version" doc:"version of the program that answers"`
 }
+
+// Exported says what exporters of OpenTelemetry sent.
+type Exported otlp.Status
 
 // ProjectionStatus is the state of one partition of one projection.
 type ProjectionStatus struct {
@@ -103,6 +108,10 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	}
 	out.Body.Processes = processes(&cluster)
 	out.Body.Capture = a.captured()
+	if a.Exported != nil {
+		sent := Exported(a.Exported())
+		out.Body.OTLP = &sent
+	}
 	for _, m := range a.pins(ctx).All(ctx) {
 		list, err := a.projectionStatus(ctx, m, &cluster, out.Body.ProcessesError == "")
 		if err != nil {
@@ -147,7 +156,7 @@ func (s *Status) conceal() {
 		hide(&s.Rebuilds[i].Error)
 	}
 	s.Processes = []ProcessStatus{}
-	s.Erasure, s.Retention, s.Capture = nil, nil, nil
+	s.Erasure, s.Retention, s.Capture, s.OTLP = nil, nil, nil, nil
 }
 
 // underWay returns the rebuilds that are not done.

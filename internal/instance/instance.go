@@ -22,6 +22,7 @@ import (
 	"mneme.dev/mneme/internal/capture"
 	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/otlp"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/redact"
@@ -45,7 +46,8 @@ type Config struct {
 	Searching  settings.Searching // how contexts search the past
 	Erasing    settings.Erasing   // what is erased by age
 	Capture    []string           // agents whose transcripts are read
-	Redact     *redact.Rules      // what is redacted in them; nil for nothing
+	OTLP       []string           // addresses at which exporters of OpenTelemetry are answered
+	Redact     *redact.Rules      // what is redacted in what agents recorded; nil for nothing
 	Settings   []settings.Setting // what the API shows as settings in effect
 	Doctor     service.Doctor     // what checks the process for the API; nil for nothing
 	Listen     string             // address of the HTTP API; a port of 0 takes a free one
@@ -69,6 +71,8 @@ type Instance struct {
 	consumers []worker.Worker
 	eraser    *erasure.Eraser
 	captured  *capture.Receiver
+	receiver  *otlp.Receiver  // nil: nobody listens for exporters
+	otlp      []*program.HTTP // where they are answered
 	stores    worker.Stores
 	http      *program.HTTP
 	closeGate func()
@@ -82,6 +86,11 @@ type Instance struct {
 func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := errors.Join(c.Access.Listen("--listen", c.Listen, false), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
 		return nil, &program.UsageError{Err: err}
+	}
+	for _, address := range c.OTLP {
+		if err := c.Access.Listen("--otlp-listen", address, false); err != nil {
+			return nil, &program.UsageError{Err: err}
+		}
 	}
 	i := &Instance{}
 	defer func() {
@@ -99,6 +108,9 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	if i.http, err = program.Listen("--listen", c.Listen, program.ServingOf(c.Access, c.Hosts, false), c.Logger); err != nil {
+		return nil, err
+	}
+	if err := i.listenOTLP(&c); err != nil {
 		return nil, err
 	}
 	if i.server, err = embedded.Start(ctx, embedded.Config{
@@ -187,19 +199,21 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, &program.UsageError{Err: err}
 	}
 	i.captured = captured(&c, i.HTTPURL(), i.Log, models)
+	i.receiver = i.exported(ctx, &c, models)
 	for _, consumer := range i.consumers {
 		consumer.Start()
 	}
 	i.eraser = eraser
 	i.eraser.Start()
 	config := httpapi.Config{
-		Log: i.Log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Logger: c.Logger,
+		Log: i.Log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Exported: i.exportedStatus(), Logger: c.Logger,
 		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off", Settings: c.Settings,
 	}
 	if c.Doctor != nil {
 		config.Doctor = c.Doctor(i.Log, c.Data)
 	}
 	i.http.Start(httpapi.New(config))
+	i.startOTLP(gate, quotas)
 	return i, nil
 }
 
@@ -223,6 +237,12 @@ func (i *Instance) Close() error {
 	var errs []error
 	if i.http != nil {
 		i.http.Stop()
+	}
+	for _, listener := range i.otlp {
+		listener.Stop()
+	}
+	if i.receiver != nil {
+		i.receiver.Close()
 	}
 	if i.captured != nil {
 		i.captured.Close()

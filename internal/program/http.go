@@ -21,12 +21,16 @@ import (
 // mode that the log accepts.
 const maxHeaderBytes = 1300 << 10
 
+// maxStreams is how many requests a connection of HTTP/2 carries at the same time.
+const maxStreams = 16
+
 // HTTP serves a handler on an address.
 type HTTP struct {
 	listener net.Listener
 	server   *http.Server
 	handler  atomic.Pointer[http.Handler]
 	cert     *certificate // nil: without TLS
+	http2    bool
 	hosts    hosts
 	logger   *slog.Logger
 	stop     sync.Once
@@ -38,6 +42,7 @@ type Serving struct {
 	Hosts             settings.Hosts
 	AnyAddress        bool   // answer under every IP address, not only loopback
 	CertFile, KeyFile string // empty: without TLS
+	HTTP2             bool   // speak HTTP/2 too, also without TLS
 }
 
 // Listen binds the address, which the settings have checked; port 0 picks a free port. The
@@ -62,7 +67,7 @@ func Listen(name, address string, s Serving, logger *slog.Logger) (*HTTP, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", name, address, err)
 	}
-	h := &HTTP{listener: listener, hosts: answered, cert: cert, logger: logger}
+	h := &HTTP{listener: listener, hosts: answered, cert: cert, http2: s.HTTP2, logger: logger}
 	h.serve()
 	return h, nil
 }
@@ -89,12 +94,20 @@ func (h *HTTP) serve() {
 		IdleTimeout:                  2 * time.Minute,
 		ErrorLog:                     slog.NewLogLogger(h.logger.Handler(), slog.LevelWarn),
 	}
+	if h.http2 {
+		h.server.Protocols = &http.Protocols{}
+		h.server.Protocols.SetHTTP1(true)
+		h.server.Protocols.SetHTTP2(true)
+		h.server.Protocols.SetUnencryptedHTTP2(true)
+		h.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
+	}
 	h.ended.Go(func() {
 		serve := h.server.Serve
 		if h.cert != nil {
 			h.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.cert.get}
-			// Without HTTP/2: the limits for slow clients are made for one request at a time on a connection.
-			h.server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+			if !h.http2 { // the API's limits for slow clients are made for one request at a time on a connection
+				h.server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+			}
 			serve = func(l net.Listener) error { return h.server.ServeTLS(l, "", "") }
 		}
 		if err := serve(h.listener); !errors.Is(err, http.ErrServerClosed) {

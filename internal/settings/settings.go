@@ -92,6 +92,7 @@ type Up struct {
 	Searching
 	Erasing
 	Capturing
+	OTLP
 	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for a size that suits the disk"`
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
@@ -102,7 +103,7 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Erasing.Check(), s.Capturing.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Erasing.Check(), s.Capturing.Check(), s.OTLP.Check(&s.Access), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // Searching configures how a conversation's past is searched.

@@ -36,6 +36,8 @@ type Metrics struct {
 	batchEvents *prometheus.HistogramVec
 	foreign     *prometheus.CounterVec
 	phases      *prometheus.HistogramVec
+
+	otlp *prometheus.CounterVec
 }
 
 // seconds are the bucket bounds of durations: from reading a page in memory to a request
@@ -79,6 +81,9 @@ func newMetrics(logger *slog.Logger) *Metrics {
 	m.phases = histogram("mneme_projection_phase_duration_seconds", "Time spent on a batch by phase: decode (in parallel with the writer; projections that share a reader count the same time), apply (in the transaction), commit.",
 		seconds, nil, "projection", "phase")
 
+	m.otlp = counter("mneme_otlp_records_total", "Spans and log records that exporters of OpenTelemetry sent; outcome is recorded, known, left_out or refused; scope says why one is left out and which library made it.",
+		"signal", "outcome", "scope")
+
 	m.registry.MustRegister(m.httpActive, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	return m
 }
@@ -106,6 +111,11 @@ func (m *Metrics) Published(p eventlog.Publication) {
 // Refused records events that were not stored.
 func (m *Metrics) Refused(class string, events int) {
 	m.refused.WithLabelValues(class).Add(float64(events))
+}
+
+// Exported records a span or log record that an exporter sent.
+func (m *Metrics) Exported(signal, outcome, scope string) {
+	m.otlp.WithLabelValues(signal, outcome, scope).Inc()
 }
 
 // Applied records a batch; see [projection.OnBatch].

@@ -1,0 +1,276 @@
+package otlp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/intake"
+	"mneme.dev/mneme/internal/redact"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/eventlog"
+)
+
+// Log is where a receiver publishes.
+type Log interface {
+	importer.Log
+	// State says how long the log is, and Created when it was made: what is remembered belongs to one log.
+	State(ctx context.Context) (eventlog.State, error)
+	Created() time.Time
+}
+
+// Config configures a receiver.
+type Config struct {
+	Log Log
+	// Lookup returns an [importer.Options.Lookup] of a tenant.
+	Lookup func(tenant string) func(context.Context, []events.Event) ([]importer.Known, error)
+	// Redact are the rules of what is redacted before it is published; nil redacts nothing.
+	Redact *redact.Rules
+	// Memory is the file in which the histories are remembered over a restart; "" remembers nothing.
+	Memory string
+	// Counted is told of every span and log record; nil tells nobody.
+	Counted func(signal, outcome, scope string)
+	Logger  *slog.Logger
+}
+
+// Outcomes of a span or log record, as they are counted.
+const (
+	Recorded = "recorded" // it told of something new
+	Known    = "known"    // all that it tells is in the log
+	LeftOut  = "left_out" // it is no content of a conversation
+	Refused  = "refused"  // it is content, but could not be read or published
+)
+
+// Receiver turns spans and log records into events. It is safe for concurrent use; requests are handled one after the
+// other.
+type Receiver struct {
+	Config
+	stop  context.CancelFunc
+	saver sync.WaitGroup
+	news  rate.Sometimes
+
+	mu       sync.Mutex
+	cleaners map[string]*intake.Cleaner // by tenant
+	memory   memory
+
+	statusMu sync.Mutex
+	status   Status
+}
+
+// saveEvery is how often the memory is written if it changed.
+const saveEvery = 2 * time.Second
+
+// New starts a receiver. It saves its memory until Close.
+func New(ctx context.Context, c Config) *Receiver {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Counted == nil {
+		c.Counted = func(string, string, string) {}
+	}
+	r := &Receiver{Config: c, cleaners: map[string]*intake.Cleaner{}, memory: newMemory(), news: rate.Sometimes{First: 20, Interval: 10 * time.Second}}
+	r.recall(ctx)
+	saving, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	r.saver.Go(func() {
+		ticks := time.NewTicker(saveEvery)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-saving.Done():
+				return
+			case <-ticks.C:
+				r.save()
+			}
+		}
+	})
+	return r
+}
+
+// Close writes the memory. It is idempotent.
+func (r *Receiver) Close() {
+	r.stop()
+	r.saver.Wait()
+	r.save()
+}
+
+// taken says what became of a request.
+type taken struct {
+	refused int
+	reason  string // of the first refused one
+}
+
+// take records what is new in a request. An error means that the log or the read model is in trouble: nothing is
+// remembered, and the same request may come again.
+func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []entry) (taken, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	// Children end before their parents, and only some of them name the session.
+	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Or(a.end.Compare(b.end), a.begin.Compare(b.begin)) })
+	for i := range list {
+		if key := keyOf(&list[i]); key != "" && list[i].trace != "" {
+			r.memory.follow(tenant, list[i].trace, key)
+		}
+	}
+	p := &plan{sessions: map[*session]*session{}}
+	outcomes := make([]string, len(list))
+	left := make([]string, len(list))
+	var result taken
+	refuse := func(i int, reason string) {
+		if outcomes[i] == Refused {
+			return
+		}
+		outcomes[i] = Refused
+		if result.refused++; result.reason == "" {
+			result.reason = bounded(list[i].name, maxName) + ": " + reason
+		}
+	}
+	for i := range list {
+		e := &list[i]
+		what, err := e.read(s)
+		switch {
+		case err != nil:
+			refuse(i, err.Error())
+			continue
+		case what.leftOut != "":
+			outcomes[i], left[i] = LeftOut, what.leftOut
+			continue
+		}
+		found, err := r.session(ctx, tenant, e, &what, p)
+		if err != nil {
+			return taken{}, err
+		}
+		switch {
+		case found == nil:
+			refuse(i, "it belongs to no session and no trace: set gen_ai.conversation.id or session.id")
+			continue
+		case found.transcript:
+			outcomes[i], left[i] = LeftOut, fromTranscript
+			continue
+		}
+		s, before := p.change(found), len(p.items)
+		s.used, p.number = now, i
+		switch {
+		case what.call != nil:
+			p.call(s, e, what.call)
+			r.memory.point(s)
+		case what.tool != nil:
+			p.run(s, e, what.tool)
+		case what.said != nil:
+			p.say(s, e, what.said)
+		}
+		if outcomes[i] = Known; len(p.items) > before {
+			outcomes[i] = Recorded
+		}
+	}
+	if err := r.publish(ctx, tenant, p, refuse); err != nil {
+		r.trouble(err)
+		r.memory.reindex()
+		return taken{}, err
+	}
+	r.memory.remember(p)
+	r.count(s, list, outcomes, left, result)
+	return result, nil
+}
+
+// publish publishes the events of a plan that the log does not have.
+func (r *Receiver) publish(ctx context.Context, tenant string, p *plan, refuse func(int, string)) error {
+	if len(p.items) == 0 {
+		return nil
+	}
+	cleaner := r.cleaners[tenant]
+	if cleaner == nil {
+		cleaner = &intake.Cleaner{}
+		r.cleaners[tenant] = cleaner
+	}
+	report, err := importer.ImportItems(ctx, r.Log, "OpenTelemetry", p.items, importer.Options{
+		Tenant: tenant, Lookup: r.Lookup(tenant), Redact: r.Redact, RedactAll: true, Cleaner: cleaner, FirstCounts: true,
+		Rejected: func(_ string, err *transcript.LineError) { refuse(err.Line, err.Reason) },
+	})
+	r.memory.seq = max(r.memory.seq, report.LastSeq)
+	r.statusMu.Lock()
+	r.status.Published += uint64(report.Published)
+	r.statusMu.Unlock()
+	return err
+}
+
+// keyOf returns the session that an entry names, "" if it names none.
+func keyOf(e *entry) string { return bounded(e.text(sessionKeys...), maxKey) }
+
+// maxKey leaves room for what is put before and behind a session's id in the ids of its events.
+const maxKey = 256
+
+func bounded(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}
+
+// session returns the session of an entry: the one that it names, that its trace belongs to, whose history it continues, or
+// a new one with the name of the trace. It is nil if there is none of these.
+func (r *Receiver) session(ctx context.Context, tenant string, e *entry, what *recorded, p *plan) (*session, error) {
+	key := keyOf(e)
+	if key == "" && e.trace != "" {
+		key = r.memory.traces[[2]string{tenant, e.trace}]
+	}
+	if key != "" {
+		s := r.memory.session(tenant, key, false)
+		return s, r.ofTranscript(ctx, s, what.agent, p)
+	}
+	if what.call != nil {
+		links := chained(rootOf(tenant, ""), what.call.input)
+		for i := len(links) - 1; i > 0; i-- {
+			if s := r.memory.nameless[links[i].chain]; s != nil && slices.ContainsFunc(what.call.input[:i+1], func(m message) bool { return m.role == "assistant" }) {
+				if e.trace != "" {
+					r.memory.follow(tenant, e.trace, s.key)
+				}
+				return s, nil
+			}
+		}
+	}
+	if e.trace == "" {
+		return nil, nil
+	}
+	r.memory.follow(tenant, e.trace, e.trace)
+	return r.memory.session(tenant, e.trace, true), nil
+}
+
+// ofTranscript notes that the transcript of a session was recorded: then telemetry adds nothing but the same under other ids.
+func (r *Receiver) ofTranscript(ctx context.Context, s *session, agent string, p *plan) error {
+	if agent == "" || s.transcript {
+		return nil
+	}
+	if changed := p.sessions[s]; changed != nil && changed.started {
+		return nil // looked up for this request
+	}
+	conversation := agent + ":" + s.key
+	known, err := r.Lookup(s.tenant)(ctx, []events.Event{{Subject: conversation, Source: "import/" + agent, ID: conversation}})
+	if err == nil && known[0].Seq != 0 {
+		s.transcript = true
+	}
+	return err
+}
+
+// trouble notes that a request could not be recorded.
+func (r *Receiver) trouble(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	r.statusMu.Lock()
+	r.status.note(err.Error())
+	r.statusMu.Unlock()
+	r.news.Do(func() {
+		r.Logger.Warn("what an exporter of OpenTelemetry sent could not be recorded; it is asked to send it again", "error", err)
+	})
+}
