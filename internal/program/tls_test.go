@@ -80,6 +80,27 @@ func TestHTTPIsServedOverTLSAndANewCertificateIsTakenUp(t *testing.T) {
 	require.Error(t, err, "an authority that is not the system's")
 }
 
+func TestHTTP2IsSpokenWhereItIsAskedFor(t *testing.T) {
+	cert, key := certify(t, t.TempDir(), "http2")
+	roots, err := settings.Roots(cert)
+	require.NoError(t, err)
+	for _, s := range []Serving{{HTTP2: true}, {HTTP2: true, CertFile: cert, KeyFile: key}, {CertFile: cert, KeyFile: key}} {
+		server, err := Listen("MNEME_OTLP_LISTEN", "127.0.0.1:0", s, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		defer server.Stop()
+		var protocols http.Protocols
+		protocols.SetHTTP1(!s.HTTP2)
+		protocols.SetHTTP2(true)
+		protocols.SetUnencryptedHTTP2(s.CertFile == "")
+		transport := &http.Transport{Protocols: &protocols, TLSClientConfig: &tls.Config{RootCAs: roots}}
+		defer transport.CloseIdleConnections()
+		response, err := (&http.Client{Transport: transport}).Get(server.URL() + "/healthz")
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, s.HTTP2, response.ProtoMajor == 2)
+	}
+}
+
 func TestNATSIsReachedWithAClientCertificateOnly(t *testing.T) {
 	cert, key := certify(t, t.TempDir(), "nats")
 	pair, err := tls.LoadX509KeyPair(cert, key)
