@@ -187,6 +187,52 @@ type MemoryChanged struct {
 	MovedTo string `json:"moved_to,omitempty" jsonschema:"maxLength=256"`
 }
 
+// InsightWritten is what a model says about a conversation as a whole.
+type InsightWritten struct {
+	// What the model was asked. The task session asks for main_topic (a string), key_findings and action_items (lists of strings).
+	Task string `json:"task" jsonschema:"required,minLength=1,maxLength=512"`
+	// The answer, an object in the form of the task.
+	Answer     map[string]json.RawMessage `json:"answer" jsonschema:"required"`
+	Turns      int                        `json:"turns" jsonschema:"minimum=0"` // User messages that the conversation had when the model read it.
+	Chars      int                        `json:"chars" jsonschema:"minimum=0"` // Characters that it had, as summaries count them.
+	Model      string                     `json:"model" jsonschema:"required,minLength=1"`
+	PromptHash string                     `json:"prompt_hash"`
+}
+
+// StoryPrefix begins the id of a conversation that holds a chapter of a project's story.
+const StoryPrefix = "story:"
+
+// StoryWritten is a chapter of a project's story. It belongs to a conversation of its own, whose id
+// begins with story: and says what it tells of.
+type StoryWritten struct {
+	Project string `json:"project" jsonschema:"required,minLength=1"`
+	// The names of projects to which its conversations belonged. If one of them is no name of the project any more, the chapter is not shown.
+	Names []string `json:"names" jsonschema:"required,minItems=1"`
+	// 1 tells of conversations; each higher level consolidates chapters of the level below.
+	Level    int      `json:"level" jsonschema:"required,minimum=1"`
+	Told     []Told   `json:"told" jsonschema:"required,minItems=1,maxItems=1024"` // The conversations it tells of, also by its children.
+	Children []string `json:"children"`                                            // The conversations of the chapters that it consolidates.
+	Began    string   `json:"began,omitempty"`                                     // The time of the first event that it tells of, by its producer.
+	Ended    string   `json:"ended,omitempty"`                                     // The time of the last one.
+
+	Conversation   string   `json:"conversation" jsonschema:"required"` // What was wanted, said and decided.
+	Actions        string   `json:"actions"`                            // What was done.
+	Findings       []string `json:"findings"`
+	Topics         []string `json:"topics"`
+	Method         string   `json:"method" jsonschema:"required,enum=llm,enum=extractive"`
+	FallbackReason string   `json:"fallback_reason,omitempty"` // Why the model did not write it.
+	Model          string   `json:"model,omitempty"`
+	PromptHash     string   `json:"prompt_hash,omitempty"`
+	CharsIn        int      `json:"chars_in" jsonschema:"minimum=0"`
+	CharsOut       int      `json:"chars_out" jsonschema:"minimum=0"`
+}
+
+// Told is a conversation that a chapter tells of.
+type Told struct {
+	ID    string `json:"id" jsonschema:"required,minLength=1,maxLength=512"`
+	Chars int    `json:"chars" jsonschema:"minimum=0"` // Those of the insight that the chapter was written from.
+}
+
 func (*ConversationStarted) EventType() string { return TypeConversationStarted }
 func (*ConversationUpdated) EventType() string { return TypeConversationUpdated }
 func (*ConversationDeleted) EventType() string { return TypeConversationDeleted }
@@ -198,6 +244,8 @@ func (*ToolCondensed) EventType() string       { return TypeToolCondensed }
 func (*ProjectAliased) EventType() string      { return TypeProjectAliased }
 func (*ContextServed) EventType() string       { return TypeContextServed }
 func (*MemoryChanged) EventType() string       { return TypeMemoryChanged }
+func (*InsightWritten) EventType() string      { return TypeInsightWritten }
+func (*StoryWritten) EventType() string        { return TypeStoryWritten }
 
 func (*ConversationStarted) Key() string { return "" }
 func (*ConversationUpdated) Key() string { return "" }
@@ -210,6 +258,8 @@ func (*ToolCondensed) Key() string       { return "" }
 func (*ProjectAliased) Key() string      { return "" }
 func (*ContextServed) Key() string       { return "" }
 func (*MemoryChanged) Key() string       { return "" }
+func (*InsightWritten) Key() string      { return "" }
+func (*StoryWritten) Key() string        { return "" }
 
 // MessageKey, ToolCallKey, ToolResultKey and SummaryKey return the payload keys for looking up a
 // message, a call, the result of a call and a summary in their conversation.

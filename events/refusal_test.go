@@ -171,6 +171,13 @@ func TestARefusalOfDataNamesTheFieldOfEachType(t *testing.T) {
 		{"a memory file without a path", TypeMemoryChanged, `{"content":"x"}`, "data.path", "is no path"},
 		{"a memory file over the limit", TypeMemoryChanged, `{"path":"a","content":"` + strings.Repeat("x", MaxMemoryFileBytes+1) + `"}`, "data.content", "the limit is 65536"},
 		{"a memory path over the limit", TypeMemoryChanged, `{"path":"` + strings.Repeat("x", MaxMemoryPathBytes+1) + `"}`, "data.path", "the limit is 256"},
+		{"an insight that is no object", TypeInsightWritten, `{"task":"session","answer":["x"],"model":"m"}`, "data.answer", "is a JSON array, not an object"},
+		{"an insight without an answer", TypeInsightWritten, `{"task":"session","model":"m"}`, "data.answer", "is missing"},
+		{"a chapter of nothing", TypeStoryWritten, `{"project":"p","names":["p"],"level":1,"told":[],"conversation":"","method":"llm"}`, "data.told", "is empty"},
+		{"a chapter of nobody", TypeStoryWritten, `{"project":"p","names":["p"],"level":1,"told":[{"id":""}],"conversation":"","method":"llm"}`, "data.told[0].id", "is missing"},
+		{"a chapter of too much", TypeStoryWritten, `{"project":"p","names":["p"],"level":1,"told":[` + strings.Repeat(`{"id":"c"},`, MaxTold) + `{"id":"c"}],"conversation":"","method":"llm"}`, "data.told", "the limit is 1024"},
+		{"a chapter of level 0", TypeStoryWritten, `{"project":"p","names":["p"],"level":0,"told":[{"id":"c"}],"conversation":"","method":"llm"}`, "data.level", "the lowest is 1"},
+		{"a chapter of no project", TypeStoryWritten, `{"project":"","names":["p"],"level":1,"told":[{"id":"c"}],"conversation":"","method":"llm"}`, "data.project", "is missing"},
 		{"served without a hash", TypeContextServed, `{"as_of":1,"max_chars":500,"strategy":"recent"}`, "data.hash", "is not a SHA-256 in hex"},
 		{"condensed to nothing", TypeToolCondensed, `{"tool_call_id":"t"}`, "data.content", "is missing"},
 	} {

@@ -19,6 +19,8 @@ const (
 	TypeProjectAliased      = "dev.mneme.project.aliased.v1"
 	TypeContextServed       = "dev.mneme.context.served.v1"
 	TypeMemoryChanged       = "dev.mneme.memory.changed.v1"
+	TypeInsightWritten      = "dev.mneme.insight.written.v1"
+	TypeStoryWritten        = "dev.mneme.story.written.v1"
 )
 
 // Limits of one event. Anything over a limit is refused, and the reason names the limit.
@@ -32,6 +34,8 @@ const (
 
 	MaxMemoryPathBytes = 256      // the path of a file of an agent's memory
 	MaxMemoryFileBytes = 64 << 10 // its text
+
+	MaxTold = 1024 // conversations that a chapter of a story tells of
 )
 
 // prototypes makes an empty payload for each type of the vocabulary.
@@ -47,6 +51,8 @@ var prototypes = map[string]func() Payload{
 	TypeProjectAliased:      func() Payload { return new(ProjectAliased) },
 	TypeContextServed:       func() Payload { return new(ContextServed) },
 	TypeMemoryChanged:       func() Payload { return new(MemoryChanged) },
+	TypeInsightWritten:      func() Payload { return new(InsightWritten) },
+	TypeStoryWritten:        func() Payload { return &StoryWritten{Conversation: absent} },
 }
 
 // Types lists the vocabulary's event types, sorted.

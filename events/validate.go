@@ -135,6 +135,41 @@ func (p *MemoryChanged) Validate() error {
 	return memoryPath("data.path", p.Path)
 }
 
+func (p *InsightWritten) Validate() error {
+	if p.Answer == nil {
+		return invalid("data.answer", "is missing")
+	}
+	return first(
+		id("data.task", p.Task),
+		notNegative("data.turns", p.Turns),
+		notNegative("data.chars", p.Chars),
+		nonEmpty("data.model", p.Model))
+}
+
+func (p *StoryWritten) Validate() error {
+	switch {
+	case p.Level < 1:
+		return invalid("data.level", "is %d, the lowest is 1", p.Level)
+	case len(p.Names) == 0:
+		return invalid("data.names", "is empty")
+	case len(p.Told) == 0:
+		return invalid("data.told", "is empty")
+	case len(p.Told) > MaxTold:
+		return invalid("data.told", "has %d conversations, the limit is %d", len(p.Told), MaxTold)
+	}
+	for i, t := range p.Told {
+		if err := first(id(fmt.Sprintf("data.told[%d].id", i), t.ID), notNegative(fmt.Sprintf("data.told[%d].chars", i), t.Chars)); err != nil {
+			return err
+		}
+	}
+	return first(
+		nonEmpty("data.project", p.Project),
+		present("data.conversation", p.Conversation),
+		oneOf("data.method", p.Method, methods),
+		notNegative("data.chars_in", p.CharsIn),
+		notNegative("data.chars_out", p.CharsOut))
+}
+
 // memoryPath refuses paths that could mean another place on some system, or a place outside of their folder.
 func memoryPath(field, path string) error {
 	if len(path) > MaxMemoryPathBytes {

@@ -106,10 +106,11 @@ type getRequest struct {
 type getResponse struct {
 	Error   *jetstream.APIError `json:"error"`
 	Message *struct {
-		Subject string `json:"subject"`
-		Seq     uint64 `json:"seq"`
-		Header  []byte `json:"hdrs"`
-		Data    []byte `json:"data"`
+		Subject string    `json:"subject"`
+		Seq     uint64    `json:"seq"`
+		Header  []byte    `json:"hdrs"`
+		Data    []byte    `json:"data"`
+		Time    time.Time `json:"time"`
 	} `json:"message"`
 }
 
@@ -140,7 +141,7 @@ func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
 		return Message{}, errors.New("the server's answer holds no message")
 	}
 	stored := response.Message
-	m := Message{Seq: stored.Seq, Subject: stored.Subject, Data: stored.Data}
+	m := Message{Seq: stored.Seq, Subject: stored.Subject, Data: stored.Data, Stored: stored.Time}
 	if len(stored.Header) > 0 {
 		// Headers that can't be decoded count as missing, as with a consumer.
 		m.Header, _ = nats.DecodeHeadersMsg(stored.Header)

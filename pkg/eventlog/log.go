@@ -160,7 +160,8 @@ type Message struct {
 	Subject string
 	Header  nats.Header
 	Data    []byte
-	Pending uint64 // events of the partition after this one at the time of delivery
+	Pending uint64    // events of the partition after this one at the time of delivery
+	Stored  time.Time // when the log stored it; zero if a consumer delivered it
 }
 
 // Decode reads the event of a message. If the event is not valid, err is an [*events.Invalid], and

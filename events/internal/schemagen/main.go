@@ -22,7 +22,7 @@ var payloads = []events.Payload{
 	new(events.ConversationStarted), new(events.ConversationUpdated), new(events.ConversationDeleted),
 	new(events.MessageCreated), new(events.ToolCalled), new(events.ToolReturned),
 	new(events.SummaryWritten), new(events.ToolCondensed), new(events.ProjectAliased),
-	new(events.ContextServed), new(events.MemoryChanged),
+	new(events.ContextServed), new(events.MemoryChanged), new(events.InsightWritten), new(events.StoryWritten),
 }
 
 func main() {
