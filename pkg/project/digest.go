@@ -145,6 +145,9 @@ type Digest struct {
 
 	Memory []MemoryFile `json:"me,omitempty"` // of the conversation that holds a project's memory, sorted by path
 
+	Insight *Insight `json:"in,omitempty"`
+	Chapter *Chapter `json:"ch,omitempty"` // of a conversation that holds a chapter of a story
+
 	Open []call `json:"c,omitempty"`
 
 	// Said counts messages with a text, and Marks has the sequences of every [marked]th of them, the newest two: where a
@@ -209,6 +212,8 @@ type Change struct {
 	Outcome *Outcome `json:"o,omitempty"`
 	Alias   *Alias   `json:"al,omitempty"`
 	Memory  *Memory  `json:"me,omitempty"`
+	Insight *Insight `json:"in,omitempty"`
+	Chapter *Chapter `json:"ch,omitempty"`
 	Placed  bool     `json:"m,omitempty"`
 }
 
@@ -217,7 +222,9 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	if d.FirstSeq == 0 {
 		d.FirstSeq = seq
 	}
-	d.LastSeq = seq
+	if c.Insight == nil { // it is about the conversation, and comes when nobody works in it any more
+		d.LastSeq = seq
+	}
 	if c.Time != "" {
 		d.Began, d.Ended = cmp.Or(d.Began, c.Time), c.Time
 	}
@@ -262,6 +269,16 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	}
 	if c.Alias != nil {
 		d.alias(*c.Alias)
+	}
+	if c.Insight != nil {
+		insight := *c.Insight
+		insight.Seq = seq
+		d.Insight = &insight
+	}
+	if c.Chapter != nil {
+		chapter := *c.Chapter
+		chapter.Seq = seq
+		d.Chapter = &chapter
 	}
 	if c.Memory != nil {
 		d.remember(*c.Memory, seq)

@@ -38,6 +38,9 @@ func (r reducer) reduce(change func(d *Digest, e *events.Recorded) *Change) proj
 		if root := s.Digest.Place.Root; root != "" && root != before.Root {
 			u.Members = append(u.Members, Of[Member]{s, Member{Kind: KindRoot, Name: root, Seq: e.Seq, Conversation: s.ID}})
 		}
+		if c.Chapter != nil {
+			u.Members = append(u.Members, chapterMembers(s, c.Chapter, e.Seq)...)
+		}
 		if c.Placed {
 			u.Members = append(u.Members, Of[Member]{s, Member{
 				Kind: KindIn, Name: s.Digest.Place.Name, Seq: e.Seq, Conversation: s.ID, Words: aboutWords(&s.Digest),

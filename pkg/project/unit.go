@@ -12,6 +12,10 @@ const (
 	KindIn = "in"
 	// KindRoot lists a conversation under a repository whose root it shows.
 	KindRoot = "root"
+	// KindStory lists a chapter under the project whose story it is of.
+	KindStory = "story"
+	// KindTold lists a chapter under each conversation that it tells of.
+	KindTold = "told"
 )
 
 // Member is an entry of a conversation in the list of a project. A conversation has several: a new one when
@@ -19,10 +23,10 @@ const (
 // Entries never change. Whether one still holds, the digest of its conversation says.
 type Member struct {
 	Kind         string
-	Name         string // of the project, or the root
+	Name         string // of the project, or the root; of [KindTold] the id of a conversation
 	Seq          uint64
 	Conversation events.ConversationID
-	Words        string // the terms of [Digest.About], separated by spaces
+	Words        string // the terms of [Digest.About], separated by spaces; of a chapter its level and what it consolidates
 }
 
 // placedAgain is how many events of the log may separate a conversation's newest entry from its newest request. It
@@ -95,6 +99,8 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 			events.TypeSummaryWritten:      r.reduce(r.summary),
 			events.TypeProjectAliased:      r.reduce(r.aliased),
 			events.TypeMemoryChanged:       r.reduce(r.remembered),
+			events.TypeInsightWritten:      r.reduce(r.insight),
+			events.TypeStoryWritten:        r.reduce(r.chapter),
 		},
 	}
 }

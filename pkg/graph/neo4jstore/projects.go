@@ -60,6 +60,8 @@ const (
 		RETURN key, COLLECT { MATCH (n:ProjectStep) USING INDEX SEEK n:ProjectStep(conversation, seq) WHERE n.conversation = key AND n.seq >= bases[0] AND n.seq <= upTo
 			RETURN [n.seq, n.change, n.base] ORDER BY n.conversation, n.seq }`
 
+	selectDeletedProjects = "UNWIND $in.keys AS key MATCH (c:ProjectsConversation {key: key}) WHERE c.deleted_seq IS NOT NULL RETURN c.id"
+
 	selectProjectsForHash = `MATCH (c:ProjectsConversation {key: $key}) MATCH (s:ProjectsSettled {key: c.checkpoint})
 		WITH c, s.seq AS settled RETURN settled, c.last_seq, c.deleted_seq, COLLECT { MATCH (n:ProjectStep) USING INDEX SEEK n:ProjectStep(conversation, seq)
 			WHERE n.conversation = $key AND n.seq <= settled RETURN n.change ORDER BY n.conversation, n.seq }`
@@ -151,6 +153,29 @@ func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asO
 	return list, nil
 }
 
+// Deleted implements project.Reader. Each conversation is one seek.
+func (p *Projects) Deleted(ctx context.Context, tenant string, ids []string) (map[string]bool, error) {
+	deleted := map[string]bool{}
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = p.Key(events.ConversationID{Tenant: tenant, ID: id})
+	}
+	if len(keys) == 0 {
+		return deleted, nil
+	}
+	rows, err := p.Read(ctx, selectDeletedProjects, In("keys", keys))
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := &values{list: row}
+		if deleted[v.text()] = true; v.err != nil {
+			return nil, v.err
+		}
+	}
+	return deleted, nil
+}
+
 // hash implements Codec.Hash.
 func (p *Projects) hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
 	h.Conversation = id
@@ -178,5 +203,6 @@ func (p *Projects) Warm(ctx context.Context) error {
 	_, e := p.Names(ctx, nobody.Tenant, project.NameQuery{Kind: project.KindIn, AsOf: graph.Latest, Limit: 1})
 	_, f := p.Names(ctx, nobody.Tenant, project.NameQuery{Kind: project.KindIn, AsOf: graph.Latest, Only: []string{""}})
 	_, g := p.Digests(ctx, []events.ConversationID{nobody}, graph.Latest)
-	return cmp.Or(err, e, f, g, p.warm(ctx))
+	_, h := p.Deleted(ctx, nobody.Tenant, []string{nobody.ID})
+	return cmp.Or(err, e, f, g, h, p.warm(ctx))
 }

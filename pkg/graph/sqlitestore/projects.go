@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"slices"
 
 	"mneme.dev/mneme/events"
@@ -210,6 +211,27 @@ func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asO
 		return nil
 	})
 	return list, err
+}
+
+const selectDeleted = `SELECT id FROM conversation WHERE tenant = ? AND deleted_seq <> 0 AND id IN (SELECT value FROM json_each(?))`
+
+// Deleted implements project.Reader. Each conversation is one seek.
+func (p *Projects) Deleted(ctx context.Context, tenant string, ids []string) (map[string]bool, error) {
+	deleted := map[string]bool{}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	err = p.Snapshot(ctx, func(q Queryer) error {
+		rows, err := q(selectDeleted, tenant, string(list))
+		return Each(rows, err, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			deleted[id] = true
+			return err
+		})
+	})
+	return deleted, err
 }
 
 func stepsOf(q Queryer, query string, args ...any) (list []project.Step, err error) {

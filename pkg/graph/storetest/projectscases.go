@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -147,6 +148,82 @@ func projectsCases(w projectsShop) []namedCase {
 				}
 			})
 		}},
+		{"a story stands while what it tells of does", func(t *testing.T) {
+			h := NewHistory()
+			chapter := func(name string, level int, children []string, told ...string) {
+				p := &events.StoryWritten{Project: "p", Names: []string{"p"}, Level: level, Children: children, Conversation: name, Method: "llm"}
+				for _, c := range told {
+					p.Told = append(p.Told, events.Told{ID: c, Chars: 3_000})
+				}
+				h.Add(events.StoryPrefix+name, p)
+			}
+			for _, c := range []string{"a", "b", "c", "d"} {
+				h.Add(c, &events.ConversationStarted{Project: "p"})
+				h.Add(c, &events.InsightWritten{Task: project.TaskSession, Answer: map[string]json.RawMessage{
+					"main_topic": json.RawMessage(`"about ` + c + `"`), "key_findings": json.RawMessage(`["one",2]`), "action_items": json.RawMessage(`["do\n## it",""]`),
+				}, Turns: 2, Chars: 3_000, Model: "m"})
+			}
+			h.Add("a", &events.InsightWritten{Task: "other", Answer: map[string]json.RawMessage{"main_topic": json.RawMessage(`"no"`)}, Model: "m"})
+			chapter("1", 1, nil, "a", "b")                                 // sequence 10
+			chapter("2", 1, nil, "c")                                      // 11
+			chapter("3", 2, []string{"story:1", "story:2"}, "a", "b", "c") // 12
+			chapter("3", 1, nil, "d")                                      // nobody adds to a chapter
+			chapter("4", 1, nil, "d")                                      // 14
+			h.Add("elsewhere", &events.StoryWritten{Project: "p", Names: []string{"p"}, Level: 1, Told: []events.Told{{ID: "d"}}, Conversation: "no", Method: "llm"})
+			frontier := func(b *projectsBench, asOf uint64) (list []string) {
+				p, err := project.Find(b.ctx, b.store, "t", "p", asOf)
+				require.NoError(b.t, err)
+				chapters, err := project.Frontier(b.ctx, b.store, p)
+				require.NoError(b.t, err)
+				for _, c := range chapters {
+					list = append(list, fmt.Sprint(c.Level, " ", c.Text))
+				}
+				return list
+			}
+			telling := func(b *projectsBench, conversation string) []string {
+				list, err := project.Telling(b.ctx, b.store, id(conversation), graph.Latest)
+				require.NoError(b.t, err)
+				return list
+			}
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.Equal(t, []string{"1 2", "1 1"}, frontier(b, 11))
+				require.Equal(t, []string{"2 3"}, frontier(b, 12))
+				require.Equal(t, []string{"2 3", "1 4"}, frontier(b, graph.Latest))
+				require.Equal(t, []string{"story:1", "story:3"}, telling(b, "b"))
+				require.Equal(t, []string{"d", "c", "b", "a"}, projectOf(b, "p", graph.Latest), "a chapter is no session")
+				require.Equal(t, []string{"p"}, projectNames(b, graph.Latest))
+				require.Equal(t, &project.Insight{Topic: "about a", Items: []string{"do ## it"}, Turns: 2, Chars: 3_000, Seq: 2}, digest(b, "a", graph.Latest).Insight)
+				deleted, err := b.store.Deleted(b.ctx, "t", []string{"a", "b", "unknown"})
+				require.NoError(t, err)
+				require.Empty(t, deleted)
+			})
+			h.Add("b", &events.ConversationDeleted{})
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.Equal(t, []string{"1 4"}, frontier(b, graph.Latest))
+				require.Equal(t, []string{"1 2"}, frontier(b, 11), "also as of then")
+				deleted, err := b.store.Deleted(b.ctx, "t", []string{"a", "b", "unknown"})
+				require.NoError(t, err)
+				require.Equal(t, map[string]bool{"b": true}, deleted)
+				p, err := project.Find(b.ctx, b.store, "t", "p", graph.Latest)
+				require.NoError(t, err)
+				plan, err := project.Due(b.ctx, b.store, p, 1)
+				require.NoError(t, err)
+				require.Equal(t, []string{"story:1", "story:3"}, plan.Withdrawn)
+			})
+			for _, withdrawn := range []string{"story:1", "story:3"} {
+				h.Add(withdrawn, &events.ConversationDeleted{})
+			}
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.Equal(t, []string{"1 4", "1 2"}, frontier(b, graph.Latest))
+				require.Empty(t, telling(b, "b"))
+				p, err := project.Find(b.ctx, b.store, "t", "p", graph.Latest)
+				require.NoError(t, err)
+				plan, err := project.Due(b.ctx, b.store, p, 1)
+				require.NoError(t, err)
+				require.Equal(t, []events.Told{{ID: "a", Chars: 3_000}}, plan.Told, "told again, without what was deleted")
+				require.Equal(t, 1, plan.Level)
+			})
+		}},
 		{"nothing of a deleted conversation stays", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("c", begin("/w/r/.worktrees/4"))
@@ -206,6 +283,7 @@ func projectsCases(w projectsShop) []namedCase {
 						message(fmt.Sprintf("m%d", n), "user", "always use tabs in this project"), message(fmt.Sprintf("m%d", n), "assistant", "done"),
 						read(k, "/w/r/a.go"), write(k, "/w/r/b.go"), call(k, "Bash", `{"command":"go test ./..."}`),
 						result(k, "ok", true), result(k, "x.go:1: error: undefined: y", false), written(fmt.Sprintf("s%d", n), 1, 1, 1),
+						&events.InsightWritten{Task: project.TaskSession, Answer: map[string]json.RawMessage{"main_topic": json.RawMessage(`"x"`)}, Chars: n, Model: "m"},
 						call(k, "TodoWrite", `{"todos":[{"content":"do","status":"pending"}]}`),
 					}).Draw(r, "event"))
 				}

@@ -19,6 +19,7 @@ import (
 
 // Names of the sections.
 const (
+	SectionStory    = "story"
 	SectionStands   = "where_things_stand"
 	SectionLearnt   = "what_was_learnt"
 	SectionWork     = "how_to_work_here"
@@ -81,14 +82,11 @@ func Build(ctx context.Context, src Source, req Request) (*window.Context, error
 	if len(b.sessions) == 0 {
 		return nil, fmt.Errorf("project %q: %w", req.Project, graph.ErrNotFound)
 	}
-	parts, err := b.fill(ctx, sections, req.MaxChars-window.FrameCost)
+	parts, err := b.tell(ctx, sections, "## Story So Far", req.MaxChars-window.FrameCost)
 	if err != nil {
 		return nil, fmt.Errorf("context of project %q: %w", req.Project, err)
 	}
-	asOf := uint64(0)
-	for _, s := range b.sessions {
-		asOf = max(asOf, s.LastSeq)
-	}
+	asOf := b.newest()
 	if req.AsOf != graph.Latest {
 		asOf = req.AsOf
 	}
@@ -121,12 +119,24 @@ type builder struct {
 	sessions []project.Session
 	excluded func(path string) bool
 	shown    map[shown]bool
+	told     uint64 // sequence of the newest chapter that was read
 }
 
 // shown identifies a recorded text that a section shows.
 type shown struct {
 	conversation string
 	seq          uint64
+}
+
+// newest returns the sequence of the newest event that the context can be made of.
+func (b *builder) newest() uint64 {
+	seq := b.told
+	for _, s := range b.sessions {
+		if seq = max(seq, s.LastSeq); s.Insight != nil {
+			seq = max(seq, s.Insight.Seq)
+		}
+	}
+	return seq
 }
 
 // section declares a section. They are filled in this order; what one leaves over, the next ones may take.
@@ -144,6 +154,23 @@ var sections = []section{
 	{SectionWork, "## How to Work Here", 9, collectWork},
 	{SectionFiles, "## Files", 30, collectFiles},
 	{SectionRelevant, "## Relevant Past", 17, collectRelevant},
+}
+
+// storyShare is what a story may take of the budget, in percent. The other sections share what it leaves.
+const storyShare = 12
+
+// tell is fill, after the story of the project if there is one.
+func (b *builder) tell(ctx context.Context, list []section, heading string, budget int) ([]window.Part, error) {
+	story, err := b.fill(ctx, []section{{SectionStory, heading, 100, collectStory}}, budget*storyShare/100)
+	if err != nil {
+		return nil, err
+	}
+	if len(story[0].Items) == 0 {
+		return b.fill(ctx, list, budget)
+	}
+	story[0].Share = storyShare
+	parts, err := b.fill(ctx, list, budget-cost(heading, story[0].Items))
+	return append(story, parts...), err
 }
 
 // fill gives each section its share and what the sections before it left. Items come in the order of

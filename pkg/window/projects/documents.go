@@ -16,16 +16,16 @@ type Document struct {
 // documentChars is the budget of each document.
 const documentChars = 8_000
 
-// documents are the sections that make a document each. Every one has the whole budget.
+// documents are made of sections that have the whole budget.
 var documents = []struct {
-	file string
-	section
+	file     string
+	sections []section
 }{
-	{"story-so-far.md", section{SectionStands, "## Where Things Stand", 100, collectStands}},
-	{"open-ends.md", section{"open_ends", "## Open Ends", 100, collectOpen}},
-	{"what-was-learnt.md", section{SectionLearnt, "## What Was Learnt", 100, collectLearnt}},
-	{"how-to-work-here.md", section{SectionWork, "## How to Work Here", 100, collectWork}},
-	{"files.md", section{SectionFiles, "## Files", 100, collectFiles}},
+	{"story-so-far.md", []section{{SectionStory, "## Story So Far", 50, collectStory}, {SectionStands, "## Where Things Stand", 100, collectStands}}},
+	{"open-ends.md", []section{{"open_ends", "## Open Ends", 100, collectOpen}}},
+	{"what-was-learnt.md", []section{{SectionLearnt, "## What Was Learnt", 100, collectLearnt}}},
+	{"how-to-work-here.md", []section{{SectionWork, "## How to Work Here", 100, collectWork}}},
+	{"files.md", []section{{SectionFiles, "## Files", 100, collectFiles}}},
 }
 
 // Documents makes the documents of a project, in a fixed order and without empty ones, and the sequence as of which they
@@ -35,14 +35,10 @@ func Documents(ctx context.Context, src Source, req Request) ([]Document, uint64
 	if err != nil {
 		return nil, 0, err
 	}
-	asOf := uint64(0)
-	for _, s := range b.sessions {
-		asOf = max(asOf, s.LastSeq)
-	}
 	var list []Document
 	for _, d := range documents {
 		clear(b.shown) // what another document shows, this one may show too
-		parts, err := b.fill(ctx, []section{d.section}, documentChars)
+		parts, err := b.fill(ctx, d.sections, documentChars)
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s of project %q: %w", d.file, req.Project, err)
 		}
@@ -50,7 +46,7 @@ func Documents(ctx context.Context, src Source, req Request) ([]Document, uint64
 			list = append(list, Document{d.file, window.SectionsMarkdown(made.Sections)})
 		}
 	}
-	return list, asOf, nil
+	return list, b.newest(), nil
 }
 
 // collectOpen shows what the newest sessions left open.

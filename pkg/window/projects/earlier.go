@@ -64,7 +64,7 @@ func (e *Earlier) Earlier(ctx context.Context, query string, room int) (items []
 	if b.sessions, err = project.Sessions(ctx, e.src.Projects, e.project, b.query, e.except...); err != nil || len(b.sessions) == 0 {
 		return nil, err
 	}
-	parts, err := b.fill(ctx, earlierSections, room)
+	parts, err := b.tell(ctx, earlierSections, "", room)
 	for _, p := range parts {
 		items = append(items, p.Items...)
 	}

@@ -111,6 +111,9 @@ func leftOpen(s *project.Session) (list []string) {
 	if len(failing) > 0 {
 		list = append(list, "failed when last run: "+strings.Join(failing[max(0, len(failing)-2):], "; "))
 	}
+	if s.Insight != nil && len(s.Insight.Items) > 0 {
+		list = append(list, "left to do: "+strings.Join(s.Insight.Items, "; "))
+	}
 	if undone := s.Undone(); len(undone) > 0 {
 		texts := make([]string, 0, 3)
 		for _, t := range undone[:min(3, len(undone))] {
@@ -154,6 +157,11 @@ func collectLearnt(_ context.Context, b *builder, _ int) ([]window.Item, error) 
 		}
 		for _, f := range slices.Backward(s.Fixes) {
 			add(s, i, "Solved", 0.7, fixText(&f), f.Turn, f.Seq)
+		}
+		if s.Insight != nil {
+			for _, f := range s.Insight.Findings {
+				add(s, i, "Found", 0.8, f, s.Insight.Turns, s.Insight.Seq)
+			}
 		}
 		if s.Summary != nil {
 			for _, f := range s.Summary.Findings {
