@@ -101,7 +101,8 @@ func subjects() (list []string) {
 	for _, tenant := range append([]string{"third"}, permissionTenants...) {
 		for _, kind := range []string{
 			events.TypeConversationStarted, events.TypeConversationUpdated, events.TypeConversationDeleted, events.TypeMessageCreated, events.TypeToolCalled,
-			events.TypeToolReturned, events.TypeSummaryWritten, events.TypeToolCondensed, events.TypeProjectAliased, events.TypeContextServed, events.TypeMemoryChanged, "com.example.other",
+			events.TypeToolReturned, events.TypeSummaryWritten, events.TypeToolCondensed, events.TypeProjectAliased, events.TypeContextServed, events.TypeMemoryChanged,
+			events.TypeInsightWritten, events.TypeStoryWritten, "com.example.other",
 		} {
 			add("mneme.%s.c1.%s", tenant, events.Kind(kind))
 			add("ev.0.%s.c1.%s", tenant, events.Kind(kind))

@@ -50,7 +50,7 @@ func profile(s settings.Summaries, endpoints *llm.Endpoints) (summarizer.Profile
 			MaxContextChars: s.MaxContextChars, L1ThresholdPercent: s.L1Percent, L2ThresholdPercent: s.L2Percent,
 			RawPercent: summary.DefaultSettings().RawPercent, MaxTurns: s.MaxTurns,
 		},
-		Deadline: s.Deadline, Titles: s.Titles,
+		Deadline: s.Deadline, Titles: s.Titles, StoryAfter: s.StoryAfter,
 	}
 	if s.Writer == "" || s.Writer == "off" {
 		return summarizer.Profile{Settings: p.Settings, Off: true}, nil

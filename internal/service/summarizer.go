@@ -72,7 +72,7 @@ func NewSummarizer(ctx context.Context, p worker.Parts, s settings.Summaries, mo
 	p.Telemetry.Metrics.WatchSummaries(func() telemetry.Summaries {
 		f := c.reactor.Figures()
 		return telemetry.Summaries{
-			Written: f.Written - f.Fallbacks, Fallbacks: f.Fallbacks, Titles: f.Titles, Condensed: f.Condensed, Calls: f.Calls,
+			Written: f.Written - f.Fallbacks, Fallbacks: f.Fallbacks, Titles: f.Titles, Condensed: f.Condensed, Insights: f.Insights, Chapters: f.Chapters, Calls: f.Calls,
 			InputTokens: f.Input, OutputTokens: f.Output, Failures: endpoints.Failures(), Queued: f.Queued, Running: f.Running, Waiting: f.Waiting,
 		}
 	})
@@ -95,8 +95,13 @@ func (c *Summarizer) Stop() error {
 func (c *Summarizer) explain(list []projection.Status) {
 	waits := c.reactor.Waits()
 	for i := range list {
-		if s, w := &list[i], waits[list[i].Partition]; w.Conversations > 0 && s.State == projection.StateLive && s.Error == "" {
+		s, w := &list[i], waits[list[i].Partition]
+		switch {
+		case s.State != projection.StateLive || s.Error != "":
+		case w.Conversations > 0:
 			s.Error = fmt.Sprintf("%d conversations are waiting to be summarized: %v", w.Conversations, w.Err)
+		case w.Unusable > 0:
+			s.Error = fmt.Sprintf("%d finished conversations could not be analysed: %v", w.Unusable, w.Reason)
 		}
 	}
 }

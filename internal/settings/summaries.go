@@ -14,13 +14,14 @@ import (
 
 // Summaries configures when summaries are written, and by what.
 type Summaries struct {
-	MaxContextChars int    `envconfig:"MNEME_MAX_CONTEXT_CHARS" default:"100000" desc:"budget of a context in characters; the thresholds are percentages of it; a conversation may set its own"`
-	L1Percent       int    `name:"l1-threshold-percent" envconfig:"MNEME_L1_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once that many characters have no summary, one is due"`
-	L2Percent       int    `name:"l2-threshold-percent" envconfig:"MNEME_L2_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once summaries of one level reach that many characters, one of the next level is due"`
-	MaxTurns        int    `name:"max-turns-before-summarize" envconfig:"MNEME_MAX_TURNS_BEFORE_SUMMARIZE" default:"0" desc:"also write a summary after this many turns without one; 0 to count characters only"`
-	Writer          string `name:"summary-writer" envconfig:"MNEME_SUMMARY_WRITER" default:"extractive" oneof:"extractive,openai,anthropic,off" desc:"what writes summaries: extractive needs no model, openai is any server with OpenAI's API, anthropic is Anthropic's API, off writes neither summaries nor titles"`
-	Titles          bool   `envconfig:"MNEME_TITLES" default:"true" negatable:"" desc:"after its first turn, give a conversation without a title one"`
-	Parallel        int    `name:"summarize-parallel" envconfig:"MNEME_SUMMARIZE_PARALLEL" default:"4" desc:"how many conversations are summarized at the same time"`
+	MaxContextChars int           `envconfig:"MNEME_MAX_CONTEXT_CHARS" default:"100000" desc:"budget of a context in characters; the thresholds are percentages of it; a conversation may set its own"`
+	L1Percent       int           `name:"l1-threshold-percent" envconfig:"MNEME_L1_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once that many characters have no summary, one is due"`
+	L2Percent       int           `name:"l2-threshold-percent" envconfig:"MNEME_L2_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once summaries of one level reach that many characters, one of the next level is due"`
+	MaxTurns        int           `name:"max-turns-before-summarize" envconfig:"MNEME_MAX_TURNS_BEFORE_SUMMARIZE" default:"0" desc:"also write a summary after this many turns without one; 0 to count characters only"`
+	Writer          string        `name:"summary-writer" envconfig:"MNEME_SUMMARY_WRITER" default:"extractive" oneof:"extractive,openai,anthropic,off" desc:"what writes summaries: extractive needs no model, openai is any server with OpenAI's API, anthropic is Anthropic's API, off writes neither summaries nor titles"`
+	Titles          bool          `envconfig:"MNEME_TITLES" default:"true" negatable:"" desc:"after its first turn, give a conversation without a title one"`
+	StoryAfter      time.Duration `envconfig:"MNEME_STORY_AFTER" default:"30m" desc:"with a model: once nothing was recorded of a conversation for this long, write down what it found and left to do, and tell the story of its project; 0 for never"`
+	Parallel        int           `name:"summarize-parallel" envconfig:"MNEME_SUMMARIZE_PARALLEL" default:"4" desc:"how many conversations are summarized at the same time"`
 	Condensing
 	Model
 	CondenseModel
@@ -82,6 +83,7 @@ func (s *Summaries) Check() error {
 		between("MNEME_MAX_CONTEXT_CHARS", s.MaxContextChars, 1, 1_000_000_000),
 		between("MNEME_L1_THRESHOLD_PERCENT", s.L1Percent, 1, 100), between("MNEME_L2_THRESHOLD_PERCENT", s.L2Percent, 1, 100),
 		between("MNEME_MAX_TURNS_BEFORE_SUMMARIZE", s.MaxTurns, 0, 1_000_000), between("MNEME_SUMMARIZE_PARALLEL", s.Parallel, 1, 1000),
+		notNegative("MNEME_STORY_AFTER", int64(s.StoryAfter)),
 		s.checkModels(),
 	}
 	if _, err := s.Profiles(); err != nil && errors.Join(errs...) == nil {

@@ -13,32 +13,38 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// conversation writes everything that is due in one conversation.
-func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) error {
+// conversation writes everything that is due in one conversation. If more may be due later without another event, it
+// returns when.
+func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) (later time.Time, err error) {
 	for ctx.Err() == nil {
 		c, profile, err := r.look(ctx, id)
+		if err == nil && c.DeletedSeq != 0 {
+			err = r.forget(ctx, c)
+		}
 		if err != nil || c.LastSeq == 0 || c.DeletedSeq != 0 || profile.Off {
-			return err
+			return later, err
 		}
 		if profile.Titles && c.Untitled() {
 			if err := r.title(ctx, c, profile); err != nil {
-				return err
+				return later, err
 			}
 		}
 		done := true
 		if mayBeDue(c, profile.Settings) {
 			if _, done, err = r.next(ctx, id, false); err != nil {
-				return err
+				return later, err
 			}
 		}
 		if done && profile.Condense {
-			return r.condenseNew(ctx, c, profile.Condenser)
+			if err := r.condenseNew(ctx, c, profile.Condenser); err != nil {
+				return later, err
+			}
 		}
 		if done {
-			return nil
+			return r.reflect(ctx, c, profile)
 		}
 	}
-	return nil
+	return later, nil
 }
 
 // look reads the state of a conversation and its profile. It returns [ErrNobody] if this

@@ -2,6 +2,7 @@ package summarizer
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mneme.dev/mneme/pkg/summary"
@@ -30,6 +31,9 @@ type Profile struct {
 	Deadline time.Duration
 	Condense bool // condense large tool results as they come; needs a Condenser
 	Titles   bool // give untitled conversations a title
+	// StoryAfter is how long nothing must be recorded of a conversation before it is analysed; 0 for never. It needs a Model
+	// that is an [Analyst].
+	StoryAfter time.Duration
 }
 
 // Profiles holds the profiles that an operator has set up.
@@ -61,7 +65,18 @@ func (p *Profiles) waiting() summary.WaitingQuery {
 		}
 		q.Untitled = q.Untitled || profile.Titles
 	}
+	if p.tells() {
+		q.Pending = 0 // any conversation may not be analysed yet
+	}
 	return q
+}
+
+// tells reports whether sessions are analysed with any profile.
+func (p *Profiles) tells() bool {
+	return slices.ContainsFunc(p.all(), func(profile Profile) bool {
+		_, ok := profile.Model.(Analyst)
+		return ok && profile.StoryAfter > 0
+	})
 }
 
 func (p *Profiles) all() []Profile {

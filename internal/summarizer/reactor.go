@@ -43,14 +43,17 @@ type Reactor struct {
 	slog *slog.Logger
 	wake chan struct{} // signals that there may be work
 
-	mu      sync.Mutex
-	queue   queue
-	busy    map[events.ConversationID]bool // being worked on; true if touched since, so look again
-	working int                            // busy workers, not counting requests
-	scanned map[int]bool                   // partitions already scanned since they became live
-	trouble map[events.ConversationID]trouble
-	seen    map[events.ConversationID]*seen
-	figures Figures
+	mu       sync.Mutex
+	queue    queue
+	later    queue                          // conversations that may be finished then
+	busy     map[events.ConversationID]bool // being worked on; true if touched since, so look again
+	working  int                            // busy workers, not counting requests
+	scanned  map[int]bool                   // partitions already scanned since they became live
+	trouble  map[events.ConversationID]trouble
+	seen     map[events.ConversationID]*seen
+	stories  map[storyOf]*telling
+	unusable map[events.ConversationID]unusable
+	figures  Figures
 
 	cancel  context.CancelFunc
 	stopped bool
@@ -63,6 +66,8 @@ type Figures struct {
 	Fallbacks int64 `json:"fallbacks"` // summaries written without the configured model
 	Titles    int64 `json:"titles"`
 	Condensed int64 `json:"condensed"` // tool results
+	Insights  int64 `json:"insights"`  // sessions analysed
+	Chapters  int64 `json:"chapters"`  // of stories of projects
 	Calls     int64 `json:"calls"`     // model calls, failed ones included
 	Input     int64 `json:"input_tokens"`
 	Output    int64 `json:"output_tokens"`
@@ -82,6 +87,7 @@ func New(c Config) *Reactor {
 	return &Reactor{
 		Config: c, slog: c.Logger.With("part", "summarizer"), wake: make(chan struct{}, 1),
 		busy: map[events.ConversationID]bool{}, scanned: map[int]bool{}, trouble: map[events.ConversationID]trouble{}, seen: map[events.ConversationID]*seen{},
+		stories: map[storyOf]*telling{}, unusable: map[events.ConversationID]unusable{},
 	}
 }
 
@@ -165,9 +171,12 @@ func (r *Reactor) Figures() Figures {
 type Wait struct {
 	Conversations int
 	Err           error
+	// Unusable counts finished conversations of which the model's answer could not be used, and Reason says why for one.
+	Unusable int
+	Reason   error
 }
 
-// Waits returns the waits by partition, only for partitions where conversations wait.
+// Waits returns the waits by partition, only for partitions where conversations wait or could not be analysed.
 func (r *Reactor) Waits() map[int]Wait {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,6 +187,12 @@ func (r *Reactor) Waits() map[int]Wait {
 		if w.Conversations++; w.Err == nil || t.since.Before(since[partition]) {
 			w.Err, since[partition] = t.err, t.since
 		}
+		waits[partition] = w
+	}
+	for id, failed := range r.unusable {
+		partition := r.Log.PartitionOf(id.Tenant, id.ID)
+		w := waits[partition]
+		w.Unusable, w.Reason = w.Unusable+1, failed.err
 		waits[partition] = w
 	}
 	return waits

@@ -12,7 +12,8 @@ import (
 
 // The ways of a conversation through the reactor:
 //
-//	queued ──ready──▶ busy with a worker ──work──▶ idle; or queued, for a retry or after a touch
+//	queued ──ready──▶ busy with a worker ──work──▶ idle; or queued, for a retry or after a touch;
+//	                                               or later, when it may be finished, and then queued
 //	   any ──take───▶ busy with a request ─give──▶ queued
 //
 // If a busy conversation is touched or comes due, only busy[id] becomes true: work then queues
@@ -22,7 +23,11 @@ import (
 func (r *Reactor) ready() (list []events.ConversationID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for now := time.Now(); r.working < r.Parallel; {
+	now := time.Now()
+	for id, ok := r.later.take(now); ok; id, ok = r.later.take(now) {
+		r.again(id, now)
+	}
+	for r.working < r.Parallel {
 		id, ok := r.queue.take(now)
 		if !ok {
 			break
@@ -43,7 +48,11 @@ func (r *Reactor) ready() (list []events.ConversationID) {
 func (r *Reactor) idle() (next time.Time, idle bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.queue.next(), r.working < r.Parallel
+	next = r.queue.next()
+	if later := r.later.next(); next.IsZero() || !later.IsZero() && later.Before(next) {
+		next = later
+	}
+	return next, r.working < r.Parallel
 }
 
 // take marks a conversation as busy for a request. It reports false if it is busy already.
@@ -69,7 +78,7 @@ func (r *Reactor) give(id events.ConversationID) {
 
 // work does everything that is due in a conversation. After a failure it queues a retry.
 func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
-	err := r.conversation(ctx, id)
+	later, err := r.conversation(ctx, id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	touched := r.busy[id]
@@ -80,6 +89,9 @@ func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
 		delete(r.trouble, id)
 		if touched {
 			r.queue.add(id, time.Now().Add(settle))
+		}
+		if !later.IsZero() {
+			r.later.put(id, later)
 		}
 		return
 	}

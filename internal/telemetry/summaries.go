@@ -12,6 +12,8 @@ type Summaries struct {
 	Fallbacks    int64 // written without the configured model
 	Titles       int64
 	Condensed    int64 // tool results
+	Insights     int64 // sessions analysed
+	Chapters     int64 // of stories of projects
 	Calls        int64 // of models
 	InputTokens  int64
 	OutputTokens int64
@@ -25,6 +27,8 @@ var (
 	summariesWritten = desc("mneme_summaries_written_total", "Summaries that this process has written; fallback is 1 where the configured model could not and a summary was written without it.", "fallback")
 	titlesWritten    = desc("mneme_titles_written_total", "Titles that this process has given to conversations.")
 	resultsCondensed = desc("mneme_results_condensed_total", "Tool results that a model has condensed.")
+	insightsWritten  = desc("mneme_insights_written_total", "Finished conversations that a model has analysed.")
+	chaptersWritten  = desc("mneme_chapters_written_total", "Chapters of stories of projects that this process has written.")
 	modelCalls       = desc("mneme_model_calls_total", "Calls of language models, failed ones included.")
 	modelTokens      = desc("mneme_model_tokens_total", "Tokens that language models charged for.", "direction")
 	modelFailures    = desc("mneme_model_failures_total", "Calls of language models that failed or were not made (because of a cap, or because they would fail), and unusable answers.", "class")
@@ -48,6 +52,8 @@ func (w summariesWatch) Collect(out chan<- prometheus.Metric) {
 	out <- counter(summariesWritten, float64(s.Fallbacks), "1")
 	out <- counter(titlesWritten, float64(s.Titles))
 	out <- counter(resultsCondensed, float64(s.Condensed))
+	out <- counter(insightsWritten, float64(s.Insights))
+	out <- counter(chaptersWritten, float64(s.Chapters))
 	out <- counter(modelCalls, float64(s.Calls))
 	out <- counter(modelTokens, float64(s.InputTokens), "input")
 	out <- counter(modelTokens, float64(s.OutputTokens), "output")

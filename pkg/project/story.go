@@ -343,7 +343,7 @@ func consolidate(rest []Written, threshold int) (plan Plan) {
 
 func (p *Plan) add(d summary.Draft, began, ended string, names []string) {
 	p.Texts = append(p.Texts, d)
-	p.Chars += chars(d)
+	p.Chars += Chars(d)
 	p.Began = cmp.Or(p.Began, began)
 	p.Ended = cmp.Or(ended, p.Ended)
 	p.Names = append(p.Names, names...)
@@ -351,8 +351,8 @@ func (p *Plan) add(d summary.Draft, began, ended string, names []string) {
 	p.Names = slices.Compact(p.Names)
 }
 
-// chars counts the characters of a draft's texts.
-func chars(d summary.Draft) int {
+// Chars counts the characters of a draft's texts.
+func Chars(d summary.Draft) int {
 	n := utf8.RuneCountInString(d.Conversation) + utf8.RuneCountInString(d.Actions)
 	for _, text := range slices.Concat(d.Findings, d.Topics) {
 		n += utf8.RuneCountInString(text)

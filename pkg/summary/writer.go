@@ -55,6 +55,13 @@ type Draft struct {
 	Topics       []string // Up to 4.
 }
 
+// Insight is what a model says about a session as a whole. Its JSON is the answer of the event that records it.
+type Insight struct {
+	MainTopic   string   `json:"main_topic"` // Never empty.
+	KeyFindings []string `json:"key_findings"`
+	ActionItems []string `json:"action_items"` // What was left to do.
+}
+
 // Usage is the cost of one answer.
 type Usage struct {
 	Calls        int // Requests to the model, failed ones included.

@@ -86,9 +86,9 @@ func (m *messages) ask(ctx context.Context, r request) (answer, *Error) {
 	if temperature {
 		body.Temperature = &m.profile.Temperature
 	}
-	if r.form {
-		body.Tools = []messagesTool{{Name: formName, Description: formUse, InputSchema: json.RawMessage(schema)}}
-		body.ToolChoice = &messagesChoice{Type: "tool", Name: formName}
+	if r.form != nil {
+		body.Tools = []messagesTool{{Name: r.form.name, Description: r.form.use, InputSchema: json.RawMessage(r.form.schema)}}
+		body.ToolChoice = &messagesChoice{Type: "tool", Name: r.form.name}
 	}
 	var resp messagesAnswer
 	if err := post(ctx, m.api, "v1/messages", body, &resp); err != nil {
@@ -99,9 +99,9 @@ func (m *messages) ask(ctx context.Context, r request) (answer, *Error) {
 	used := false
 	for _, block := range resp.Content {
 		switch {
-		case r.form && block.Type == "tool_use" && block.Name == formName:
+		case r.form != nil && block.Type == "tool_use" && block.Name == r.form.name:
 			got.text, used = string(block.Input), true
-		case !r.form && block.Type == "text":
+		case r.form == nil && block.Type == "text":
 			got.text += block.Text
 		}
 	}
@@ -110,8 +110,8 @@ func (m *messages) ask(ctx context.Context, r request) (answer, *Error) {
 		return got, refusal()
 	case resp.StopReason == "max_tokens" || resp.StopReason == "model_context_window_exceeded":
 		return got, cutOff()
-	case r.form && !used:
-		return got, invalid("the answer does not use the form of a summary")
+	case r.form != nil && !used:
+		return got, invalid("the answer does not use the requested form")
 	}
 	return got, nil
 }

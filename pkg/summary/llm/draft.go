@@ -22,8 +22,8 @@ const (
 	maxDraft = summary.MaxDraft
 )
 
-// form is a summary as the model writes it. A missing field is nil.
-type form struct {
+// draftForm is a summary as the model writes it. A missing field is nil.
+type draftForm struct {
 	Conversation *string   `json:"conversation"`
 	Actions      *string   `json:"actions"`
 	Findings     *[]string `json:"findings"`
@@ -36,7 +36,7 @@ func readDraft(text string, inputSize int) (summary.Draft, *Error) {
 	if text == "" {
 		return summary.Draft{}, empty()
 	}
-	var f form
+	var f draftForm
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		return summary.Draft{}, invalid("the answer is not JSON of the requested form")
 	}

@@ -77,8 +77,8 @@ func (c *chat) ask(ctx context.Context, r request) (answer, *Error) {
 	} else {
 		body.MaxCompletion = c.profile.MaxTokens
 	}
-	if r.form {
-		body.ResponseFormat = &chatFormat{Type: "json_schema", Schema: chatSchema{Name: formName, Description: formUse, Schema: json.RawMessage(schema), Strict: true}}
+	if r.form != nil {
+		body.ResponseFormat = &chatFormat{Type: "json_schema", Schema: chatSchema{Name: r.form.name, Description: r.form.use, Schema: json.RawMessage(r.form.schema), Strict: true}}
 	}
 	var resp chatAnswer
 	if err := post(ctx, c.api, "chat/completions", body, &resp); err != nil {

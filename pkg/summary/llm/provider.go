@@ -9,7 +9,7 @@ import (
 // request is one question to a model.
 type request struct {
 	system, user string
-	form         bool // answer with the JSON of a summary, otherwise with plain text
+	form         *form // answer in this form, otherwise with plain text
 }
 
 // answer is a model's text, which can be empty, and its token counts.
@@ -23,11 +23,10 @@ type provider interface {
 	ask(ctx context.Context, r request) (answer, *Error)
 }
 
-// The name and purpose of a summary's form, for models to read.
-const (
-	formName = "write_summary"
-	formUse  = "Writes down the summary of the record."
-)
+// form is the form of an answer. Models read its name and what it is used for.
+type form struct{ name, use, schema string }
+
+var summaryForm = form{name: "write_summary", use: "Writes down the summary of the record.", schema: schema}
 
 // Parameters that some models refuse.
 const (

@@ -86,7 +86,7 @@ func record(in summary.Input, halved int) string {
 	for _, it := range items[leftOut:] {
 		fmt.Fprintf(&b, "%s: %s\n", it.head, inside(it.text))
 	}
-	b.WriteString("</record>\n\nWrite down the summary of this record.")
+	b.WriteString("</record>\n\n")
 	return b.String()
 }
 

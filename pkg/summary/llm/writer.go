@@ -39,9 +39,13 @@ func (w *Writer) Budget() *Budget { return w.budget }
 // It takes up to three time-outs plus waits of at most 20 seconds between them. An input that is
 // too long for the model is sent up to twice more, each time half as long.
 func (w *Writer) Write(ctx context.Context, in summary.Input) (summary.Draft, summary.Usage, error) {
+	return w.write(ctx, w.summary, in)
+}
+
+func (w *Writer) write(ctx context.Context, p prompt, in summary.Input) (summary.Draft, summary.Usage, error) {
 	var usage summary.Usage
 	got, err := w.shorten(ctx, &usage, func(halved int) request {
-		return request{system: w.summary.text, user: record(in, halved), form: true}
+		return request{system: p.text, user: record(in, halved) + "Write down the summary of this record.", form: &summaryForm}
 	})
 	if err != nil {
 		return summary.Draft{}, usage, err
