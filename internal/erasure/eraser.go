@@ -60,7 +60,10 @@ func New(c Config) (*Eraser, error) {
 // Source is the source of the events that erasures publish.
 const Source = "mneme/erase"
 
-var kindDeleted = events.Kind(events.TypeConversationDeleted)
+var (
+	kindDeleted = events.Kind(events.TypeConversationDeleted)
+	kindStory   = events.Kind(events.TypeStoryWritten)
+)
 
 // isTombstone reports whether a message is one that an erasure published and keeps.
 func isTombstone(m *eventlog.Message) bool {

@@ -221,6 +221,35 @@ func TestAnErasureOfAProjectTakesItsDeletedConversationsToo(t *testing.T) {
 	w.consistent()
 }
 
+func TestAnErasureTakesTheChaptersThatTellOfTheConversation(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	chapter := func(id, canary string, told ...string) events.Event {
+		p := &events.StoryWritten{Project: "acme", Names: []string{"acme"}, Level: 1, Conversation: canary, Method: "llm"}
+		for _, of := range told {
+			p.Told = append(p.Told, events.Told{ID: of})
+		}
+		return event(t, events.StoryPrefix+id, "story", p)
+	}
+	w.publish(history(t, "c", "canaryconversation", "acme"), history(t, "d", "canaryother", "acme"))
+	w.publish([]events.Event{chapter("1", "canarychapter", "c", "d"), chapter("2", "canarystays", "d"), chapter("3", "canarywithdrawn", "d", "c")})
+	_, err := w.log.Publish(t.Context(), "default", event(t, events.StoryPrefix+"3", "withdrawn", &events.ConversationDeleted{}))
+	require.NoError(t, err)
+	w.applied()
+	scope := erasure.Scope{Tenant: "default", Conversation: "c"}
+	found, err := w.eraser(nil).Look(t.Context(), scope)
+	require.NoError(t, err)
+	require.Equal(t, []erasure.Found{{ID: "c", Events: 8}, {ID: "story:1", Events: 1}, {ID: "story:3", Events: 2}}, found)
+	report := w.erase(scope)
+	require.Equal(t, 3, report.Conversations)
+	for _, canary := range []string{"canaryconversation", "canarychapter", "canarywithdrawn"} {
+		require.Empty(t, w.search(canary), canary)
+	}
+	require.NotEmpty(t, w.search("canarystays"))
+	require.NotEmpty(t, w.search("canaryother"))
+	w.consistent()
+}
+
 func TestRetentionErasesWhatIsTooOldOnceAndNothingElse(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"mneme.dev/mneme/events"
@@ -50,8 +51,66 @@ type Found struct {
 // Find lists the conversations of a scope, sorted: those that the log holds, deleted ones included. It
 // leaves out those of which an earlier erasure left only its tombstone, unless the scope names them.
 //
-// Of a project it finds those that belong to it now, and of the deleted ones those that would.
+// Of a project it finds those that belong to it now, and of the deleted ones those that would. With a conversation it
+// finds the chapters of stories that tell of it.
 func (s Scope) Find(ctx context.Context, log *eventlog.Log, g graph.Reader, r project.Reader) ([]Found, error) {
+	list, err := s.find(ctx, log, g, r)
+	if err != nil || len(list) == 0 || s.All {
+		return list, err
+	}
+	return s.withChapters(ctx, log, list)
+}
+
+// withChapters adds the chapters that tell of a conversation in the list, also those that were deleted. What they tell
+// of, the log says itself.
+func (s Scope) withChapters(ctx context.Context, log *eventlog.Log, list []Found) ([]Found, error) {
+	erased := map[string]bool{}
+	for _, f := range list {
+		erased[f.ID] = true
+	}
+	chapters, err := log.WithKind(ctx, s.Tenant, kindStory)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range chapters {
+		m, err := log.LastOfKind(ctx, s.Tenant, id, kindStory)
+		if errors.Is(err, eventlog.ErrNotFound) || erased[id] {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		e, _, err := m.Decode()
+		chapter, ok := e.Payload.(*events.StoryWritten)
+		if err != nil || !ok || !slices.ContainsFunc(chapter.Told, func(t events.Told) bool { return erased[t.ID] }) {
+			continue
+		}
+		n, err := s.count(ctx, log, id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Found{id, n})
+	}
+	slices.SortFunc(list, func(a, b Found) int { return strings.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
+// count counts the events of a conversation that the log holds, except for tombstones of erasures.
+func (s Scope) count(ctx context.Context, log *eventlog.Log, id string) (n uint64, err error) {
+	state, err := log.State(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = log.Conversation(ctx, s.Tenant, id, state.Head, func(m eventlog.Message) error {
+		if !isTombstone(&m) {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r project.Reader) ([]Found, error) {
 	if s.Conversation != "" {
 		return s.one(ctx, log, g)
 	}
@@ -99,17 +158,7 @@ func (s Scope) Find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 
 // one finds the conversation that the scope names. It counts if a read model alone holds it.
 func (s Scope) one(ctx context.Context, log *eventlog.Log, g graph.Reader) ([]Found, error) {
-	n := uint64(0)
-	state, err := log.State(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = log.Conversation(ctx, s.Tenant, s.Conversation, state.Head, func(m eventlog.Message) error {
-		if !isTombstone(&m) {
-			n++
-		}
-		return nil
-	})
+	n, err := s.count(ctx, log, s.Conversation)
 	if err != nil {
 		return nil, err
 	}

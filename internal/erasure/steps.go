@@ -104,8 +104,8 @@ func isOf(m *eventlog.Message, r *Record) bool {
 // targets lists the conversations that were marked, sorted by their tombstones.
 func (e *Eraser) targets(ctx context.Context, r *Record) (list []string, err error) {
 	scope := r.Report.Scope
-	if scope.Conversation != "" {
-		return []string{scope.Conversation}, nil
+	if scope.Conversation != "" { // its tombstone may be of an earlier erasure
+		list = append(list, scope.Conversation)
 	}
 	err = e.Log.Tail(ctx, eventlog.Filter{Tenant: scope.Tenant, Kinds: []string{kindDeleted}}, eventlog.TailOptions{From: 1, ToEnd: true}, func(m eventlog.Message) error {
 		if isOf(&m, r) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -54,6 +55,22 @@ func (l *Log) erase(ctx context.Context, seq uint64) error {
 		return nil
 	}
 	return err
+}
+
+// WithKind lists the conversations of a tenant of which the log holds an event of a kind, sorted.
+func (l *Log) WithKind(ctx context.Context, tenant, kind string) (list []string, err error) {
+	filter := jetstream.WithSubjectFilter(events.StoredFilter(tenant, "", kind))
+	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return l.stream.Info(ctx, filter) })
+	if err != nil {
+		return nil, fmt.Errorf("conversations of tenant %q with %s in the log: %w", tenant, kind, err)
+	}
+	for subject := range info.State.Subjects {
+		if address, err := events.ParseSubject(subject); err == nil {
+			list = append(list, address.Conversation)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
 }
 
 // Held counts the messages that the log holds of a tenant, by conversation and kind. It leaves out
