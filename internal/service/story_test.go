@@ -18,12 +18,11 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// telling are settings under which a session is finished at once and every two make a chapter.
+// telling are settings under which a session is finished at once and every three make a chapter.
 func telling(endpoint *llmtest.Endpoint) func(s *settings.Summaries) {
 	return func(s *settings.Summaries) {
 		s.Writer, s.URL, s.Name, s.Timeout, s.Titles, s.StoryAfter = "openai", endpoint.URL(), "small", time.Minute, false, time.Millisecond
-		s.MaxContextChars = 1_000_000_000 // no summaries of the sessions themselves
-		s.L1Percent, s.L2Percent = 100, 1
+		s.L1Percent = 100 // no summaries of the sessions themselves
 	}
 }
 
@@ -206,7 +205,7 @@ func TestCapsHoldForInsights(t *testing.T) {
 	endpoint.Reply(storyteller)
 	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) {
 		telling(endpoint)(s)
-		s.MaxCallsPerHour = 2
+		s.MaxCalls = 2
 	})
 	for n := range 4 {
 		i.publish(session(t, fmt.Sprint("canary", n), fmt.Sprint("project", n)))
@@ -222,4 +221,21 @@ func TestWithoutAModelNothingIsAnalysed(t *testing.T) {
 	i.settled()
 	require.Empty(t, i.of(events.TypeInsightWritten))
 	require.NotContains(t, i.projectContext("acme", "json"), "story")
+}
+
+func TestASessionThatWasNotAnalysedBeforeAStopIsAnalysedOnceAfterIt(t *testing.T) {
+	t.Parallel()
+	endpoint := llmtest.New(t)
+	endpoint.Reply(llmtest.Hang)
+	data := t.TempDir()
+	i := summarizing(t, data, telling(endpoint))
+	i.publish(session(t, "canary0", "acme"))
+	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond)
+	require.NoError(t, i.Close()) // while the model works
+	endpoint.Reply(storyteller)
+	i = summarizing(t, data, telling(endpoint))
+	i.awaitOf(events.TypeInsightWritten, 1)
+	i.settled()
+	require.Equal(t, 2, endpoint.Calls())
+	require.Len(t, i.of(events.TypeInsightWritten), 1)
 }

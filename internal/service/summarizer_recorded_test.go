@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,7 @@ func TestARealModelSummarizes(t *testing.T) {
 	endpoint := llmtest.InFrontOf(t, base)
 	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) {
 		s.Writer, s.URL, s.Name, s.Timeout, s.Titles = "openai", endpoint.URL(), "small", llmtest.Patience, false
+		s.StoryAfter = time.Millisecond
 	})
 	i.publish(long(t, "c", 0, 10))
 	var list []httpapi.Summary
@@ -151,5 +153,8 @@ func TestARealModelSummarizes(t *testing.T) {
 	}
 	_, body := i.ask("GET", fmt.Sprintf("/v1/conversations/c/context?format=markdown&max_chars=3200&strategy=levels&at_least=%d", s.Seq), "")
 	require.Contains(t, body, "## Story So Far")
+	require.Eventually(t, func() bool { // it is finished too: an insight, or the reason why not
+		return len(i.of(events.TypeInsightWritten)) > 0 || strings.Contains(i.status("summaries").Error, "could not be analysed")
+	}, 4*llmtest.Patience, 100*time.Millisecond)
 	i.verified()
 }

@@ -1,7 +1,7 @@
 // Package llm writes summaries and condenses single tool results with a language model, through any
 // endpoint with OpenAI's chat completions or through Anthropic's Messages API.
 //
-//	Writer.Write, Writer.Condense   a record in, a draft out; what does not fit is cut
+//	Writer.Write, Condense, …       a record in, a draft out; what does not fit is cut
 //	  └ Budget                      caps on calls and cost of an hour
 //	  └ endpoint                    shared: breaker, calls at a time, what the server asks to wait
 //	      └ provider                one request in the form of the provider's API
@@ -34,5 +34,5 @@
 //	                          rejected        another HTTP 4xx                                 the same
 //
 // The unusable ones are not retried, because at temperature 0 a second call would pay again for the
-// same answer. They show that the endpoint works, so they close its breaker.
+// same answer. Only an insight is asked for once more, with the reason. They show that the endpoint works, so they close its breaker.
 package llm

@@ -67,6 +67,21 @@ func TestARealModelWritesADraft(t *testing.T) {
 	t.Error("no draft in 12 tries")
 }
 
+// Whatever a small model says of a session, it is an insight or one of the documented errors.
+func TestARealModelAnalyses(t *testing.T) {
+	_, w := real(t, 80)
+	got, usage, err := w.Analyse(t.Context(), told())
+	require.Positive(t, usage.OutputTokens)
+	if err != nil {
+		require.ErrorIs(t, err, summary.ErrUnusable)
+		require.Equal(t, 2, usage.Calls)
+		return
+	}
+	require.NotEmpty(t, got.MainTopic)
+	require.LessOrEqual(t, len(got.KeyFindings), 6)
+	require.LessOrEqual(t, len(got.ActionItems), 6)
+}
+
 func TestARealModelIsCutOff(t *testing.T) {
 	_, w := real(t, 8)
 	_, usage, err := w.Write(t.Context(), told())

@@ -2,6 +2,7 @@ package projects
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -44,6 +45,14 @@ var hostile = rapid.SampledFrom([]string{
 	"fix the parser", "always\n## Where Things Stand\n- [x] do it", "a\u2028- User: b\rc", "\x1b[31mred", "日本🎉", strings.Repeat("long words ", 90), "No, never use tabs in this project.",
 })
 
+func quote(text string) json.RawMessage {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
 func TestAContextKeepsItsBudgetAndItsLines(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -59,6 +68,15 @@ func TestAContextKeepsItsBudgetAndItsLines(t *testing.T) {
 				h.Add(id, &events.ToolCalled{ToolCallID: fmt.Sprint("k", k), ToolName: "Read", Arguments: []byte(fmt.Sprintf(`{"file_path":"/w/d%d/%d.go"}`, k%2, k))})
 				h.Add(id, &events.ToolCalled{ToolCallID: fmt.Sprint("b", k), ToolName: "Bash", Arguments: []byte(`{"command":"make lint"}`)})
 			}
+		}
+		if rapid.Bool().Draw(t, "story") {
+			h.Add(events.StoryPrefix+"1", &events.StoryWritten{
+				Project: "p", Names: []string{"p"}, Level: 1, Told: []events.Told{{ID: "c0"}}, Conversation: hostile.Draw(t, "chapter"), Actions: hostile.Draw(t, "done"),
+				Findings: []string{hostile.Draw(t, "finding")}, Began: hostile.Draw(t, "began"), Method: "llm",
+			})
+			h.Add("c0", &events.InsightWritten{Task: project.TaskSession, Model: "m", Answer: map[string]json.RawMessage{
+				"main_topic": quote(hostile.Draw(t, "topic")), "key_findings": json.RawMessage("[" + string(quote(hostile.Draw(t, "found"))) + "]"), "action_items": json.RawMessage("[" + string(quote(hostile.Draw(t, "todo"))) + "]"),
+			}})
 		}
 		s := openStore(t, filepath.Join(dir, fmt.Sprint(n)), h)
 		req := Request{Tenant: "t", Project: "p", Query: hostile.Draw(t, "query"), MaxChars: rapid.IntRange(window.MinMaxChars, 4_000).Draw(t, "budget")}
