@@ -227,6 +227,12 @@ type StoryWritten struct {
 	CharsOut       int      `json:"chars_out" jsonschema:"minimum=0"`
 }
 
+// StoryWithdrawn takes a chapter back, because what it tells of was deleted or another one tells of it too. It belongs to
+// the conversation of the chapter, of which nothing is shown any more.
+type StoryWithdrawn struct {
+	Reason string `json:"reason,omitempty"`
+}
+
 // Told is a conversation that a chapter tells of.
 type Told struct {
 	ID    string `json:"id" jsonschema:"required,minLength=1,maxLength=512"`
@@ -246,6 +252,7 @@ func (*ContextServed) EventType() string       { return TypeContextServed }
 func (*MemoryChanged) EventType() string       { return TypeMemoryChanged }
 func (*InsightWritten) EventType() string      { return TypeInsightWritten }
 func (*StoryWritten) EventType() string        { return TypeStoryWritten }
+func (*StoryWithdrawn) EventType() string      { return TypeStoryWithdrawn }
 
 func (*ConversationStarted) Key() string { return "" }
 func (*ConversationUpdated) Key() string { return "" }
@@ -260,6 +267,7 @@ func (*ContextServed) Key() string       { return "" }
 func (*MemoryChanged) Key() string       { return "" }
 func (*InsightWritten) Key() string      { return "" }
 func (*StoryWritten) Key() string        { return "" }
+func (*StoryWithdrawn) Key() string      { return "" }
 
 // MessageKey, ToolCallKey, ToolResultKey and SummaryKey return the payload keys for looking up a
 // message, a call, the result of a call and a summary in their conversation.

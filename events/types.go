@@ -21,6 +21,7 @@ const (
 	TypeMemoryChanged       = "dev.mneme.memory.changed.v1"
 	TypeInsightWritten      = "dev.mneme.insight.written.v1"
 	TypeStoryWritten        = "dev.mneme.story.written.v1"
+	TypeStoryWithdrawn      = "dev.mneme.story.withdrawn.v1"
 )
 
 // Limits of one event. Anything over a limit is refused, and the reason names the limit.
@@ -53,6 +54,7 @@ var prototypes = map[string]func() Payload{
 	TypeMemoryChanged:       func() Payload { return new(MemoryChanged) },
 	TypeInsightWritten:      func() Payload { return new(InsightWritten) },
 	TypeStoryWritten:        func() Payload { return &StoryWritten{Conversation: absent} },
+	TypeStoryWithdrawn:      func() Payload { return new(StoryWithdrawn) },
 }
 
 // Types lists the vocabulary's event types, sorted.

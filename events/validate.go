@@ -170,6 +170,8 @@ func (p *StoryWritten) Validate() error {
 		notNegative("data.chars_out", p.CharsOut))
 }
 
+func (*StoryWithdrawn) Validate() error { return nil }
+
 // memoryPath refuses paths that could mean another place on some system, or a place outside of their folder.
 func memoryPath(field, path string) error {
 	if len(path) > MaxMemoryPathBytes {

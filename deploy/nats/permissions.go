@@ -66,9 +66,9 @@ func roles() []Role {
 			Publish: worker("files"), Subscribe: requests("files"),
 		},
 		{
-			Name: "summarizer", Purpose: "The program summarizer. It publishes summaries, insights, chapters of stories, condensed results and titles for every tenant, and deletes chapters.", Answers: true,
+			Name: "summarizer", Purpose: "The program summarizer. It publishes summaries, insights, chapters of stories, condensed results and titles for every tenant.", Answers: true,
 			Publish: slices.Concat(worker("summaries", "embeddings"), kinds(events.TypeSummaryWritten, events.TypeToolCondensed, events.TypeConversationUpdated, events.TypeInsightWritten, events.TypeStoryWritten,
-				events.TypeConversationDeleted)),
+				events.TypeStoryWithdrawn)),
 			Subscribe: slices.Concat(requests("summaries", "embeddings"), []string{
 				"mneme-summarize.*", "mneme-progress.graph.*", "mneme-progress.files.*", "mneme-progress.summaries.*", "mneme-progress.projects.*",
 			}),

@@ -102,7 +102,7 @@ func subjects() (list []string) {
 		for _, kind := range []string{
 			events.TypeConversationStarted, events.TypeConversationUpdated, events.TypeConversationDeleted, events.TypeMessageCreated, events.TypeToolCalled,
 			events.TypeToolReturned, events.TypeSummaryWritten, events.TypeToolCondensed, events.TypeProjectAliased, events.TypeContextServed, events.TypeMemoryChanged,
-			events.TypeInsightWritten, events.TypeStoryWritten, "com.example.other",
+			events.TypeInsightWritten, events.TypeStoryWritten, events.TypeStoryWithdrawn, "com.example.other",
 		} {
 			add("mneme.%s.c1.%s", tenant, events.Kind(kind))
 			add("ev.0.%s.c1.%s", tenant, events.Kind(kind))
@@ -237,7 +237,7 @@ func TestTheServerAllowsWhatTheTableSays(t *testing.T) {
 
 // guarded matches what can change, remove or copy what others have written, or grant rights. The
 // table can't be compared with itself there, so a file lists who may.
-var guarded = regexp.MustCompile(`STREAM\.(CREATE|UPDATE|DELETE|PURGE|SNAPSHOT|RESTORE|MSG\.DELETE|PEER|LEADER)|RESTORE|ACCOUNT|META|DURABLE|PAUSE|RESET|\$KV|^ev\.|_deleted|_written|_condensed|_aliased|_served|memory_changed|^_INBOX|SYS|ADVISORY|[>*]`)
+var guarded = regexp.MustCompile(`STREAM\.(CREATE|UPDATE|DELETE|PURGE|SNAPSHOT|RESTORE|MSG\.DELETE|PEER|LEADER)|RESTORE|ACCOUNT|META|DURABLE|PAUSE|RESET|\$KV|^ev\.|_deleted|_written|_withdrawn|_condensed|_aliased|_served|memory_changed|^_INBOX|SYS|ADVISORY|[>*]`)
 
 func connectAs(t *testing.T, g *natstest.Guarded, user string) (*nats.Conn, jetstream.JetStream) {
 	conn, err := nats.Connect(g.As(user), nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))

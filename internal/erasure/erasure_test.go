@@ -233,7 +233,7 @@ func TestAnErasureTakesTheChaptersThatTellOfTheConversation(t *testing.T) {
 	}
 	w.publish(history(t, "c", "canaryconversation", "acme"), history(t, "d", "canaryother", "acme"))
 	w.publish([]events.Event{chapter("1", "canarychapter", "c", "d"), chapter("2", "canarystays", "d"), chapter("3", "canarywithdrawn", "d", "c")})
-	_, err := w.log.Publish(t.Context(), "default", event(t, events.StoryPrefix+"3", "withdrawn", &events.ConversationDeleted{}))
+	_, err := w.log.Publish(t.Context(), "default", event(t, events.StoryPrefix+"3", "withdrawn", &events.StoryWithdrawn{}))
 	require.NoError(t, err)
 	w.applied()
 	scope := erasure.Scope{Tenant: "default", Conversation: "c"}

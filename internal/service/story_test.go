@@ -163,7 +163,7 @@ func TestNothingOfADeletedSessionStandsInAStory(t *testing.T) {
 	require.NotContains(t, i.projectContext("acme", "json"), told)
 	require.Eventually(t, func() bool { // its chapters are withdrawn
 		for _, e := range i.of(events.TypeStoryWritten) {
-			if _, err := i.Log.LastOfKind(t.Context(), "default", e.Subject, events.Kind(events.TypeConversationDeleted)); slices.Contains(toldBy(e), told) && err != nil {
+			if _, err := i.Log.LastOfKind(t.Context(), "default", e.Subject, events.Kind(events.TypeStoryWithdrawn)); slices.Contains(toldBy(e), told) && err != nil {
 				return false
 			}
 		}

@@ -134,7 +134,7 @@ func TestARealModelSummarizes(t *testing.T) {
 	endpoint := llmtest.InFrontOf(t, base)
 	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) {
 		s.Writer, s.URL, s.Name, s.Timeout, s.Titles = "openai", endpoint.URL(), "small", llmtest.Patience, false
-		s.StoryAfter = time.Millisecond
+		s.StoryAfter, s.MaxTokens = time.Millisecond, 300
 	})
 	i.publish(long(t, "c", 0, 10))
 	var list []httpapi.Summary

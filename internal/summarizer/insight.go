@@ -28,8 +28,9 @@ type Analyst interface {
 
 // Kinds of the events that record insights and chapters.
 var (
-	kindInsight = events.Kind(events.TypeInsightWritten)
-	kindStory   = events.Kind(events.TypeStoryWritten)
+	kindInsight   = events.Kind(events.TypeInsightWritten)
+	kindStory     = events.Kind(events.TypeStoryWritten)
+	kindWithdrawn = events.Kind(events.TypeStoryWithdrawn)
 )
 
 const (

@@ -145,11 +145,15 @@ func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Anal
 func (r *Reactor) chapterID(ctx context.Context, p project.Project, plan *project.Plan) (id events.ConversationID, known uint64, err error) {
 	for n := 0; ; n++ {
 		id = events.ConversationID{Tenant: p.Tenant, ID: project.ChapterID(p.Name, plan.Level, plan.Told, plan.Children, n)}
-		deleted, err := r.newest(ctx, id, kindDeleted)
-		if err != nil {
-			return id, 0, err
+		var ended uint64
+		for _, kind := range []string{kindWithdrawn, kindDeleted} { // withdrawn or erased
+			seq, err := r.newest(ctx, id, kind)
+			if err != nil {
+				return id, 0, err
+			}
+			ended = max(ended, seq)
 		}
-		if deleted == 0 {
+		if ended == 0 {
 			known, err = r.newest(ctx, id, kindStory)
 			return id, known, err
 		}
@@ -181,15 +185,15 @@ func (r *Reactor) writeChapter(ctx context.Context, p project.Project, plan *pro
 	return chapter, nil
 }
 
-// withdraw deletes a chapter.
+// withdraw takes a chapter back.
 func (r *Reactor) withdraw(ctx context.Context, id events.ConversationID) error {
-	e, err := events.New(id.ID, summary.Source, "withdrawn", &events.ConversationDeleted{Reason: "what it tells of was deleted, or another chapter tells of it"})
+	e, err := events.New(id.ID, summary.Source, "withdrawn", &events.StoryWithdrawn{Reason: "what it tells of was deleted, or another chapter tells of it"})
 	if err != nil {
 		return err
 	}
-	ack, err := r.Log.PublishAfter(ctx, id.Tenant, e, kindDeleted, 0)
+	ack, err := r.Log.PublishAfter(ctx, id.Tenant, e, kindWithdrawn, 0)
 	if isDuplicate(ack, err) {
-		ack.Seq, err = r.newest(ctx, id, kindDeleted)
+		ack.Seq, err = r.newest(ctx, id, kindWithdrawn)
 	}
 	if err != nil {
 		return fmt.Errorf("withdraw %s: %w", id.ID, err)

@@ -1,6 +1,9 @@
 package project
 
 import (
+	"fmt"
+	"strings"
+
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/projection"
@@ -101,6 +104,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 			events.TypeMemoryChanged:       r.reduce(r.remembered),
 			events.TypeInsightWritten:      r.reduce(r.insight),
 			events.TypeStoryWritten:        r.reduce(r.chapter),
+			events.TypeStoryWithdrawn:      withdrawn,
 		},
 	}
 }
@@ -111,6 +115,14 @@ func deleted(u *Unit, e *events.Recorded) error {
 	u.Members = without(u.Members, s)
 	*s = State{ID: s.ID, Key: s.Key, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
 	return nil
+}
+
+// withdrawn ends a chapter as if its conversation was deleted. It ends nothing else.
+func withdrawn(u *Unit, e *events.Recorded) error {
+	if !strings.HasPrefix(e.Conversation().ID, events.StoryPrefix) {
+		return fmt.Errorf("%w: the conversation holds no chapter", projection.ErrInvalid)
+	}
+	return deleted(u, e)
 }
 
 func without[R any](list []Of[R], s *State) (rest []Of[R]) {

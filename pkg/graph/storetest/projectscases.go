@@ -211,8 +211,9 @@ func projectsCases(w projectsShop) []namedCase {
 				require.Equal(t, []string{"story:1", "story:3"}, plan.Withdrawn)
 			})
 			for _, withdrawn := range []string{"story:1", "story:3"} {
-				h.Add(withdrawn, &events.ConversationDeleted{})
+				h.Add(withdrawn, &events.StoryWithdrawn{})
 			}
+			h.Add("d", &events.StoryWithdrawn{}) // no chapter
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
 				require.Equal(t, []string{"1 4", "1 2"}, frontier(b, graph.Latest))
 				require.Empty(t, telling(b, "b"))
