@@ -344,8 +344,10 @@ func consolidate(rest []Written, threshold int) (plan Plan) {
 func (p *Plan) add(d summary.Draft, began, ended string, names []string) {
 	p.Texts = append(p.Texts, d)
 	p.Chars += Chars(d)
-	p.Began = cmp.Or(p.Began, began)
-	p.Ended = cmp.Or(ended, p.Ended)
+	if p.Began == "" || began != "" && began < p.Began { // RFC 3339 in UTC
+		p.Began = began
+	}
+	p.Ended = max(p.Ended, ended)
 	p.Names = append(p.Names, names...)
 	slices.Sort(p.Names)
 	p.Names = slices.Compact(p.Names)

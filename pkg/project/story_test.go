@@ -108,3 +108,13 @@ func TestAChapterStandsOnlyWhileItsNamesAreTheProjects(t *testing.T) {
 	require.False(t, c.stands(parted, nil))
 	require.Empty(t, due(parted, []Written{c}, nil, nil, 10).Withdrawn, "it stands again if they are one again")
 }
+
+func TestAChapterSpansTheTimesOfItsSessions(t *testing.T) {
+	t.Parallel()
+	var plan Plan
+	plan.add(draftOf(&Session{Digest: &Digest{Insight: &Insight{}}}), "2026-01-06T08:00:00Z", "2026-01-06T09:00:00Z", []string{"p"})
+	plan.add(draftOf(&Session{Digest: &Digest{Insight: &Insight{}}}), "", "", []string{"p"})
+	plan.add(draftOf(&Session{Digest: &Digest{Insight: &Insight{}}}), "2026-01-05T08:00:00Z", "2026-01-05T09:00:00Z", []string{"q"})
+	require.Equal(t, []string{"2026-01-05T08:00:00Z", "2026-01-06T09:00:00Z"}, []string{plan.Began, plan.Ended})
+	require.Equal(t, []string{"p", "q"}, plan.Names)
+}

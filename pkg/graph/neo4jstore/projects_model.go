@@ -15,7 +15,7 @@ func projectsLabels() []Label {
 		})},
 		{"ProjectMember", "An entry of a conversation in the list of a project. Entries never change: the newest step says whether one still holds.", []Property{
 			{"conversation", "key of the conversation"}, {"seq", "sequence of the event that made it"},
-			{"kind", "in: the conversation belongs to the project; root: it shows that the name is the root of a repository"},
+			{"kind", "in: the conversation belongs to the project; root: it shows that the name is the root of a repository; story: it is a chapter of the project; told: it is a chapter that tells of the conversation with this name"},
 			{"project", "key of the ProjectName"}, {"words", "terms of what the conversation is about, separated by spaces"},
 		}},
 		{"ProjectName", "A project or a repository that conversations name, shared by a tenant.", []Property{

@@ -160,7 +160,7 @@ func collectLearnt(_ context.Context, b *builder, _ int) ([]window.Item, error) 
 		}
 		if s.Insight != nil {
 			for _, f := range s.Insight.Findings {
-				add(s, i, "Found", 0.8, f, s.Insight.Turns, s.Insight.Seq)
+				add(s, i, "Found", 0.8, f, 0, s.Insight.Seq) // of the whole session
 			}
 		}
 		if s.Summary != nil {
