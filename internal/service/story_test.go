@@ -91,7 +91,7 @@ func (i running) projectContext(name, format string) string {
 	return body
 }
 
-// texts are the told conversations of a chapter.
+// toldBy lists the conversations that a chapter tells of.
 func toldBy(e events.Recorded) (ids []string) {
 	for _, told := range e.Payload.(*events.StoryWritten).Told {
 		ids = append(ids, told.ID)
@@ -109,9 +109,9 @@ func TestFinishedSessionsAreAnalysedAndMakeTheStoryOfTheirProject(t *testing.T) 
 		i.publish(session(t, fmt.Sprint("canary", n), "acme"))
 		i.awaitOf(events.TypeInsightWritten, n+1)
 	}
-	chapters := i.awaitOf(events.TypeStoryWritten, 1)
+	i.awaitOf(events.TypeStoryWritten, 1)
 	i.settled()
-	chapters = i.of(events.TypeStoryWritten)
+	chapters := i.of(events.TypeStoryWritten)
 	levels := map[int]int{}
 	for _, e := range chapters {
 		levels[e.Payload.(*events.StoryWritten).Level]++
