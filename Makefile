@@ -101,6 +101,10 @@ neo4j-current: ## Fetch Neo4j's current line; needs Java 21 or 25, and Maven
 llm: ## Fetch the small language model of the tests, 220 MB; needs Python 3.10 or later
 	deploy/llm/llm.sh fetch
 
+.PHONY: tune
+tune: ## Print how well the constants of the ranking do on recorded questions, others instead of them, and without each set; takes minutes
+	$(GO) test -count=1 -timeout 30m -v -run TestTune ./pkg/recall -tune
+
 .PHONY: embeddings verify-embeddings
 embeddings: ## Remake the table of the built-in embeddings: needs Python 3.11 or later and WordNet, takes about ten minutes
 	deploy/embeddings/embeddings.sh make

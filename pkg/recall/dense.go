@@ -22,7 +22,7 @@ func (r *ranking) dense(query Vector, messages int) {
 // lends returns the most that a neighbor lends a message of its meaning.
 func (r *ranking) lends(i int) float64 {
 	x := r.x
-	var near [len(nearness)]float64 // the best neighbor at each distance
+	var near [reach]float64 // the best neighbor at each distance
 	for at, d := x.near[i].before, 0; d < len(near) && at >= 0; at, d = x.near[at].before, d+1 {
 		near[d] = r.topCos[at]
 	}
@@ -31,7 +31,7 @@ func (r *ranking) lends(i int) float64 {
 	}
 	most := 0.0
 	for d, cosine := range near {
-		most = max(most, float64(nearness[d]*(cosine-r.topCos[i])))
+		most = max(most, float64(r.w.nearness[d]*(cosine-r.topCos[i])))
 	}
 	return most
 }

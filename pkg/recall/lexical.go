@@ -5,17 +5,6 @@ import (
 	"slices"
 )
 
-const (
-	// BM25 parameters. The usual b of 0.75 is for whole documents; passages are of similar
-	// length, so length says less.
-	bm25K1 = 1.2
-	bm25B  = 0.4
-
-	// lengthPenalty is how much less the best passage of a message counts for each e-fold
-	// increase in the number of its passages, because one of many is good by chance.
-	lengthPenalty = 0.2
-)
-
 // queryTerms returns the distinct terms of a query.
 func queryTerms(text string) []string {
 	terms := AppendTerms(nil, text)
@@ -36,30 +25,30 @@ func idfOf(df, passages int) float64 {
 
 // bm25 returns the score that a term adds which occurs n times in a passage whose length
 // has this norm.
-func bm25(idf float64, n int32, norm float64) float64 {
+func (w *weights) bm25(idf float64, n int32, norm float64) float64 {
 	f := float64(n)
-	return float64(idf * f * (bm25K1 + 1) / (f + norm))
+	return float64(idf * f * (w.k1 + 1) / (f + norm))
 }
 
-// normOf returns what the length of a passage does to its scores. The conversions keep the
+// norm returns what the length of a passage does to its scores. The conversions keep the
 // compiler from fusing operations, which only some processors do.
-func normOf(length, mean float64) float64 {
-	norm := 1 - bm25B + float64(bm25B*length)/mean
-	return float64(bm25K1 * norm)
+func (w *weights) norm(length, mean float64) float64 {
+	norm := 1 - w.b + float64(w.b*length)/mean
+	return float64(w.k1 * norm)
 }
 
-// penalties are those of messages by their number of passages.
-var penalties = func() (list [MaxPassages + 1]float64) {
+// logs are natural logarithms of numbers of passages.
+var logs = func() (list [MaxPassages + 1]float64) {
 	for n := 1; n < len(list); n++ {
-		list[n] = 1 + float64(lengthPenalty*ln(float64(n)))
+		list[n] = ln(float64(n))
 	}
 	return list
 }()
 
 // penalty returns what the scores of a message's passages are divided by: at least 1.
-func (x *Index) penalty(i int) float64 {
-	n := int(x.firsts[i+1] - x.firsts[i])
-	return penalties[min(n, MaxPassages)]
+func (r *ranking) penalty(i int32) float64 {
+	n := int(r.x.firsts[i+1] - r.x.firsts[i])
+	return 1 + float64(r.w.length*logs[min(n, MaxPassages)])
 }
 
 // lexical computes BM25 over passages. It also lends each message what its neighbors have
@@ -68,19 +57,22 @@ func (x *Index) penalty(i int) float64 {
 func (r *ranking) lexical(terms []string) {
 	x, total := r.x, r.passages()
 	r.bm25, r.topBM25, r.worded = zeros(r.bm25, total), sized(r.topBM25, r.n), zeros(r.worded, r.n)
-	r.maxBM25 = 0
+	r.maxBM25, r.full = 0, 0
 	mean := float64(x.sums[total]) / float64(total)
 	t := &r.term
-	t.begin(x, mean, r.n)
+	t.begin(x, r.w, mean, r.n)
 	for _, word := range terms {
 		id, ok := x.termOf[word]
 		if !ok {
+			r.full += idfOf(0, total)
 			continue
 		}
 		list := x.postings[id]
 		df, _ := slices.BinarySearchFunc(list, int32(total), func(p posting, n int32) int { return cmp.Compare(p.passage, n) })
-		t.score(x, list[:df], idfOf(df, total), r.bm25)
-		t.lend(x, r.worded)
+		idf := idfOf(df, total)
+		r.full += idf
+		t.score(r, list[:df], idf)
+		t.lend(r)
 	}
 	first := 0
 	for i := range r.topBM25 {
@@ -89,14 +81,16 @@ func (r *ranking) lexical(terms []string) {
 			top = max(top, score)
 		}
 		if top > 0 {
-			top /= x.penalty(i)
+			top /= r.penalty(int32(i))
 			r.maxBM25 = max(r.maxBM25, top)
 		}
 		r.topBM25[i], first = top, end
 	}
+	r.full = max(r.maxBM25, float64(r.w.expect*r.full))
 }
 
-// relative scales a score by the best message's and by the share of BM25.
+// relative scales a score by the best message's and, where there are vectors, by the share of
+// BM25. If even the best one holds little of the query, meaning decides more.
 func (r *ranking) relative(bm25 float64) float64 {
 	if bm25 == 0 { // as in most messages
 		return 0
@@ -104,7 +98,7 @@ func (r *ranking) relative(bm25 float64) float64 {
 	if !r.byMeaning {
 		return bm25 / r.maxBM25
 	}
-	return float64(lexicalShare * (bm25 / r.maxBM25))
+	return float64(r.w.lexical * (bm25 / r.full))
 }
 
 // term holds the scores of one term in the first n messages.
@@ -118,11 +112,11 @@ type term struct {
 }
 
 // begin prepares for the terms of a query. Between terms, scores and lent are zero.
-func (t *term) begin(x *Index, mean float64, n int) {
+func (t *term) begin(x *Index, w *weights, mean float64, n int) {
 	t.n = n
 	t.norms = zeros(t.norms, int(x.longest)+1)
 	for length := range t.norms {
-		t.norms[length] = normOf(float64(length), mean)
+		t.norms[length] = w.norm(float64(length), mean)
 	}
 	if len(t.scores) < n {
 		t.scores, t.lent = zeros(t.scores, n), zeros(t.lent, n)
@@ -131,18 +125,19 @@ func (t *term) begin(x *Index, mean float64, n int) {
 
 // score adds a term's scores to those of its passages, and notes the best one of each
 // message.
-func (t *term) score(x *Index, list []posting, idf float64, passages []float64) {
+func (t *term) score(r *ranking, list []posting, idf float64) {
+	x := r.x
 	message, top := int32(-1), 0.0
 	note := func() {
 		if message >= 0 {
 			t.found = append(t.found, message)
-			t.scores[message] = top / x.penalty(int(message))
+			t.scores[message] = top / r.penalty(message)
 		}
 	}
 	for _, p := range list {
 		passage := &x.passages[p.passage]
-		score := bm25(idf, p.n, t.norms[passage.length])
-		passages[p.passage] += score
+		score := r.w.bm25(idf, p.n, t.norms[passage.length])
+		r.bm25[p.passage] += score
 		if passage.message != message {
 			note()
 			message, top = passage.message, 0
@@ -154,18 +149,19 @@ func (t *term) score(x *Index, list []posting, idf float64, passages []float64) 
 
 // lend gives each neighbor of a message with the term the most that any of them lends it,
 // then resets for the next term.
-func (t *term) lend(x *Index, gained []float64) {
+func (t *term) lend(r *ranking) {
+	near, nearness := r.x.near, r.w.nearness
 	for _, i := range t.found {
 		score := t.scores[i]
-		for at, d := x.near[i].before, 0; d < len(nearness) && at >= 0; at, d = x.near[at].before, d+1 {
+		for at, d := near[i].before, 0; d < len(nearness) && at >= 0; at, d = near[at].before, d+1 {
 			t.offer(at, float64(nearness[d]*(score-t.scores[at])))
 		}
-		for at, d := x.near[i].after, 0; d < len(nearness) && at >= 0 && int(at) < t.n; at, d = x.near[at].after, d+1 {
+		for at, d := near[i].after, 0; d < len(nearness) && at >= 0 && int(at) < t.n; at, d = near[at].after, d+1 {
 			t.offer(at, float64(nearness[d]*(score-t.scores[at])))
 		}
 	}
 	for _, j := range t.near {
-		gained[j] += t.lent[j]
+		r.worded[j] += t.lent[j]
 		t.lent[j] = 0
 	}
 	for _, i := range t.found {

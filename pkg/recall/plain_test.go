@@ -51,6 +51,7 @@ type plain struct {
 	bm25    []float64 // by passage
 	topBM25 []float64 // by message
 	maxBM25 float64
+	whole   float64   // the idfs of the query's terms
 	cosines []float64 // by passage; nil without vectors
 	topCos  []float64 // by message
 	beside  []float64 // by message: what it borrows from its neighbors
@@ -63,7 +64,7 @@ func (r *plain) around(i int) map[int]float64 {
 	all := r.sessionOf[r.x.messages[i].session]
 	place := slices.Index(all, i)
 	near := map[int]float64{}
-	for d, share := range nearness {
+	for d, share := range standard.nearness {
 		if before := place - d - 1; before >= 0 {
 			near[all[before]] = share
 		}
@@ -107,7 +108,7 @@ func (r *plain) dense(query Vector, messages int) {
 		for j, share := range r.around(i) {
 			most = max(most, float64(share*(r.topCos[j]-r.topCos[i])))
 		}
-		r.beside[i] += float64(denseShare * most)
+		r.beside[i] += float64(standard.dense() * most)
 	}
 }
 
@@ -118,14 +119,16 @@ func (r *plain) lexical(terms []string) {
 	for _, word := range terms {
 		id, ok := x.termOf[word]
 		if !ok {
+			r.whole += idfOf(0, total)
 			continue
 		}
 		list := slices.DeleteFunc(slices.Clone(x.postings[id]), func(p posting) bool { return int(p.passage) >= total })
+		r.whole += idfOf(len(list), total)
 		scores := make([]float64, r.n)
 		for _, p := range list {
 			passage := x.passages[p.passage]
 			mean := float64(x.sums[total]) / float64(total)
-			score := bm25(idfOf(len(list), total), p.n, normOf(float64(passage.length), mean))
+			score := standard.bm25(idfOf(len(list), total), p.n, standard.norm(float64(passage.length), mean))
 			r.bm25[p.passage] += score
 			scores[passage.message] = max(scores[passage.message], score/r.penalty(int(passage.message)))
 		}
@@ -149,7 +152,7 @@ func (r *plain) lexical(terms []string) {
 
 func (r *plain) penalty(i int) float64 {
 	first, end := r.x.span(i)
-	return 1 + float64(lengthPenalty*ln(float64(end-first)))
+	return 1 + float64(standard.length*ln(float64(end-first)))
 }
 
 func (r *plain) relative(bm25 float64) float64 {
@@ -159,13 +162,13 @@ func (r *plain) relative(bm25 float64) float64 {
 	case r.cosines == nil:
 		return bm25 / r.maxBM25
 	}
-	return float64(lexicalShare * (bm25 / r.maxBM25))
+	return float64(standard.lexical * (bm25 / max(r.maxBM25, float64(standard.expect*r.whole))))
 }
 
 func (r *plain) own(i int) (lexical, dense float64) {
 	lexical = r.relative(r.topBM25[i])
 	if r.cosines != nil {
-		dense = float64(denseShare * r.topCos[i])
+		dense = float64(standard.dense() * r.topCos[i])
 	}
 	return lexical, dense
 }
@@ -183,7 +186,7 @@ func (r *plain) session(s int32) float64 {
 	for _, score := range scores {
 		sum += score
 	}
-	return float64(sessionShare * (sum / float64(len(scores))))
+	return float64(standard.session * (sum / float64(len(scores))))
 }
 
 func (r *plain) hit(i int) Hit {
@@ -192,13 +195,13 @@ func (r *plain) hit(i int) Hit {
 	h.Parts = Parts{Neighbours: r.beside[i], Session: r.session(m.session)}
 	h.Parts.Lexical, h.Parts.Dense = r.own(i)
 	if r.asked.speaker >= 0 && m.speaker == r.asked.speaker {
-		h.Parts.Speaker = speakerBonus
+		h.Parts.Speaker = standard.speaker
 	}
 	if slices.ContainsFunc(r.asked.dates, m.date.Matches) {
-		h.Parts.Date = dateBonus
+		h.Parts.Date = standard.date
 	}
 	if m.speaker < 0 && m.role == r.asked.role {
-		h.Parts.Role = roleBonus
+		h.Parts.Role = standard.role
 	}
 	h.Score = h.Parts.Sum()
 	first, end := r.x.span(i)
@@ -207,7 +210,7 @@ func (r *plain) hit(i int) Hit {
 		h.BM25 = max(h.BM25, r.bm25[p])
 		score := r.relative(r.bm25[p])
 		if r.cosines != nil {
-			score += float64(denseShare * r.cosines[p])
+			score += float64(standard.dense() * r.cosines[p])
 		}
 		if score > best {
 			best = score

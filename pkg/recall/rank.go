@@ -26,12 +26,16 @@ func NewText(text string) Text {
 // others. If the query or all texts lack a vector, only words count and byMeaning is false.
 func Rank(query Text, texts []Text) (scores []Parts, byMeaning bool) {
 	scores = make([]Parts, len(texts))
-	share := 1.0
-	if byMeaning = rankDense(query.Vector, texts, scores); byMeaning {
-		share = lexicalShare
-	}
-	for i, relative := range rankLexical(query.Terms, texts) {
-		scores[i].Lexical = float64(share * relative)
+	byMeaning = rankDense(query.Vector, texts, scores)
+	words, best, full := rankLexical(query.Terms, texts)
+	for i, score := range words {
+		switch {
+		case score == 0:
+		case byMeaning:
+			scores[i].Lexical = float64(standard.lexical * (score / max(best, full)))
+		default:
+			scores[i].Lexical = score / best
+		}
 	}
 	return scores, byMeaning
 }
@@ -42,7 +46,7 @@ func rankDense(query Vector, texts []Text, scores []Parts) bool {
 	norm, known, sum := query.norm(), 0, 0.0
 	for i := range texts {
 		if v := texts[i].Vector; norm > 0 && len(v) == len(query) {
-			scores[i].Dense = float64(denseShare * (float64(dot(query, v)) / float64(norm*v.norm())))
+			scores[i].Dense = float64(standard.dense() * (float64(dot(query, v)) / float64(norm*v.norm())))
 			sum += scores[i].Dense
 			known++
 		}
@@ -59,8 +63,9 @@ func rankDense(query Vector, texts []Text, scores []Parts) bool {
 	return true
 }
 
-// rankLexical returns BM25 scores, scaled so that the best text has 1.
-func rankLexical(query []uint64, texts []Text) []float64 {
+// rankLexical returns the BM25 scores, the best of them, and the one that counts in full where
+// there are vectors.
+func rankLexical(query []uint64, texts []Text) (scores []float64, best, full float64) {
 	terms := slices.Clone(query)
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
@@ -92,21 +97,17 @@ func rankLexical(query []uint64, texts []Text) []float64 {
 		found = found[:0]
 	}
 
-	scores, best := make([]float64, len(texts)), 0.0
+	scores = make([]float64, len(texts))
 	mean := float64(total) / float64(len(texts))
 	for _, list := range postings {
 		idf := idfOf(len(list), len(texts))
+		full += idf
 		for _, p := range list {
-			scores[p.passage] += bm25(idf, p.n, normOf(float64(len(texts[p.passage].Terms)), mean))
+			scores[p.passage] += standard.bm25(idf, p.n, standard.norm(float64(len(texts[p.passage].Terms)), mean))
 		}
 	}
 	for _, score := range scores {
 		best = max(best, score)
 	}
-	for i := range scores {
-		if best > 0 {
-			scores[i] /= best
-		}
-	}
-	return scores
+	return scores, best, float64(standard.expect * full)
 }

@@ -1,28 +1,11 @@
 package recall
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync"
 )
-
-// Constants of the ranking. They are round numbers, chosen by measurement on recorded
-// conversations, and the same for all.
-const (
-	lexicalShare = 0.3 // of a message's own score, where there are vectors
-	denseShare   = 0.7
-	sessionShare = 0.3 // of the mean of its session's best scores
-	speakerBonus = 0.1
-	dateBonus    = 0.35
-	roleBonus    = 0.15
-)
-
-// nearness is the share of a higher score that a message borrows from a direct neighbor,
-// and from one two messages away.
-var nearness = [...]float64{0.6, 0.4}
-
-// sessionBest is how many of its best messages a session is judged by.
-const sessionBest = 3
 
 // Query asks for messages.
 type Query struct {
@@ -36,6 +19,8 @@ type Query struct {
 	EmbeddedUpTo uint64
 
 	By Method // the zero value ranks by everything
+
+	weights *weights // nil means standard; only measurements set another
 }
 
 // Method says what messages are ranked by.
@@ -84,7 +69,7 @@ func (x *Index) Search(q Query) []Hit {
 	if n == 0 {
 		return nil
 	}
-	r := rank(x, n, q.Vector, x.until(q.EmbeddedUpTo), queryTerms(q.Text))
+	r := rank(x, n, q.Vector, x.until(q.EmbeddedUpTo), queryTerms(q.Text), cmp.Or(q.weights, &standard))
 	defer r.release()
 	r.asked = x.asked(q.Text, n)
 	if r.by = q.By; r.by == Fused {
@@ -100,6 +85,7 @@ func (x *Index) Search(q Query) []Hit {
 type ranking struct {
 	x *Index
 	n int
+	w *weights
 
 	by Method
 
@@ -110,6 +96,7 @@ type ranking struct {
 	bm25    []float64 // by passage
 	topBM25 []float64 // by message
 	maxBM25 float64
+	full    float64   // the BM25 score that counts as 1
 	worded  []float64 // by message: what it borrows from its neighbors, not scaled
 	term    term
 
@@ -124,9 +111,9 @@ var rankings = sync.Pool{New: func() any { return &ranking{} }}
 
 // rank compares the first n messages with a query by words and, if it has a vector, by meaning:
 // with the vectors of the first embedded messages.
-func rank(x *Index, n int, query Vector, embedded int, terms []string) *ranking {
+func rank(x *Index, n int, query Vector, embedded int, terms []string, w *weights) *ranking {
 	r := rankings.Get().(*ranking)
-	r.x, r.n, r.by = x, n, Fused
+	r.x, r.n, r.w, r.by = x, n, w, Fused
 	var both sync.WaitGroup
 	both.Go(func() { r.dense(query, embedded) })
 	r.lexical(terms)
@@ -136,7 +123,7 @@ func rank(x *Index, n int, query Vector, embedded int, terms []string) *ranking 
 
 // release keeps the slices for another search.
 func (r *ranking) release() {
-	r.x = nil
+	r.x, r.w = nil, nil
 	rankings.Put(r)
 }
 
@@ -162,8 +149,8 @@ func (r *ranking) passages() int { return int(r.x.firsts[r.n]) }
 func (r *ranking) own(i int) (lexical, dense, borrowed float64) {
 	lexical, borrowed = r.relative(r.topBM25[i]), r.relative(r.worded[i])
 	if r.byMeaning {
-		dense = float64(denseShare * r.topCos[i])
-		borrowed = float64(denseShare*r.lends(i)) + borrowed
+		dense = float64(r.w.dense() * r.topCos[i])
+		borrowed = float64(r.w.dense()*r.lends(i)) + borrowed
 	}
 	return lexical, dense, borrowed
 }
@@ -234,7 +221,7 @@ func (r *ranking) session() {
 			sum += score
 		}
 		if s.count > 0 {
-			s.part = float64(sessionShare * (sum / float64(s.count)))
+			s.part = float64(r.w.session * (sum / float64(s.count)))
 		}
 	}
 }
@@ -244,13 +231,13 @@ func (r *ranking) further(i int) (session, speaker, date, role float64) {
 	m := &r.x.messages[i]
 	session = r.sessions[m.session].part
 	if r.asked.speaker >= 0 && m.speaker == r.asked.speaker {
-		speaker = speakerBonus
+		speaker = r.w.speaker
 	}
 	if len(r.asked.dates) > 0 && slices.ContainsFunc(r.asked.dates, m.date.Matches) {
-		date = dateBonus
+		date = r.w.date
 	}
 	if m.speaker < 0 && m.role == r.asked.role {
-		role = roleBonus
+		role = r.w.role
 	}
 	return session, speaker, date, role
 }
@@ -262,7 +249,7 @@ func (r *ranking) parts(i int) (p Parts) {
 		return Parts{Lexical: r.relative(r.topBM25[i])}
 	case ByMeaning:
 		if r.byMeaning {
-			p.Dense = float64(denseShare * r.topCos[i])
+			p.Dense = float64(r.w.dense() * r.topCos[i])
 		}
 		return p
 	}
@@ -367,7 +354,7 @@ func (r *ranking) hit(i int) Hit {
 		h.BM25 = max(h.BM25, r.bm25[p])
 		score := r.relative(r.bm25[p])
 		if r.byMeaning {
-			score += float64(denseShare * r.cosines[p])
+			score += float64(r.w.dense() * r.cosines[p])
 		}
 		if score > best {
 			best = score

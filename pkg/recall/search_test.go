@@ -109,7 +109,7 @@ func TestMessageBorrowsItsNeighborsMeaning(t *testing.T) {
 	for _, h := range hits {
 		average := 2.0 / 3 // of the others; stands in for the missing vector
 		assert.InDelta(t, map[uint64]float64{1: 0, 2: 1, 3: 1, 4: average}[h.Seq], h.Cosine, 1e-12)
-		assert.InDelta(t, denseShare*map[uint64]float64{1: 0.6, 2: 0, 3: 0, 4: 0.6 * (1 - average)}[h.Seq], h.Parts.Neighbours, 1e-12)
+		assert.InDelta(t, standard.dense()*map[uint64]float64{1: 0.6, 2: 0, 3: 0, 4: 0.6 * (1 - average)}[h.Seq], h.Parts.Neighbours, 1e-12)
 	}
 }
 
@@ -179,17 +179,17 @@ func TestSpeakerDateAndRoleBonuses(t *testing.T) {
 		seq   uint64
 		want  Parts
 	}{
-		"the speaker is named":                     {"what did Ann say of a zebra", 1, Parts{Speaker: speakerBonus}},
+		"the speaker is named":                     {"what did Ann say of a zebra", 1, Parts{Speaker: standard.speaker}},
 		"another speaker is named":                 {"what did Ann say of a zebra", 2, Parts{}},
 		"two speakers are named":                   {"Ann and Bob's zebra", 1, Parts{}},
 		"part of a name":                           {"zebra Annual", 1, Parts{}},
-		"a day":                                    {"zebra on 8 May 2023", 1, Parts{Date: dateBonus}},
+		"a day":                                    {"zebra on 8 May 2023", 1, Parts{Date: standard.date}},
 		"another day":                              {"zebra on 8 May 2023", 2, Parts{}},
-		"a month":                                  {"zebra in May 2023", 2, Parts{Date: dateBonus}},
-		"what a user said":                         {"zebra", 3, Parts{Role: roleBonus}},
-		"a request does not ask about you":         {"could you tell me about the zebra", 3, Parts{Role: roleBonus}},
+		"a month":                                  {"zebra in May 2023", 2, Parts{Date: standard.date}},
+		"what a user said":                         {"zebra", 3, Parts{Role: standard.role}},
+		"a request does not ask about you":         {"could you tell me about the zebra", 3, Parts{Role: standard.role}},
 		"the query does not ask for the user":      {"what did you say of a zebra", 3, Parts{}},
-		"what the assistant said":                  {"what did you say of a zebra", 4, Parts{Role: roleBonus}},
+		"what the assistant said":                  {"what did you say of a zebra", 4, Parts{Role: standard.role}},
 		"the query does not ask for the assistant": {"zebra", 4, Parts{}},
 		"a message with a speaker has no role":     {"zebra", 1, Parts{}},
 	} {
