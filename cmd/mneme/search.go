@@ -20,8 +20,36 @@ type SearchCmd struct {
 	Project      string `help:"Search only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
 	Limit        int    `help:"Maximum number of conversations, or of messages with --conversation." default:"10"`
 	MaxChars     int    `help:"Maximum number of characters of each message." default:"400"`
+	filterFlags
 	searchFlags
 	waitFlags
+}
+
+// filterFlags keep some messages of one conversation.
+type filterFlags struct {
+	Contains []string `help:"With --conversation: only messages that contain this phrase, in any case, as whole words; * at its end stands for the rest of a word. May be given more than once." placeholder:"TEXT" sep:"none"`
+	Without  []string `help:"With --conversation: only messages that do not contain this phrase; may be given more than once." placeholder:"TEXT" sep:"none"`
+	Role     string   `help:"With --conversation: only messages of user, assistant or system." placeholder:"ROLE"`
+	Speaker  string   `help:"With --conversation: only messages of this speaker." placeholder:"NAME"`
+	FromTurn int      `help:"With --conversation: only messages from this turn on." placeholder:"N"`
+	ToTurn   int      `help:"With --conversation: only messages up to this turn." placeholder:"N"`
+	Since    instant  `help:"With --conversation: only messages from this time or date on." placeholder:"TIME"`
+	Until    instant  `help:"With --conversation: only messages before this time or date." placeholder:"TIME"`
+}
+
+func (f filterFlags) query() parameters {
+	all := parameters{"role": f.Role, "speaker": f.Speaker, "since": f.Since.query, "until": f.Until.query}
+	for name, turn := range map[string]int{"from_turn": f.FromTurn, "to_turn": f.ToTurn} {
+		if turn != 0 {
+			all[name] = turn
+		}
+	}
+	for name, list := range map[string][]string{"contains": f.Contains, "without": f.Without} {
+		if len(list) > 0 {
+			all[name] = list
+		}
+	}
+	return all
 }
 
 // Help implements kong.HelpProvider.
@@ -34,7 +62,8 @@ Examples:
 
     mneme search "the session in which we fixed the parser"
     mneme search "why did we change the parser?" --conversation ID
-    mneme search "When did Ann visit Rome?" --conversation ID --limit 3 --json`
+    mneme search "When did Ann visit Rome?" --conversation ID --limit 3 --json
+    mneme search "the failing test" --conversation ID --contains "go test" --without flak* --role user`
 }
 
 // Run prints the results, best first.
@@ -44,6 +73,8 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return &program.UsageError{Err: errors.New("nothing to search for: the query has no words")}
 	case c.Conversation != "" && c.Project != "":
 		return &program.UsageError{Err: errors.New("--project is for a search over conversations: leave out --conversation")}
+	case c.Conversation == "" && len(c.filterFlags.query().values()) > 0:
+		return &program.UsageError{Err: errors.New("filters are for the messages of one conversation: name it with --conversation")}
 	case c.Conversation == "" && (c.AsOf != 0 || c.EmbeddedUpTo != 0):
 		return &program.UsageError{Err: errors.New("--as-of and --embedded-up-to are for the messages of one conversation: name it with --conversation")}
 	}
@@ -60,7 +91,7 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.Conversation == "" {
 		return foundConversations(ctx, g, t, api, "/v1/search", query)
 	}
-	body, err := api.raw(ctx, http.MethodGet, conversation(c.Conversation, "/search"), query.with(c.searchFlags.query()), "", nil)
+	body, err := api.raw(ctx, http.MethodGet, conversation(c.Conversation, "/search"), query.with(c.searchFlags.query(), c.filterFlags.query()), "", nil)
 	if err != nil {
 		return err
 	}

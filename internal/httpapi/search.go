@@ -2,12 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/window"
 )
@@ -29,24 +30,29 @@ type searchConversationInput struct {
 	AsOfParam
 	WaitParams
 	EmbeddedParam
-	Query    string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what to search for, in words"`
-	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"maximum number of messages"`
-	MaxChars int    `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"maximum length of the text of each message, in Unicode code points"`
-	Method   string `query:"method" enum:"fused,words,meaning" default:"fused" doc:"what to rank by. fused: as a context does; words: BM25 alone; meaning: the cosine of the embeddings alone"`
-	Ranks    bool   `query:"ranks" doc:"also show the place of each message by each method"`
-	Role     string `query:"role" enum:"user,assistant,system" doc:"only messages of this role"`
-	Speaker  string `query:"speaker" maxLength:"512" doc:"only messages of this speaker"`
-	FromSeq  uint64 `query:"from_seq" doc:"only messages from this sequence on"`
-	Cursor   string `query:"cursor" doc:"next_cursor of the previous page; requires the same query, method and filters. With as_of, pages do not shift when messages come"`
+	Query    string    `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what to search for, in words"`
+	Limit    int       `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"maximum number of messages"`
+	MaxChars int       `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"maximum length of the text of each message, in Unicode code points"`
+	Method   string    `query:"method" enum:"fused,words,meaning" default:"fused" doc:"what to rank by. fused: as a context does; words: BM25 alone; meaning: the cosine of the embeddings alone"`
+	Ranks    bool      `query:"ranks" doc:"also show the place of each message by each method"`
+	Role     string    `query:"role" enum:"user,assistant,system" doc:"only messages of this role"`
+	Speaker  string    `query:"speaker" maxLength:"512" doc:"only messages of this speaker"`
+	FromSeq  uint64    `query:"from_seq" doc:"only messages from this sequence on"`
+	ToSeq    uint64    `query:"to_seq" doc:"only messages up to this sequence"`
+	FromTurn int       `query:"from_turn" minimum:"0" doc:"only messages from this turn on"`
+	ToTurn   int       `query:"to_turn" minimum:"0" doc:"only messages up to this turn; 0 means no limit"`
+	Since    time.Time `query:"since" doc:"only messages from this time on (RFC 3339)"`
+	Until    time.Time `query:"until" doc:"only messages before this time (RFC 3339)"`
+	Contains []string  `query:"contains,explode" maxItems:"16" doc:"only messages that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there"`
+	Without  []string  `query:"without,explode" maxItems:"16" doc:"only messages that do not contain this phrase; may be given more than once"`
+	Cursor   string    `query:"cursor" doc:"next_cursor of the previous page; requires the same query, method and filters. With as_of, pages do not shift when messages come"`
 }
 
-// keep returns which messages the filters keep, nil for all.
-func (in *searchConversationInput) keep() func(m *graph.Message) bool {
-	if in.Role == "" && in.Speaker == "" && in.FromSeq == 0 {
-		return nil
-	}
-	return func(m *graph.Message) bool {
-		return (in.Role == "" || m.Role == in.Role) && (in.Speaker == "" || m.Speaker == in.Speaker) && m.Seq >= in.FromSeq
+// keep returns which messages the filters keep.
+func (in *searchConversationInput) keep() window.Filter {
+	return window.Filter{
+		Role: in.Role, Speaker: in.Speaker, FromSeq: in.FromSeq, ToSeq: in.ToSeq, FromTurn: in.FromTurn, ToTurn: in.ToTurn,
+		Since: in.Since, Until: in.Until, Contains: in.Contains, Without: in.Without,
 	}
 }
 
@@ -75,7 +81,7 @@ func (a *api) registerSearch(h huma.API) {
 }
 
 func (a *api) searchConversation(ctx context.Context, in *searchConversationInput) (*searchConversationOutput, error) {
-	scope := scopeOf("search-conversation", in.Tenant, in.ID, in.Query, in.Method, in.Role, in.Speaker, strconv.FormatUint(in.FromSeq, 10), strconv.FormatUint(in.AsOf, 10))
+	scope := scopeOf("search-conversation", in.Tenant, in.ID, in.Query, in.Method, fmt.Sprintf("%#v", in.keep()), strconv.FormatUint(in.AsOf, 10))
 	from, err := scope.start(in.Cursor)
 	if err != nil {
 		return nil, err

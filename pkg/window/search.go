@@ -18,12 +18,12 @@ type SearchQuery struct {
 	MaxChars     int    // of each hit's text
 
 	By    recall.Method
-	From  int                         // skips this many of the best
-	Keep  func(m *graph.Message) bool // keeps only messages for which it is true; nil keeps all
-	Ranks bool                        // also find the ranks by each method
+	From  int // skips this many of the best
+	Keep  Filter
+	Ranks bool // also find the ranks by each method
 }
 
-// maxExamined is how many hits a search reads at most to find those that Keep keeps.
+// maxExamined is how many hits a search reads at most to find those that a Filter keeps.
 const maxExamined = 2_000
 
 // MaxRanked is how far down ranks are known.
@@ -49,8 +49,8 @@ type Hit struct {
 // it ranked them. next is how many hits it has passed, if there may be more, else 0. It returns
 // graph.ErrNotFound as Build does.
 func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found Found, next int, err error) {
-	examined := q.Limit
-	if q.Keep != nil {
+	examined, keep := q.Limit, q.Keep.keep()
+	if keep != nil {
 		examined = maxExamined
 	}
 	query := recall.Query{Text: q.Text, AsOf: q.AsOf, EmbeddedUpTo: q.EmbeddedUpTo, Limit: q.From + examined + 1, By: q.By}
@@ -67,7 +67,7 @@ func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found F
 		}
 		at += len(page)
 		for _, c := range read {
-			if q.Keep == nil || q.Keep(c.message) {
+			if keep == nil || keep(c.message) {
 				hits = append(hits, Hit{Message: *c.message, Text: c.text, Match: *found.match(c.hit)})
 			}
 		}

@@ -1,0 +1,122 @@
+package window
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+)
+
+// Filter says which messages a search keeps. The zero value keeps all.
+type Filter struct {
+	Role, Speaker    string
+	FromSeq, ToSeq   uint64 // both included; 0 means no limit
+	FromTurn, ToTurn int    // both included; 0 means no limit
+
+	// A message is kept from Since on and before Until. One without a time is not kept if either is
+	// set.
+	Since, Until time.Time
+
+	// Contains are phrases that a message must contain, all of them, and Without those that it must
+	// not contain. Case does not count, and white space of any length is a space. A phrase matches
+	// whole words; with * at its end, its last word may go on.
+	Contains, Without []string
+}
+
+// keep returns which messages are kept; nil means all.
+func (f *Filter) keep() func(m *graph.Message) bool {
+	if f.Role == "" && f.Speaker == "" && f.FromSeq == 0 && f.ToSeq == 0 && f.FromTurn == 0 && f.ToTurn == 0 &&
+		f.Since.IsZero() && f.Until.IsZero() && len(f.Contains) == 0 && len(f.Without) == 0 {
+		return nil
+	}
+	contains, without := phrases(f.Contains), phrases(f.Without)
+	return func(m *graph.Message) bool {
+		return (f.Role == "" || m.Role == f.Role) && (f.Speaker == "" || m.Speaker == f.Speaker) &&
+			m.Seq >= f.FromSeq && (f.ToSeq == 0 || m.Seq <= f.ToSeq) &&
+			m.Turn >= f.FromTurn && (f.ToTurn == 0 || m.Turn <= f.ToTurn) &&
+			f.inTime(m.Time) && fits(m.Content.Text, contains, without)
+	}
+}
+
+// inTime reports whether a time, as a message has it, is between Since and Until.
+func (f *Filter) inTime(text string) bool {
+	if f.Since.IsZero() && f.Until.IsZero() {
+		return true
+	}
+	at, err := events.ParseTime(text)
+	return err == nil && !at.Before(f.Since) && (f.Until.IsZero() || at.Before(f.Until))
+}
+
+// fits reports whether a text contains all of some phrases and none of others.
+func fits(text string, contains, without []phrase) bool {
+	if len(contains) == 0 && len(without) == 0 {
+		return true
+	}
+	text = folded(text)
+	for _, p := range contains {
+		if !p.in(text) {
+			return false
+		}
+	}
+	for _, p := range without {
+		if p.in(text) {
+			return false
+		}
+	}
+	return true
+}
+
+// phrase is what a message contains or not.
+type phrase struct {
+	text string // folded
+	open bool   // its last word may go on
+}
+
+// phrases reads phrases, without empty ones.
+func phrases(list []string) (out []phrase) {
+	for _, text := range list {
+		text, open := strings.CutSuffix(folded(text), "*")
+		if text != "" {
+			out = append(out, phrase{text, open})
+		}
+	}
+	return out
+}
+
+// in reports whether a folded text contains the phrase.
+func (p phrase) in(text string) bool {
+	for from := 0; ; {
+		at := strings.Index(text[from:], p.text)
+		if at < 0 {
+			return false
+		}
+		at += from
+		if bounded(text, at) && (p.open || bounded(text, at+len(p.text))) {
+			return true
+		}
+		_, size := utf8.DecodeRuneInString(text[at:])
+		from = at + size
+	}
+}
+
+// bounded reports whether no word goes on at this place of a text.
+func bounded(text string, at int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:at])
+	after, _ := utf8.DecodeRuneInString(text[at:])
+	return !inWord(before) || !inWord(after)
+}
+
+// inWord reports whether a character is part of a word. Those of languages written without spaces
+// are words of their own.
+func inWord(r rune) bool {
+	if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) {
+		return false
+	}
+	return r == '_' || unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r)
+}
+
+// folded returns a text in lower case, with single spaces between its words.
+func folded(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
