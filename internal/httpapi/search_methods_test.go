@@ -38,6 +38,7 @@ func TestASearchRanksByEachMethodAndInPages(t *testing.T) {
 			require.Equal(t, first.Messages[i].Seq, paged[i].Seq, "%s %d", method, i)
 		}
 		var kept []uint64
+		narrow := map[uint64]bool{}
 		for _, m := range paged {
 			if m.Role == "user" && m.Seq >= 100 {
 				kept = append(kept, m.Seq)
@@ -47,8 +48,17 @@ func TestASearchRanksByEachMethodAndInPages(t *testing.T) {
 		for i, m := range all[httpapi.Found](b, whole+"&limit=7&role=user&from_seq=100", "messages") {
 			require.Equal(t, kept[i], m.Seq)
 		}
+		for _, m := range all[httpapi.Found](b, whole+"&limit=7&max_chars=100000&contains=test*&without=editor&to_turn=5", "messages") {
+			narrow[m.Seq] = true
+			require.Regexp(t, `(?i)\btest`, m.Text)
+			require.NotRegexp(t, `(?i)\beditor\b`, m.Text)
+			require.LessOrEqual(t, m.Turn, 5)
+		}
+		require.NotEmpty(t, narrow)
+		require.Less(t, len(narrow), len(paged))
 	}
 	p := b.refused(422, "GET", path+"&cursor=xyz", nil, "")
 	require.True(t, strings.HasSuffix(p.Errors[0].Location, "query.cursor"), "%+v", p)
 	b.refused(422, "GET", path+"&method=magic", nil, "")
+	b.refused(422, "GET", path+"&since=yesterday", nil, "")
 }

@@ -124,6 +124,20 @@ export interface SearchOptions {
   speaker?: string;
   /** only messages from this sequence on */
   from_seq?: number;
+  /** only messages up to this sequence */
+  to_seq?: number;
+  /** only messages from this turn on */
+  from_turn?: number;
+  /** only messages up to this turn; 0 means no limit */
+  to_turn?: number;
+  /** only messages from this time on (RFC 3339) */
+  since?: string;
+  /** only messages before this time (RFC 3339) */
+  until?: string;
+  /** only messages that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there */
+  contains?: Array<string>;
+  /** only messages that do not contain this phrase; may be given more than once */
+  without?: Array<string>;
 }
 
 /** How to search all conversations. */

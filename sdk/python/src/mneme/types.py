@@ -148,6 +148,21 @@ class SearchOptions(TypedDict, total=False):
     speaker: str | None
     # only messages from this sequence on
     from_seq: int | None
+    # only messages up to this sequence
+    to_seq: int | None
+    # only messages from this turn on
+    from_turn: int | None
+    # only messages up to this turn; 0 means no limit
+    to_turn: int | None
+    # only messages from this time on (RFC 3339)
+    since: str | None
+    # only messages before this time (RFC 3339)
+    until: str | None
+    # only messages that contain this phrase, in any case, as whole words; with * at its end, the
+    # last word may go on. May be given more than once: all must be there
+    contains: list[str] | None
+    # only messages that do not contain this phrase; may be given more than once
+    without: list[str] | None
 
 
 class SearchAllOptions(TypedDict, total=False):
