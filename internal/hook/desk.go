@@ -11,7 +11,7 @@ import (
 
 	"mneme.dev/mneme/internal/frame"
 	"mneme.dev/mneme/internal/hook/ring"
-	"mneme.dev/mneme/pkg/window/plain"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // Limits of what an agent is shown, in Unicode code points, the frame included.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"mneme.dev/mneme/pkg/window/plain"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // What fits a prompt well enough. The search says which passages fit best, but its scores are relative: something is

@@ -14,8 +14,8 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // ServedContext is a context that was shown to somebody, and remembered.

@@ -10,8 +10,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // library is what people pick in their client, without the model: resources, prompts and completions. Each has the

@@ -13,9 +13,9 @@ import (
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/window"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 type readArguments struct {

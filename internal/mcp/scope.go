@@ -12,8 +12,8 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // The headers that name what a request is about, for clients that cannot change their URL.

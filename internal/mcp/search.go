@@ -9,9 +9,9 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/window"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // note frames structured answers.

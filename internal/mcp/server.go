@@ -30,8 +30,8 @@ import (
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Path is where the API serves MCP.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"mneme.dev/mneme/pkg/window/plain"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // How much a digest holds of a conversation. What is over a limit goes, the oldest first: a digest is read

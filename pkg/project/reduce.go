@@ -10,9 +10,9 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/recall"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 type reducer struct{ table *files.Table }

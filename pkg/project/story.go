@@ -12,8 +12,8 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/summary"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // TaskSession is the task of the insights that digests keep: what a session was about, what it found and what it left

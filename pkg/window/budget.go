@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"mneme.dev/mneme/pkg/graph"
-	"mneme.dev/mneme/pkg/window/plain"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // maxMark is more than the longest mark of cut takes.

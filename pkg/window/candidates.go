@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"mneme.dev/mneme/pkg/window/plain"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // Candidate is something that a section considered and left out.

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/summary"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // shortResult returns a result as shown: condensed if it is large and old, and always cut to about

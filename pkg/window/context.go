@@ -3,8 +3,8 @@ package window
 import (
 	"mneme.dev/mneme/pkg/graph"
 
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window/marks"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Context is what an agent should see now. Sections hold it as data, [Context.Markdown]

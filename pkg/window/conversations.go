@@ -6,8 +6,8 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // TenantRecall ranks the conversations of a tenant by how well they match a query.

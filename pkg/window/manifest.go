@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window/marks"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Manifest explains how a context came about.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window/marks"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // FirstLine begins every Markdown: it tells a model what the tabs mean.

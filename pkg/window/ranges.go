@@ -3,7 +3,7 @@ package window
 import (
 	"strings"
 
-	"mneme.dev/mneme/pkg/window/plain"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // Range is a place in the Markdown of a context: characters, in Unicode code points from 0, End not

@@ -8,9 +8,9 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/window/code"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Recall ranks the content of a conversation by how well it matches a query.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/window/code"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // confidenceCode is how far an agent can rely on code that it saw: the code may have changed since.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"mneme.dev/mneme/pkg/graph"
-	"mneme.dev/mneme/pkg/window/plain"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // fileGroups are the headings of the file groups by access; fileOrder is their order on the page.

@@ -3,7 +3,7 @@ package window
 import (
 	"context"
 
-	"mneme.dev/mneme/pkg/window/plain"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // queryRowChars is how much room allows one more row to be read. It bounds the read even if many

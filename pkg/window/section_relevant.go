@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Match says how well something matches the query.

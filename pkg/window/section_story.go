@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/summary"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // How far an agent can rely on what it reads: on the messages themselves, on their summaries, on

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/summary"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // lines draws texts of lines, some of which mention errors.

@@ -13,9 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window"
 	"mneme.dev/mneme/pkg/window/marks"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // chat is a context in the form that model APIs take: messages in which user and assistant

@@ -11,8 +11,8 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Limits of the search for relevant code.

@@ -8,7 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"mneme.dev/mneme/pkg/graph"
-	"mneme.dev/mneme/pkg/window/plain"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // fragment is code that a call showed or wrote, prepared for cutting into passages. A line longer

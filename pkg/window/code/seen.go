@@ -9,8 +9,8 @@ import (
 
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // maxBytes limits what is kept, approximately; the newest calls stay.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/window"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // How long texts of a session are, in characters.

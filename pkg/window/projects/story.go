@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/window"
-	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // maxTold is how much is shown of a chapter, in characters.
