@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +92,67 @@ func TestSessionsOfGeminiCLIAreReadAndNoOtherFiles(t *testing.T) {
 	b.awaitEvents(3)
 	require.EqualValues(t, 1, r.Status().Followed[0].Files)
 	require.Zero(t, r.Status().RefusedLines)
+}
+
+func TestATaskThatIsWrittenAnewAsAWholeIsReadAsItGrows(t *testing.T) {
+	b := setup(t)
+	path := b.path("1767225600000/api_conversation_history.json")
+	write := func(messages ...string) {
+		t.Helper()
+		next := path + ".new"
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(next, []byte("["+strings.Join(messages, ",")+"]"), 0o600))
+		require.NoError(t, os.Rename(next, path))
+	}
+	message := func(role, text string) string {
+		return `{"role":"` + role + `","content":[{"type":"text","text":"` + text + `"}]}`
+	}
+	one, two, three := message("user", "one"), message("assistant", "two"), message("user", "three")
+	write(one)
+	add(t, b.path("1767225600000/ui_messages.json"), "[]")
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"cline", b.root}} }, StillWritten: time.Millisecond}, told)
+	b.awaitEvents(2) // the conversation and its first message
+	write(one, two, three)
+	b.awaitEvents(4)
+	write(one, three) // the agent cut its history
+	write(one, three, message("assistant", "four"))
+	b.awaitEvents(5)
+	await(t, r, done)
+	require.EqualValues(t, 1, r.Status().Followed[0].Files)
+	require.Zero(t, r.Status().RefusedLines)
+}
+
+func TestADatabaseOfKiloIsFollowedWithIdsOfItsOwn(t *testing.T) {
+	b := setup(t)
+	statements, err := os.ReadFile("../transcript/testdata/agents/opencode/opencode.sql")
+	require.NoError(t, err)
+	db, err := sql.Open("sqlite", "file:"+b.path("kilo.db"))
+	require.NoError(t, err)
+	_, err = db.Exec(string(statements))
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	b.follower(Config{Follow: func() []Folder { return []Folder{{"kilo", b.root}} }}, told)
+	b.awaitEvents(8)
+	for _, e := range b.held["t"] {
+		require.Regexp(t, "^kilo:", e.Subject)
+	}
+}
+
+func TestTasksAreLookedForInTheFolderOfEachEditor(t *testing.T) {
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "USERPROFILE", "XDG_CONFIG_HOME", "AppData"} {
+		t.Setenv(name, home)
+	}
+	settings, err := os.UserConfigDir()
+	require.NoError(t, err)
+	roo, err := Roots("roo")
+	require.NoError(t, err)
+	require.Len(t, roo, len(editors))
+	require.Contains(t, roo, filepath.Join(settings, "VSCodium", "User", "globalStorage", "rooveterinaryinc.roo-cline", "tasks"))
+	cline, err := Roots("cline")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(home, ".cline", "data", "sessions"), cline[0])
+	require.Len(t, cline, 1+len(editors))
 }
 
 // A hook of the first session of all calls before the agent has made its folder.

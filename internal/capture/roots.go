@@ -22,6 +22,7 @@ type agent struct {
 	inside string // the folder in the one that env names
 	home   string // the folder of its files without the variable, below the user's home
 	folder string // of transcripts, in that folder
+	editor string // an extension's folder, if the agent records in those of the editors; home may then be empty
 	// takes tells transcripts from other files by their names; nil takes JSON lines.
 	takes func(path string) bool
 }
@@ -34,7 +35,16 @@ var agents = map[string]agent{
 	"pi":          {format: "pi", env: "PI_CODING_AGENT_DIR", home: ".pi/agent", folder: "sessions"},
 	"copilot-cli": {format: "copilot-cli", env: "COPILOT_HOME", home: ".copilot", folder: "session-state"},
 	"goose":       {format: "goose", env: "XDG_DATA_HOME", inside: "goose", home: ".local/share/goose", folder: "sessions", takes: isDatabaseOf("goose")},
+	"kilo":        {format: "opencode", env: "XDG_DATA_HOME", inside: "kilo", home: ".local/share/kilo", takes: isDatabaseOf("opencode")},
+	"cline":       {format: "cline", home: ".cline/data", folder: "sessions", editor: "saoudrizwan.claude-dev", takes: isTask},
+	"roo":         {format: "cline", editor: "rooveterinaryinc.roo-cline", takes: isTask},
 }
+
+// editors are the folders of VS Code and of programs that are made of it, in the folder for settings of the system.
+var editors = []string{"Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"}
+
+// isTask reports whether a file holds the messages of a task of Cline or Roo Code, which keep other files beside it.
+func isTask(path string) bool { return transcript.IsRecordingOf("cline", path) }
 
 // isChat reports whether a file is a session of Gemini CLI, which keeps other files of JSON beside them.
 func isChat(path string) bool {
@@ -109,28 +119,43 @@ func agentNamed(name string) (agent, error) {
 //	pi            $PI_CODING_AGENT_DIR/sessions, else ~/.pi/agent/sessions
 //	copilot-cli   $COPILOT_HOME/session-state, else ~/.copilot/session-state
 //	goose         $XDG_DATA_HOME/goose/sessions, else ~/.local/share/goose/sessions
+//	kilo          $XDG_DATA_HOME/kilo, else ~/.local/share/kilo
+//	cline         ~/.cline/data/sessions, and tasks in the folder of its extension in each editor
+//	roo           tasks in the folder of its extension in each editor
 //
+// The folder of an extension is User/globalStorage/EXTENSION in that of the editor, which is in [os.UserConfigDir].
 // It returns [ErrAgent] for any other agent, and an error if there is no home folder.
 func Roots(agent string) ([]string, error) {
 	a, err := agentNamed(agent)
 	if err != nil {
 		return nil, err
 	}
-	dir := os.Getenv(a.env)
-	if dir != "" {
-		dir = filepath.Join(dir, a.inside)
-	} else {
-		home, err := os.UserHomeDir()
+	var roots []string
+	if a.home != "" {
+		root, err := a.root()
 		if err != nil {
-			return nil, fmt.Errorf("find the transcripts of %s: set %s: %w", agent, a.env, err)
+			return nil, fmt.Errorf("find the transcripts of %s: %w", agent, err)
 		}
-		dir = filepath.Join(home, filepath.FromSlash(a.home))
+		roots = append(roots, root)
 	}
-	root, err := filepath.Abs(filepath.Join(dir, a.folder))
+	if settings, err := os.UserConfigDir(); err == nil && a.editor != "" { // without the folder no editor has settings
+		for _, editor := range editors {
+			roots = append(roots, filepath.Join(settings, editor, "User", "globalStorage", a.editor, "tasks"))
+		}
+	}
+	return roots, nil
+}
+
+// root returns the folder of transcripts that the variable names, or else the one in the user's home.
+func (a *agent) root() (string, error) {
+	if dir := os.Getenv(a.env); a.env != "" && dir != "" {
+		return filepath.Abs(filepath.Join(dir, a.inside, a.folder))
+	}
+	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, fmt.Errorf("find the transcripts of %s: %w", agent, err)
+		return "", fmt.Errorf("set %s: %w", cmp.Or(a.env, "HOME"), err)
 	}
-	return []string{root}, nil
+	return filepath.Abs(filepath.Join(home, filepath.FromSlash(a.home), a.folder))
 }
 
 // maxPath is the longest path of a doorbell, in bytes.
