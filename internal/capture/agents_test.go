@@ -2,6 +2,7 @@ package capture
 
 import (
 	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +120,29 @@ func TestATaskThatIsWrittenAnewAsAWholeIsReadAsItGrows(t *testing.T) {
 	b.awaitEvents(5)
 	await(t, r, done)
 	require.EqualValues(t, 1, r.Status().Followed[0].Files)
+	require.Zero(t, r.Status().RefusedLines)
+}
+
+func TestEventsOfOpenHandsAreReadInTheirOrderEvenIfTheNewestIsFoundFirst(t *testing.T) {
+	b := setup(t)
+	event := func(n int) {
+		t.Helper()
+		path := b.path(fmt.Sprintf("0123456789abcdef0123456789abcdef/events/event-%05d-e-%d.json", n, n))
+		add(t, path, fmt.Sprintf(`{"id":"e-%d","kind":"MessageEvent","timestamp":"2026-10-05T09:00:00","source":"user","llm_message":{"role":"user","content":[{"type":"text","text":"message %d"}]}}`, n, n))
+		old := time.Now().Add(time.Duration(n-100) * time.Hour) // so it is history, of which the newest file is read first
+		require.NoError(t, os.Chtimes(path, old, old))
+	}
+	for n := range 5 {
+		event(n)
+	}
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"openhands", b.root}} }}, told)
+	b.awaitEvents(6) // the conversation and its messages
+	event(5)
+	b.awaitEvents(7)
+	for n, e := range b.held["t"][1:] {
+		require.Contains(t, string(e.Data), fmt.Sprintf("message %d", n))
+	}
+	await(t, r, done)
 	require.Zero(t, r.Status().RefusedLines)
 }
 

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +42,14 @@ func (r *Receiver) bring(j job) (o outcome) {
 		o.err = errors.Join(ErrPath, err)
 		return o
 	}
+	for _, earlier := range r.earlier(j.agent, path) {
+		if real, info, err := r.resolve(j.agent, earlier); err == nil && o.err == nil { // else its own turn tells why
+			r.importFile(j, real, info, &o)
+		}
+	}
+	if o.err != nil {
+		return o
+	}
 	r.importFile(j, path, info, &o)
 	children, all := subagents(path)
 	if !all && j.rung {
@@ -62,6 +73,29 @@ func (r *Receiver) bring(j job) (o outcome) {
 		}
 	}
 	return o
+}
+
+// earlier returns the files of a session's earlier events that were not read yet, in their order, because the log keeps
+// messages in the order in which they come. It has none for an agent that records a session in one file.
+func (r *Receiver) earlier(agent, path string) (paths []string) {
+	if !agents[agent].pieces {
+		return nil
+	}
+	entries, _ := os.ReadDir(filepath.Dir(path)) // sorted; if it can't be read, the file itself can't be either
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range slices.Backward(entries) {
+		piece := filepath.Join(filepath.Dir(path), e.Name())
+		if piece >= path || !isTranscript(agent, piece) {
+			continue
+		}
+		if r.marks[key{agent, piece}] != nil { // then so were those before it
+			break
+		}
+		paths = append(paths, piece)
+	}
+	slices.Reverse(paths)
+	return paths
 }
 
 // importFile imports one file unless it is as it was.

@@ -23,6 +23,7 @@ type agent struct {
 	home   string // the folder of its files without the variable, below the user's home
 	folder string // of transcripts, in that folder
 	editor string // an extension's folder, if the agent records in those of the editors; home may then be empty
+	pieces bool   // each event has a file of its own, and their names are in its order
 	// takes tells transcripts from other files by their names; nil takes JSON lines.
 	takes func(path string) bool
 }
@@ -37,11 +38,15 @@ var agents = map[string]agent{
 	"goose":       {format: "goose", env: "XDG_DATA_HOME", inside: "goose", home: ".local/share/goose", folder: "sessions", takes: isDatabaseOf("goose")},
 	"kilo":        {format: "opencode", env: "XDG_DATA_HOME", inside: "kilo", home: ".local/share/kilo", takes: isDatabaseOf("opencode")},
 	"cline":       {format: "cline", home: ".cline/data", folder: "sessions", editor: "saoudrizwan.claude-dev", takes: isTask},
+	"openhands":   {format: "openhands", env: "OPENHANDS_PERSISTENCE_DIR", home: ".openhands", folder: "conversations", pieces: true, takes: isEvent},
 	"roo":         {format: "cline", editor: "rooveterinaryinc.roo-cline", takes: isTask},
 }
 
 // editors are the folders of VS Code and of programs that are made of it, in the folder for settings of the system.
 var editors = []string{"Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"}
+
+// isEvent reports whether a file holds an event of OpenHands.
+func isEvent(path string) bool { return transcript.IsRecordingOf("openhands", path) }
 
 // isTask reports whether a file holds the messages of a task of Cline or Roo Code, which keep other files beside it.
 func isTask(path string) bool { return transcript.IsRecordingOf("cline", path) }
@@ -121,6 +126,7 @@ func agentNamed(name string) (agent, error) {
 //	goose         $XDG_DATA_HOME/goose/sessions, else ~/.local/share/goose/sessions
 //	kilo          $XDG_DATA_HOME/kilo, else ~/.local/share/kilo
 //	cline         ~/.cline/data/sessions, and tasks in the folder of its extension in each editor
+//	openhands     $OPENHANDS_PERSISTENCE_DIR/conversations, else ~/.openhands/conversations
 //	roo           tasks in the folder of its extension in each editor
 //
 // The folder of an extension is User/globalStorage/EXTENSION in that of the editor, which is in [os.UserConfigDir].
