@@ -169,7 +169,6 @@ func (s *system) works() {
 		out, err := s.try("operator", "summaries", "one", "--json")
 		return err == nil && strings.Contains(out, `"level"`)
 	}, patience, 200*time.Millisecond, "no summary was written")
-	_ = 0
 	s.mneme("operator", "summarize", "one")
 	s.mneme("operator", "tail", "--until-end")
 	require.Contains(t, s.mneme("operator", "status"), "summarizer")
@@ -200,9 +199,12 @@ func (s *system) works() {
 	require.Empty(t, second.Refused())
 
 	// Refusals are seen: a test that asks for none must be able to fail.
+	t.Log("the server refuses the next request, and is meant to")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = s.jetStream("backup").CreateConsumer(ctx, natsdeploy.Stream, jetstream.ConsumerConfig{})
 	require.Error(t, err)
-	require.Len(t, s.nats.Refused(), 1)
+	refused := s.nats.Refused()
+	require.Len(t, refused, 1)
+	require.Contains(t, refused[0], "backup")
 }
