@@ -160,7 +160,7 @@ func TestNothingOfADeletedSessionStandsInAStory(t *testing.T) {
 
 	status, body := i.ask(http.MethodDelete, "/v1/conversations/"+told, "")
 	require.Less(t, status, 300, body)
-	require.NotContains(t, i.projectContext("acme", "json"), told)
+	require.Eventually(t, func() bool { return !strings.Contains(i.projectContext("acme", "json"), told) }, patience, 10*time.Millisecond, "once the deletion is applied")
 	require.Eventually(t, func() bool { // its chapters are withdrawn
 		for _, e := range i.of(events.TypeStoryWritten) {
 			if _, err := i.Log.LastOfKind(t.Context(), "default", e.Subject, events.Kind(events.TypeStoryWithdrawn)); slices.Contains(toldBy(e), told) && err != nil {
