@@ -177,11 +177,16 @@ func TestReadThatTimesOutIsCounted(t *testing.T) {
 func TestMetricsDocumentationIsComplete(t *testing.T) {
 	t.Parallel()
 	b := up(t, t.TempDir(), func(c *instance.Config) {
+		c.OTLP = []string{"127.0.0.1:0"}
 		c.Searching.Embedding = settings.Embedding{
 			Embeddings: "openai", EmbeddingsURL: llmtest.Embedding(t).URL(), EmbeddingsModel: "some-model", EmbeddingsBatch: 64, EmbeddingsTimeout: time.Minute, EmbeddingsQueryTimeout: time.Second,
 		}
 	})
 	traffic(b)
+	span := `{"resourceSpans":[{"scopeSpans":[{"scope":{"name":"some-library"},"spans":[{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"GET"}]}]}]}`
+	exported, err := http.Post(b.OTLPURLs()[0]+"/v1/traces", "application/json", strings.NewReader(span))
+	require.NoError(t, err)
+	require.NoError(t, exported.Body.Close())
 	agent, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: b.HTTPURL() + "/mcp", DisableStandaloneSSE: true}, nil)
 	require.NoError(t, err)
 	_, err = agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "memory_context", Arguments: struct{}{}})
