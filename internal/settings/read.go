@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -87,16 +88,24 @@ func hostPort(name, address string) error {
 func httpURL(name, text, example string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return refuse(name, text, "not a URL such as "+example)
+		return refuse(name, Redacted(text), "not a URL such as "+example)
 	}
 	return nil
 }
 
-// Redacted hides the passwords in a comma-separated list of URLs.
+// userPart is everything in a list of URLs that could be part of a user or a password.
+var userPart = regexp.MustCompile(`^([a-z0-9+.-]+://)?.*@`)
+
+// Redacted hides the passwords in a comma-separated list of URLs. If one of them is none, nothing says where a password
+// ends, so it hides all up to the last @.
 func Redacted(list string) string {
 	urls := strings.Split(list, ",")
 	for i, one := range urls {
-		if u, err := url.Parse(strings.TrimSpace(one)); err == nil && u.User != nil {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || strings.Contains(u.Opaque, "@") { // also me:password@host
+			return userPart.ReplaceAllString(list, "${1}xxxxx@")
+		}
+		if u.User != nil {
 			if _, password := u.User.Password(); !password { // then it is a token
 				u.User = url.User("xxxxx")
 			}
@@ -110,6 +119,9 @@ func natsURL(list string) error {
 	for one := range strings.SplitSeq(list, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Host == "" || (u.Scheme != "nats" && u.Scheme != "tls" && u.Scheme != "ws" && u.Scheme != "wss") {
+			if strings.Contains(list, "@") {
+				one = Redacted(list) // a comma may be in a password
+			}
 			return refuse("MNEME_NATS_URL", one, "not a NATS URL, such as nats://127.0.0.1:4222")
 		}
 	}
@@ -119,7 +131,7 @@ func natsURL(list string) error {
 func neo4jURI(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || !slices.Contains([]string{"bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"}, u.Scheme) {
-		return refuse("MNEME_NEO4J_URI", text, "not the URI of a Neo4j server, such as bolt://127.0.0.1:7687")
+		return refuse("MNEME_NEO4J_URI", Redacted(text), "not the URI of a Neo4j server, such as bolt://127.0.0.1:7687")
 	}
 	if u.User != nil {
 		return refuse("MNEME_NEO4J_URI", Redacted(text), "put user and password into MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD instead")

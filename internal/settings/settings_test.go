@@ -84,13 +84,30 @@ func TestPasswordsInURLsAreNeverShown(t *testing.T) {
 	for text, want := range map[string]string{
 		"nats://127.0.0.1:4222":                     "nats://127.0.0.1:4222",
 		"nats://me:hush@a:4222, nats://hush@b:4222": "nats://me:xxxxx@a:4222,nats://xxxxx@b:4222",
-		".mneme": ".mneme", "a,b": "a,b", "127.0.0.1:0": "127.0.0.1:0", "": "",
+		"nats://me:hush@a:port":                     "nats://xxxxx@a:port",
+		"nats://me:hu%zzsh@a:4222":                  "nats://xxxxx@a:4222",
+		"nats://me:hu,sh@a:4222":                    "nats://xxxxx@a:4222",
+		"nats://me:hu/sh@a:4222,b:1":                "nats://xxxxx@a:4222,b:1",
+		"me:hush@a:4222":                            "xxxxx@a:4222",
+		".mneme":                                    ".mneme", "a,b": "a,b", "127.0.0.1:0": "127.0.0.1:0", "": "",
 	} {
 		require.Equal(t, want, Redacted(text))
 	}
 	t.Setenv("MNEME_NATS_URL", "nats://me:hush@a:4222")
 	for _, s := range Effective(ForIngestor(), nil) {
 		require.NotContains(t, s.Value, "hush", s.Name)
+	}
+	for variable, value := range map[string]string{
+		"MNEME_NATS_URL": "nats://me:hush@a:port", "MNEME_NEO4J_URI": "bolt://me:hush@a:port", "MNEME_EMBEDDINGS_URL": "http://me:hush@a:port",
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, value)
+			t.Setenv("MNEME_STORE", "neo4j")
+			t.Setenv("MNEME_EMBEDDINGS", "openai")
+			err := Read(ForContextAPI())
+			require.ErrorContains(t, err, variable)
+			require.NotContains(t, err.Error(), "hush")
+		})
 	}
 }
 
