@@ -16,8 +16,8 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/logstate"
 	"mneme.dev/mneme/internal/redact"
-	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Errors of [Receiver.Ring].
@@ -49,9 +49,7 @@ var looks = []time.Duration{
 // Log is where a receiver publishes: an [eventlog.Log], or a server's API.
 type Log interface {
 	importer.Log
-	// State says how long the log is, and Created when it was made: what was read belongs to one log.
-	State(ctx context.Context) (eventlog.State, error)
-	Created() time.Time
+	logstate.Log // what was read belongs to one log
 }
 
 // Config configures a receiver.

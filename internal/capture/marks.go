@@ -1,23 +1,14 @@
 package capture
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
-	"mneme.dev/mneme/internal/writefile"
+	"mneme.dev/mneme/internal/logstate"
 )
 
 // memory is the content of the file of marks, see Config.Marks.
 type memory struct {
-	// Log and Seq tell whether the log still has what the marks say was read: another creation
-	// time is another log, and one that ends before Seq came back from an older backup.
-	Log   time.Time                        `json:"log"`
-	Seq   uint64                           `json:"seq"`
+	logstate.About
 	Files map[string]map[string]remembered `json:"files"` // by agent and path
 }
 
@@ -36,8 +27,8 @@ func (r *Receiver) recall() {
 	if r.Marks == "" {
 		return
 	}
-	m, err := r.load()
-	if err != nil {
+	var m memory
+	if err := logstate.Load(r.ctx, r.Marks, r.Log, &m); err != nil {
 		r.Logger.Warn("what was read of transcripts is not known; they are read again", "file", r.Marks, "error", err)
 		return
 	}
@@ -52,29 +43,6 @@ func (r *Receiver) recall() {
 	}
 }
 
-func (r *Receiver) load() (m memory, err error) {
-	raw, err := os.ReadFile(r.Marks)
-	if errors.Is(err, fs.ErrNotExist) {
-		return m, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &m)
-	}
-	if err != nil {
-		return memory{}, err
-	}
-	state, err := r.Log.State(r.ctx)
-	switch {
-	case err != nil:
-		return memory{}, err
-	case !m.Log.Equal(r.Log.Created()):
-		return memory{}, errors.New("it is about another log")
-	case state.Head < m.Seq:
-		return memory{}, fmt.Errorf("it is about a log with %d events, and this one has %d", m.Seq, state.Head)
-	}
-	return m, nil
-}
-
 // save writes the marks if they changed. Those of files that could not be read to their end are left
 // out, so that the next process tries again.
 func (r *Receiver) save() {
@@ -83,7 +51,7 @@ func (r *Receiver) save() {
 		r.mu.Unlock()
 		return
 	}
-	m := memory{Log: r.Log.Created(), Seq: r.seq, Files: map[string]map[string]remembered{}}
+	m := memory{About: logstate.About{Log: r.Log.Created(), Seq: r.seq}, Files: map[string]map[string]remembered{}}
 	for k, was := range r.marks {
 		if was.failed {
 			continue
@@ -95,11 +63,7 @@ func (r *Receiver) save() {
 	}
 	r.dirty = false
 	r.mu.Unlock()
-	raw, err := json.Marshal(m)
-	if err == nil {
-		err = writefile.Write(r.Marks, bytes.NewReader(raw))
-	}
-	if err != nil {
+	if err := logstate.Save(r.Marks, &m); err != nil {
 		r.mu.Lock()
 		r.dirty = true
 		r.mu.Unlock()

@@ -4,14 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
-	"mneme.dev/mneme/internal/writefile"
+	"mneme.dev/mneme/internal/logstate"
 )
 
 // maxTraces bounds the traces whose session is known.
@@ -103,10 +98,7 @@ func (m *memory) remember(p *plan) {
 
 // saved is the content of the file of a memory.
 type saved struct {
-	// Log and Seq tell whether the log still has what the sessions say was published: another creation time is another log,
-	// and one that ends before Seq came back from an older backup.
-	Log      time.Time      `json:"log"`
-	Seq      uint64         `json:"seq"`
+	logstate.About
 	Sessions []savedSession `json:"sessions"`
 }
 
@@ -143,7 +135,7 @@ func (r *Receiver) save() {
 		r.mu.Unlock()
 		return
 	}
-	out := saved{Log: r.Log.Created(), Seq: r.memory.seq}
+	out := saved{About: logstate.About{Log: r.Log.Created(), Seq: r.memory.seq}}
 	for _, s := range r.memory.sessions {
 		one := savedSession{Tenant: s.tenant, Key: s.key, Nameless: s.nameless, Transcript: s.transcript, Started: s.started, Used: s.used}
 		for _, t := range s.threads {
@@ -157,11 +149,7 @@ func (r *Receiver) save() {
 	}
 	r.memory.dirty = false
 	r.mu.Unlock()
-	raw, err := json.Marshal(out)
-	if err == nil {
-		err = writefile.Write(r.Memory, bytes.NewReader(raw))
-	}
-	if err != nil {
+	if err := logstate.Save(r.Memory, &out); err != nil {
 		r.mu.Lock()
 		r.memory.dirty = true
 		r.mu.Unlock()
@@ -176,8 +164,8 @@ func (r *Receiver) recall(ctx context.Context) {
 	if r.Memory == "" {
 		return
 	}
-	in, err := r.load(ctx)
-	if err != nil {
+	var in saved
+	if err := logstate.Load(ctx, r.Memory, r.Log, &in); err != nil {
 		r.Logger.Warn("the histories that came over OpenTelemetry are not known; the log drops those that come again whole", "file", r.Memory, "error", err)
 		return
 	}
@@ -198,27 +186,4 @@ func (r *Receiver) recall(ctx context.Context) {
 		}
 	}
 	r.memory.reindex()
-}
-
-func (r *Receiver) load(ctx context.Context) (in saved, err error) {
-	raw, err := os.ReadFile(r.Memory)
-	if errors.Is(err, fs.ErrNotExist) {
-		return in, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &in)
-	}
-	if err != nil {
-		return saved{}, err
-	}
-	state, err := r.Log.State(ctx)
-	switch {
-	case err != nil:
-		return saved{}, err
-	case !in.Log.Equal(r.Log.Created()):
-		return saved{}, errors.New("it is about another log")
-	case state.Head < in.Seq:
-		return saved{}, fmt.Errorf("it is about a log with %d events, and this one has %d", in.Seq, state.Head)
-	}
-	return in, nil
 }

@@ -15,17 +15,15 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/intake"
+	"mneme.dev/mneme/internal/logstate"
 	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/internal/transcript"
-	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Log is where a receiver publishes.
 type Log interface {
 	importer.Log
-	// State says how long the log is, and Created when it was made: what is remembered belongs to one log.
-	State(ctx context.Context) (eventlog.State, error)
-	Created() time.Time
+	logstate.Log // what is remembered belongs to one log
 }
 
 // Config configures a receiver.

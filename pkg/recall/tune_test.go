@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -15,8 +14,6 @@ import (
 
 	"mneme.dev/mneme/internal/testdata"
 )
-
-var tune = flag.Bool("tune", false, "print how well the constants of the ranking do, and others instead of them; takes minutes")
 
 // knob is one constant and the values to compare.
 type knob struct {
@@ -50,30 +47,27 @@ type asking struct {
 	evidence []string
 }
 
-// TestTune prints three tables: how standard does on each set; what each other value of each
-// constant changes; and what the constants would be, and do, if one set were not there when
-// they are chosen.
-func TestTune(t *testing.T) {
-	if !*tune {
-		t.Skip("run it with -tune, or make tune: it prints tables and checks nothing")
-	}
+// BenchmarkConstants prints three tables: how standard does on each set; what each other value of
+// each constant changes; and what the constants would be, and do, if one set were not there when
+// they are chosen. It takes minutes and only looks, so it is no test; make tune runs it once.
+func BenchmarkConstants(b *testing.B) {
 	s := &study{seen: map[weights][][]float64{}}
 	for _, name := range tuneSets {
-		all := conversations(t, name, builtIn)
-		plain, other := askings(t, name, all, false), askings(t, name, all, true)
+		all := conversations(b, name, builtIn)
+		plain, other := askings(b, name, all, false), askings(b, name, all, true)
 		s.names = append(s.names, name, name+" (other words)")
 		s.sets = append(s.sets, plain, other)
 	}
-	t.Logf("recall@10 in percent; [ ] is where the mean difference is in 95 of 100 samples of the questions")
+	b.Logf("recall@10 in percent; [ ] is where the mean difference is in 95 of 100 samples of the questions")
 	for i, name := range s.names {
-		t.Logf("%-26s %4d questions  %5.1f", name, len(s.sets[i]), s.of(standard)[i])
+		b.Logf("%-26s %4d questions  %5.1f", name, len(s.sets[i]), s.of(standard)[i])
 	}
-	t.Logf("%-26s %4s            %5.1f", "mean", "", mean(s.of(standard)))
+	b.Logf("%-26s %4s            %5.1f", "mean", "", mean(s.of(standard)))
 	for _, k := range knobs {
 		for _, v := range k.values {
 			w := standard
 			if *k.of(&w) = v; w != standard {
-				t.Logf("%-12s %4.2f, not %4.2f   %s", k.name, v, *k.of(&standard), s.against(w, standard, s.all()))
+				b.Logf("%-12s %4.2f, not %4.2f   %s", k.name, v, *k.of(&standard), s.against(w, standard, s.all()))
 			}
 		}
 	}
@@ -81,8 +75,8 @@ func TestTune(t *testing.T) {
 		mine := []int{2 * held, 2*held + 1}
 		others := slices.DeleteFunc(s.all(), func(i int) bool { return slices.Contains(mine, i) })
 		w := s.climb(others)
-		t.Logf("chosen without %-12s %s", tuneSets[held]+":", differences(w))
-		t.Logf("    on it, not standard:  %s", s.against(w, standard, mine))
+		b.Logf("chosen without %-12s %s", tuneSets[held]+":", differences(w))
+		b.Logf("    on it, not standard:  %s", s.against(w, standard, mine))
 	}
 }
 

@@ -14,7 +14,7 @@ type weights struct {
 	speaker, date, role float64 // added if the query names them
 }
 
-// standard is what all searches use. The numbers are round. TestTune compares them with others:
+// standard is what all searches use. The numbers are round. make tune compares them with others:
 // change one only if the mean over the sets gains and the worst set does not lose.
 //
 // The usual b of 0.75 is for whole documents; passages are of similar length, so length says less.
