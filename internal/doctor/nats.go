@@ -59,7 +59,11 @@ func (e *examination) readable(ctx context.Context, log *eventlog.Log) {
 
 // server checks the server's version and limits.
 func (e *examination) server(conn *nats.Conn) {
-	detail := fmt.Sprintf("%s, nats-server %s", conn.ConnectedUrlRedacted(), conn.ConnectedServerVersion())
+	where := conn.ConnectedUrlRedacted()
+	if conn.ConnectedAddr() == "pipe" { // of net.Pipe; the URL is then a default
+		where = "in this process"
+	}
+	detail := fmt.Sprintf("%s, nats-server %s", where, conn.ConnectedServerVersion())
 	var major, minor int
 	if n, _ := fmt.Sscanf(conn.ConnectedServerVersion(), "%d.%d", &major, &minor); n == 2 && (major < 2 || major == 2 && minor < 12) {
 		e.add("nats", Failed, detail+" is too old", "run nats-server 2.12 or later, which stores batches all or nothing")

@@ -45,6 +45,9 @@ func TestTheServerChecksItselfAsTheCommandDoes(t *testing.T) {
 			require.Contains(t, c.Detail, "MNEME_LISTEM")
 			require.Contains(t, c.Remedy, "correct the name")
 		}
+		if c.Check == "nats" {
+			require.Contains(t, c.Detail, "in this process")
+		}
 	}
 	require.Equal(t, httpapi.LevelWarning, levels["settings"])
 	for _, check := range []string{"nats", "jetstream", "log", "producers"} {

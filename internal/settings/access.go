@@ -98,6 +98,9 @@ func (s *Access) Listen(name, address string, trusted bool) error {
 	if s.On() || trusted {
 		return hostPort(name, address)
 	}
+	if err := hostPort(name, address); err != nil {
+		return err
+	}
 	if err := Loopback(name, address); err != nil {
 		return fmt.Errorf("%w, or demand tokens with MNEME_TOKENS=true", err)
 	}

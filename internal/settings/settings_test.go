@@ -117,3 +117,10 @@ func TestUsagePrintsATable(t *testing.T) {
 	require.Contains(t, out.String(), "address of /healthz and /readyz; loopback, unless MNEME_TRUST_NETWORK is set")
 	require.Contains(t, out.String(), "127.0.0.1:8421")
 }
+
+func TestAMalformedAddressIsNotAQuestionOfTokens(t *testing.T) {
+	err := (&Access{}).Listen("--listen", "here", false)
+	require.EqualError(t, err, `--listen="here": not an address with a port, such as 127.0.0.1:8420`)
+	require.ErrorContains(t, (&Access{}).Listen("--listen", "0.0.0.0:80", false), "or demand tokens")
+	require.NoError(t, (&Access{}).Listen("--listen", "0.0.0.0:80", true))
+}
