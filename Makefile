@@ -103,7 +103,7 @@ llm: ## Fetch the small language model of the tests, 220 MB; needs Python 3.10 o
 
 .PHONY: tune
 tune: ## Print how well the constants of the ranking do on recorded questions, others instead of them, and without each set; takes minutes
-	$(GO) test -timeout 30m -run '^$$' -bench Constants -benchtime 1x ./pkg/recall
+	$(GO) test -timeout 30m -v -run '^$$' -bench Constants -benchtime 1x ./pkg/recall
 
 .PHONY: embeddings verify-embeddings
 embeddings: ## Remake the table of the built-in embeddings: needs Python 3.11 or later and WordNet, takes about ten minutes
