@@ -78,6 +78,14 @@ func PartitionOf(tenant, conversation string, partitions int) int {
 // PartitionFilter matches every stored event of one partition.
 func PartitionFilter(partition int) string { return storedPrefix + strconv.Itoa(partition) + ".>" }
 
+// StoredPartition returns the partition in a stored subject, whatever follows it.
+func StoredPartition(subject string) (partition int, ok bool) {
+	rest, stored := strings.CutPrefix(subject, storedPrefix)
+	digits, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(digits)
+	return n, stored && err == nil && n >= 0 && strconv.Itoa(n) == digits
+}
+
 // ConversationFilter matches every stored event of one conversation, whatever
 // its partition.
 func ConversationFilter(tenant, conversation string) string {
@@ -114,8 +122,8 @@ func ParseSubject(subject string) (Address, error) {
 	rest, stored := strings.CutPrefix(subject, storedPrefix)
 	if stored {
 		digits, after, _ := strings.Cut(rest, ".")
-		n, err := strconv.Atoi(digits)
-		if err != nil || strconv.Itoa(n) != digits || n < 0 {
+		n, ok := StoredPartition(subject)
+		if !ok {
 			return a, invalid("subject token", "%q is not a partition number", digits)
 		}
 		a.Partition, rest = n, after

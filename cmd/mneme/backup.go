@@ -11,7 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/schollz/progressbar/v3"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/audit"
 	"mneme.dev/mneme/internal/backup"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
@@ -165,12 +167,27 @@ func (c *RestoreCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if err := recordRestore(ctx, conn); err != nil {
+		t.say("mneme: the log is restored, but the audit log does not say so: %v", err)
+	}
 	b := describeBackup(c.Path, m, began)
 	if err := b.print(g, t, "restored"); err != nil {
 		return err
 	}
 	t.remark("", "Read models catch up by themselves.", "mneme status")
 	return nil
+}
+
+// recordRestore writes a restore into the audit log. It comes after the restore: a server without a log has no audit log
+// either, and a log that holds events is never replaced.
+func recordRestore(ctx context.Context, conn *nats.Conn) error {
+	w, err := audit.NewWriter(conn, 0)
+	if err != nil {
+		return err
+	}
+	e := audit.ByCommand(natsdeploy.AuditRestore)
+	e.Outcome = audit.Done
+	return w.Write(ctx, e)
 }
 
 // open connects to the server, or starts one on the data directory.

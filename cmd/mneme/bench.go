@@ -25,6 +25,7 @@ type BenchCmd struct {
 	Recall    BenchRecallCmd    `cmd:"" help:"How much of the evidence for questions searches and contexts find."`
 	Start     BenchStartCmd     `cmd:"" help:"How much of what a new session needs the context of its project names."`
 	Hook      BenchHookCmd      `cmd:"" help:"How often the hook of a coding agent speaks at a prompt, and how often what it shows is touched."`
+	Capture   BenchCaptureCmd   `cmd:"" help:"How soon and how completely transcripts of a coding agent are recorded, and what watching them costs."`
 	Need      BenchNeedCmd      `cmd:"" help:"How much of what a coding agent needs next contexts contain."`
 	Summarize BenchSummarizeCmd `cmd:"" help:"What it costs to decide what to summarize."`
 	Rebuild   BenchRebuildCmd   `cmd:"" help:"How fast a rebuild is, and what it does to live events."`

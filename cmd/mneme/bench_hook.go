@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mneme.dev/mneme/internal/bench"
+	"mneme.dev/mneme/internal/connect"
 )
 
 // BenchHookCmd measures how often the hook of a coding agent speaks at a prompt, and whether what it shows is needed.
@@ -21,6 +22,8 @@ A prompt at which the hook speaks is a hit if a file that the shown text names, 
 
 The floors show as many files, those touched last: of the session that touched a file last, and of a random earlier session. "earlier" and "later" are the two halves of the sessions: what the hook shows was chosen by the figures of the earlier half.
 
+"answer" is the time of the server alone. "process" is the time of the program mneme-hook, from its start to its end, at 200 prompts spread over all; it needs mneme-hook beside mneme or in PATH.
+
 Example:
 
     mneme bench hook --events ~/.claude/projects/my-project`
@@ -32,9 +35,14 @@ func (c *BenchHookCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	r, err := bench.RunHook(ctx, bench.HookOptions{Program: program, Events: c.Events}, t.status)
+	hook, missing := connect.FindHook(program.Executable)
+	r, err := bench.RunHook(ctx, bench.HookOptions{Program: program, Hook: hook, Events: c.Events}, t.status)
 	if err := t.measured(ctx, err); err != nil {
 		return err
+	}
+	process := fmt.Sprint("n/a: ", missing)
+	if r.Process != nil {
+		process = quantiles(*r.Process) + ": mneme-hook, one after the other"
 	}
 	return t.report(g, r, []figure{
 		{"machine", machine(r.Machine)}, {"store", r.Store.String()},
@@ -42,6 +50,7 @@ func (c *BenchHookCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		{"", "prompts    spoke     chars  files    hit     new   floors: newest  random   touches a file"},
 		{"all", hookLine(&r.All)}, {"earlier", hookLine(&r.Earlier)}, {"later", hookLine(&r.Later)},
 		{"answer", quantiles(r.Answer) + ": POST /v1/hooks/AGENT?as_of="},
+		{"process", process},
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/bench"
+	"mneme.dev/mneme/internal/mnemetest/programs"
 )
 
 // sessions is a recording of sessions in one project, in the neutral format.
@@ -45,6 +46,8 @@ func (s *sessions) measure() (r bench.Hook) {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "sessions.jsonl")
 	require.NoError(s.t, os.WriteFile(path, []byte(strings.Join(s.lines, "\n")+"\n"), 0o600))
+	_, err := programs.Build("mneme.dev/mneme/cmd/mneme-hook") // beside mneme
+	require.NoError(s.t, err)
 	out, stderr, code := mneme(s.t, "bench", "hook", "--events", path, "--json")
 	require.Zero(s.t, code, stderr)
 	require.NoError(s.t, json.Unmarshal([]byte(out), &r))
@@ -83,6 +86,8 @@ func TestBenchHookCountsWhatFitsAPromptAndIsTouchedThen(t *testing.T) {
 	require.InDelta(t, 1, r.All.Touching, 0)
 	require.Positive(t, r.All.Chars)
 	require.Equal(t, 4, r.Answer.Count)
+	require.Equal(t, 4+5, r.Process.Count, "the first five sessions too")
+	require.Positive(t, r.Process.P50)
 }
 
 func TestBenchHookShowsNothingOfLaterOrOfTheSessionItself(t *testing.T) {

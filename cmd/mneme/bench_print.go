@@ -44,7 +44,7 @@ func (t *terminal) measured(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("interrupted; temporary data was removed")
-	case errors.Is(err, bench.ErrNoEvents), errors.Is(err, bench.ErrInUse):
+	case errors.Is(err, bench.ErrNoEvents), errors.Is(err, bench.ErrInUse), errors.Is(err, bench.ErrOneSession):
 		return &program.UsageError{Err: err}
 	}
 	return err

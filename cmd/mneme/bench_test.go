@@ -158,6 +158,10 @@ func TestBenchContextMeasuresTheProgramAndALongConversation(t *testing.T) {
 	require.Equal(t, 3, r.Of)
 	require.Equal(t, 4, r.Warm.Count)
 	require.Equal(t, 1000, r.MaxChars)
+	require.Equal(t, 1, r.Projects.Of)
+	require.Equal(t, 2, r.Projects.Queries)
+	require.Equal(t, 4, r.Projects.Took.Count)
+	require.Positive(t, r.Projects.KB)
 	for _, figure := range []float64{r.KB, r.MaxKB, r.Program.ImportPS, r.Program.ReadyEmptyMS, r.Program.ReadyMS, r.Program.ReadyKilledMS, r.Program.KilledSPerGB, r.Program.LogGB} {
 		require.Positive(t, figure)
 	}

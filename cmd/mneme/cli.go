@@ -102,17 +102,19 @@ type CLI struct {
 	Resummarize ResummarizeCmd `cmd:"" group:"write" help:"Write new revisions of a conversation's summaries."`
 	Condense    CondenseCmd    `cmd:"" group:"write" help:"Have a model condense large tool results."`
 
-	Status  StatusCmd  `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
-	Verify  VerifyCmd  `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
-	Rebuild RebuildCmd `cmd:"" group:"operate" help:"Rebuild a read model while the old one serves."`
-	Repair  RepairCmd  `cmd:"" group:"operate" help:"Write lost events back to the log."`
-	Backup  BackupCmd  `cmd:"" group:"operate" help:"Back up the log, or verify a backup."`
-	Restore RestoreCmd `cmd:"" group:"operate" help:"Restore the log from a backup."`
-	Erase   EraseCmd   `cmd:"" group:"operate" help:"Erase conversations for good, or prove that nothing of them is left."`
-	Redact  RedactCmd  `cmd:"" group:"operate" help:"Find secrets in what is stored."`
-	Failed  FailedCmd  `cmd:"" group:"operate" help:"List, show and retry events that a projection skipped."`
-	Tokens  TokensCmd  `cmd:"" group:"operate" help:"Make, list and revoke access tokens."`
-	Config  ConfigCmd  `cmd:"" group:"operate" help:"Show the settings in effect, and the source of each."`
+	Status     StatusCmd     `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
+	Verify     VerifyCmd     `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
+	Rebuild    RebuildCmd    `cmd:"" group:"operate" help:"Rebuild a read model while the old one serves."`
+	Repair     RepairCmd     `cmd:"" group:"operate" help:"Write lost events back to the log."`
+	Backup     BackupCmd     `cmd:"" group:"operate" help:"Back up the log, or verify a backup."`
+	Restore    RestoreCmd    `cmd:"" group:"operate" help:"Restore the log from a backup."`
+	Erase      EraseCmd      `cmd:"" group:"operate" help:"Erase conversations for good, or prove that nothing of them is left."`
+	Redact     RedactCmd     `cmd:"" group:"operate" help:"Find secrets in what is stored."`
+	Failed     FailedCmd     `cmd:"" group:"operate" help:"List, show and retry events that a projection skipped."`
+	Partitions PartitionsCmd `cmd:"" group:"operate" help:"Show how many partitions the log has, or give it more."`
+	Tokens     TokensCmd     `cmd:"" group:"operate" help:"Make, list and revoke access tokens."`
+	Audit      AuditCmd      `cmd:"" group:"operate" help:"Show who changed what, and who read across conversations."`
+	Config     ConfigCmd     `cmd:"" group:"operate" help:"Show the settings in effect, and the source of each."`
 
 	NATSConfig NATSConfigCmd `cmd:"" name:"nats-config" group:"operate" help:"Print the configuration of a NATS server that knows the roles."`
 

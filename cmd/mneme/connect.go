@@ -13,7 +13,7 @@ import (
 
 // agentArgs say whose settings to change, and which.
 type agentArgs struct {
-	Agent      string `arg:"" help:"The agent: claude-code, codex, gemini-cli or opencode." enum:"${agents}"`
+	Agent      string `arg:"" help:"The agent: ${agents}." enum:"${agents}"`
 	ProjectDir string `help:"Only in this project: the file .claude/settings.local.json in this folder. For claude-code." placeholder:"DIR" complete:"directory"`
 	DryRun     bool   `help:"Show the changes as a diff and write nothing."`
 }
@@ -23,12 +23,17 @@ type ConnectCmd struct{ agentArgs }
 
 // Help implements kong.HelpProvider.
 func (*ConnectCmd) Help() string {
-	return `Writes into the agent's settings that it is to run mneme-hook at its events. With that mneme up reads the agent's sessions as they grow, and the agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. Codex and Gemini CLI also get the MCP server; for Claude Code and opencode the command says how to add it.
+	return `Writes into the agent's settings that it is to run mneme-hook at its events. With that mneme up reads the agent's sessions as they grow, and the agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. It also adds the MCP server, with which the agent searches by itself; for Claude Code and opencode the command says how to add it. Cline and goose get only the MCP server, because what their hooks print does not reach the model.
 
     claude-code   ~/.claude/settings.json, or in CLAUDE_CONFIG_DIR
     codex         ~/.codex/hooks.json and config.toml, or in CODEX_HOME; trust the hooks with /hooks in codex
     gemini-cli    ~/.gemini/settings.json, or in .gemini in GEMINI_CLI_HOME
     opencode      a plugin, ~/.config/opencode/plugins/mneme.js, or in OPENCODE_CONFIG_DIR
+    cursor        ~/.cursor/hooks.json and mcp.json; its sessions are not recorded
+    copilot-cli   ~/.copilot/hooks/mneme.json and mcp-config.json, or in COPILOT_HOME
+    cline         ~/.cline/data/settings/cline_mcp_settings.json, or in CLINE_DATA_DIR
+    goose         ~/.config/goose/config.yaml, or in XDG_CONFIG_HOME
+    openhands     ~/.openhands/hooks.json and mcp.json, or in OH_PERSISTENCE_DIR and OPENHANDS_PERSISTENCE_DIR
 
 Everything else in these files stays as it is, comments included. Before the first change a file is saved beside itself, with the suffix .mneme-backup. A second call changes nothing. A file that can't be read is left alone.
 
@@ -162,7 +167,7 @@ type ConnectedCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ConnectedCmd) Help() string {
-	return `For each agent: whether it is on this machine, which of its files run the hook, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. A server that does not answer is no error. It changes nothing.
+	return `For each agent: whether it is on this machine, which of its files run the hook or the MCP server, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. A server that does not answer is no error. It changes nothing.
 
 Examples:
 
@@ -224,7 +229,7 @@ func (c *ConnectedCmd) print(t *terminal, answer connections) error {
 	}
 	for _, a := range answer.Agents {
 		for _, file := range a.Files {
-			t.say("%s: %s runs %s", a.Agent, file, a.Hook)
+			t.say("%s: %s runs %s", a.Agent, file, a.Command[0])
 		}
 		for _, missing := range a.Missing {
 			t.say("%s: %s", a.Agent, missing)

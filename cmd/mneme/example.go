@@ -55,6 +55,10 @@ func example(ctx context.Context, i *instance.Instance, t *terminal) error {
   bin/mneme verify
   curl %[3]s/v1/conversations/%[2]s/context?format=markdown
   curl %[3]s/openapi.json
-`, t.paint(bold, "Try next, in another terminal"), conversationID, i.HTTPURL())
+
+%[4]s
+  %[3]s/                                        all conversations
+  %[3]s/?c=%[2]s&view=context    this context, each line beside its reason
+`, t.paint(bold, "Try next, in another terminal"), conversationID, i.HTTPURL(), t.paint(bold, "Or look, in a browser"))
 	return nil
 }

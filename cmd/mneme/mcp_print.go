@@ -38,6 +38,11 @@ var mcpClients = []mcpClient{
 	{name: "opencode", where: "~/.config/opencode/opencode.json, or opencode.json in the repository", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcp": map[string]any{"mneme": map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}}}
 	}},
+	{name: "copilot-cli", where: "~/.copilot/mcp-config.json", format: asJSON, show: func(command string, args []string) any {
+		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"type": "local", "command": command, "args": args, "tools": []string{"*"}}}}
+	}},
+	{name: "cline", where: "~/.cline/data/settings/cline_mcp_settings.json; in an editor what its extension shows at Configure MCP Servers", show: common, format: asJSON},
+	{name: "openhands", where: "~/.openhands/mcp.json", show: common, format: asJSON},
 	{name: "goose", where: "~/.config/goose/config.yaml", format: asYAML},
 }
 
@@ -110,15 +115,6 @@ func asJSON(value any) (string, error) {
 	return w.String(), err
 }
 
-// quoted is a JSON string or list, which YAML reads too.
-func quoted(value any) string {
-	var w bytes.Buffer
-	e := json.NewEncoder(&w)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(value) // cannot fail for strings
-	return strings.TrimSpace(w.String())
-}
-
 func asTOML(value any) (string, error) {
 	s := value.(launch)
 	return connect.TOML(s.command, s.args), nil
@@ -126,5 +122,5 @@ func asTOML(value any) (string, error) {
 
 func asYAML(value any) (string, error) {
 	s := value.(launch)
-	return fmt.Sprintf("extensions:\n  mneme:\n    type: stdio\n    name: mneme\n    enabled: true\n    timeout: 60\n    cmd: %s\n    args: %s\n", quoted(s.command), quoted(s.args)), nil
+	return connect.YAML(s.command, s.args), nil
 }

@@ -22,20 +22,22 @@ func accessPage() string {
 		"- `project`: those of one project too, for conversations of that project;\n" +
 		"- `tenant`: those of the tenant;\n" +
 		"- `all`: only those of all tenants.\n\n")
-	out.WriteString("| route | role | scope | |\n|---|---|---|---|\n")
+	out.WriteString("The [audit log](audit.md) keeps changes before they take effect, and reads across conversations.\n\n")
+	out.WriteString("| route | role | scope | audited | |\n|---|---|---|---|---|\n")
 	for _, r := range httpapi.Routes() {
 		need := access.Routes[r.ID]
 		note := need.Note
 		if note != "" {
 			note = strings.ToUpper(note[:1]) + note[1:] + "."
 		}
-		fmt.Fprintf(&out, "| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, need.Role, need.Scope, note)
+		fmt.Fprintf(&out, "| `%s %s` | %s | %s | %s | %s |\n", r.Method, r.Path, need.Role, need.Scope, need.Audit, note)
 	}
-	out.WriteString("\n## Tools\n\nThe [tools for agents](mcp.md) are all called with `POST /mcp`. A resource or a prompt needs what the tool needs that answers the same; lists and completions need what `memory_search` needs:\n\n| tool | role | scope |\n|---|---|---|\n")
+	out.WriteString("\n## Tools\n\nThe [tools for agents](mcp.md) are all called with `POST /mcp`. A resource or a prompt needs what the tool needs that answers the same; lists and completions need what `memory_search` needs:\n\n| tool | role | scope | audited |\n|---|---|---|---|\n")
 	for _, tool := range mcp.Definitions(true) {
 		need := access.Tools[tool.Name]
-		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", tool.Name, need.Role, need.Scope)
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", tool.Name, need.Role, need.Scope, need.Audit)
 	}
+	fmt.Fprintf(&out, "\n## OpenTelemetry\n\nThe ports of `--otlp-listen`, HTTP and gRPC, need the role %s and the scope %s for all that an [exporter](otlp.md) sends.\n", access.Exporters.Role, access.Exporters.Scope)
 	out.WriteString("\n## Open paths\n\nThese need no token, and show nothing of any tenant:\n\n| path | why |\n|---|---|\n")
 	for _, path := range slices.Sorted(maps.Keys(access.Open)) {
 		fmt.Fprintf(&out, "| `%s %s` | %s |\n", http.MethodGet, path, access.Open[path])

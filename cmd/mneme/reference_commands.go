@@ -24,7 +24,7 @@ var topics = []topic{
 	{"write", "publish", "Publish and summarize", []string{"import", "publish", "summarize", "resummarize", "condense"}},
 	{"write", "write", "Change conversations and projects", nil},
 	{"operate", "log", "The log, its read models and backups", []string{"status", "verify", "rebuild", "repair", "backup", "restore"}},
-	{"operate", "tokens", "Tokens, and users of NATS", []string{"tokens", "nats-config"}},
+	{"operate", "tokens", "Tokens, users of NATS, and the audit log", []string{"tokens", "nats-config", "audit"}},
 	{"operate", "config", "Configuration", []string{"config"}},
 	{"operate", "operate", "Operate", nil},
 	{"measure", "found", "Measure what is found", []string{"bench recall", "bench start", "bench hook", "bench need"}},

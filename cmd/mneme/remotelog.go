@@ -32,7 +32,7 @@ func openRemoteLog(ctx context.Context, api *client) (*remoteLog, error) {
 }
 
 func (c *client) status(ctx context.Context) (s httpapi.Status, err error) {
-	err = c.get(ctx, "/v1/status", parameters{"tenant": c.tenant}, &s)
+	err = c.get(ctx, "/v1/status", nil, &s) // of all tenants
 	return s, err
 }
 

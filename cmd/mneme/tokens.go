@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/audit"
 )
 
 // TokensCmd groups what can be done with tokens.
@@ -24,10 +26,14 @@ type tokenStore struct {
 	TokensFile string `name:"tokens-file" placeholder:"FILE" envconfig:"MNEME_TOKENS_FILE" desc:"keep the hashes in this file; without it they are in a bucket of the NATS server"`
 }
 
-// with calls do with the store.
-func (s *tokenStore) with(ctx context.Context, g *Globals, do func(access.Store) error) error {
+// recorder carries out a change between its entries in the audit log.
+type recorder func(act func() error, entries ...audit.Entry) error
+
+// with calls do with the store. What changes the store goes through the recorder; tokens in a file change without the audit
+// log, because there may be no server.
+func (s *tokenStore) with(ctx context.Context, g *Globals, do func(access.Store, recorder) error) error {
 	if s.TokensFile != "" {
-		return do(access.NewFile(s.TokensFile))
+		return do(access.NewFile(s.TokensFile), func(act func() error, _ ...audit.Entry) error { return act() })
 	}
 	if err := g.given.check(&g.Client); err != nil {
 		return err
@@ -41,7 +47,30 @@ func (s *tokenStore) with(ctx context.Context, g *Globals, do func(access.Store)
 	if err != nil {
 		return err
 	}
-	return do(bucket)
+	writer, err := audit.NewWriter(log.Conn(), 0)
+	if err != nil {
+		return err
+	}
+	return do(bucket, func(act func() error, entries ...audit.Entry) error {
+		err := writer.Around(ctx, act, entries...)
+		if errors.Is(err, audit.ErrAway) {
+			err = fmt.Errorf("%w; if the NATS server knows roles, it needs those of this version: mneme nats-config prints them", err)
+		}
+		return err
+	})
+}
+
+// recorded returns the entry of the audit log for a change of a token.
+func recorded(action string, r *access.Record) audit.Entry {
+	e := audit.ByCommand(action)
+	e.Tenant, e.Target = r.Tenant, "token:"+r.Hash.ID()+" role:"+r.Role.String()
+	if r.AllTenants {
+		e.Target += " all-tenants"
+	}
+	if r.Project != "" {
+		e.Target += " " + audit.Project(r.Project)
+	}
+	return e
 }
 
 // TokensCreateCmd makes a token.
@@ -91,7 +120,10 @@ func (c *TokensCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	if err != nil {
 		return usageError("%w", err)
 	}
-	if err := c.with(ctx, g, func(s access.Store) error { return s.Add(ctx, record) }); err != nil {
+	err = c.with(ctx, g, func(s access.Store, change recorder) error {
+		return change(func() error { return s.Add(ctx, record) }, recorded(natsdeploy.AuditTokensCreate, &record))
+	})
+	if err != nil {
 		return err
 	}
 	switch {
@@ -171,7 +203,7 @@ func listed(l access.Listed) listedToken {
 // Run prints them.
 func (c *TokensListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	list := []listedToken{}
-	err := c.with(ctx, g, func(s access.Store) error {
+	err := c.with(ctx, g, func(s access.Store, _ recorder) error {
 		all, err := s.List(ctx)
 		for _, l := range all {
 			if g.Tenant == "" || l.Covers(g.Tenant) {
@@ -244,15 +276,20 @@ func (c *TokensRevokeCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		return usageError("--all: name the tenant with --tenant")
 	}
 	revoked := []string{}
-	err := c.with(ctx, g, func(s access.Store) error {
+	err := c.with(ctx, g, func(s access.Store, change recorder) error {
 		list, err := s.List(ctx)
 		if err != nil {
 			return err
 		}
 		var hashes []access.Hash
+		var entries []audit.Entry
+		choose := func(l *access.Listed) {
+			hashes, revoked = append(hashes, l.Hash), append(revoked, l.Hash.ID())
+			entries = append(entries, recorded(natsdeploy.AuditTokensRevoke, &l.Record))
+		}
 		for _, l := range list {
 			if c.All && l.Tenant == g.Tenant || c.Expired && listed(l).Expired {
-				hashes, revoked = append(hashes, l.Hash), append(revoked, l.Hash.ID())
+				choose(&l)
 			}
 		}
 		for _, id := range c.ID {
@@ -263,12 +300,12 @@ func (c *TokensRevokeCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 			if err != nil {
 				return err // without the token
 			}
-			hashes, revoked = append(hashes, l.Hash), append(revoked, l.Hash.ID())
+			choose(&l)
 		}
 		if len(hashes) == 0 {
 			return nil
 		}
-		return s.Remove(ctx, hashes...)
+		return change(func() error { return s.Remove(ctx, hashes...) }, entries...)
 	})
 	if err != nil {
 		return err

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"mneme.dev/mneme/internal/doctor"
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // UpCmd runs everything in one process.
@@ -48,36 +51,71 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	service.LimitMemory(c.Memory)
-	instance, err := instance.Start(ctx, instance.Config{
-		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Erasing: c.Erasing, Capture: c.Agents(), OTLP: c.Addresses(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
+	config := instance.Config{
+		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Erasing: c.Erasing, Auditing: c.Auditing, Capture: c.Agents(), OTLP: c.Addresses(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
 		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat), Settings: settings.Effective(&c.Up, g.given), Doctor: doctor.Serving,
-	})
+	}
+	running, err := instance.Start(ctx, config)
 	if err != nil {
 		return err
 	}
 	if g.JSON {
-		err = t.json(ready{HTTP: instance.HTTPURL(), NATS: instance.NATSURL(), Data: c.Data, Store: c.Store, OTLP: instance.OTLPURLs()})
+		err = t.json(ready{HTTP: running.HTTPURL(), NATS: running.NATSURL(), Data: c.Data, Store: c.Store, OTLP: running.OTLPURLs()})
 	} else {
 		exporters := ""
-		if urls := instance.OTLPURLs(); len(urls) > 0 {
+		if urls := running.OTLPURLs(); len(urls) > 0 {
 			exporters = "  OTLP  " + strings.Join(urls, ", ") + "\n"
 		}
-		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s\n  NATS  %s\n%s  data  %s\n", instance.HTTPURL(), instance.NATSURL(), exporters, c.Data))
+		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s\n  NATS  %s\n%s  data  %s\n", running.HTTPURL(), running.NATSURL(), exporters, c.Data))
 	}
 	if err == nil && c.Example {
-		err = example(ctx, instance, t)
+		err = example(ctx, running, t)
+	}
+	if err == nil && !g.JSON {
+		err = t.text("\nCtrl-C ends it.\n")
 	}
 	if err == nil {
-		if !g.JSON {
-			err = t.text("\nCtrl-C ends it.\n")
-		}
-		<-ctx.Done()
+		running, err = again(ctx, config, running)
 	}
 	if !g.JSON && ctx.Err() != nil {
 		t.say("stopping")
 	}
-	if closed := instance.Close(); err == nil {
-		err = closed
+	if running != nil {
+		err = errors.Join(err, running.Close())
 	}
 	return err
+}
+
+// again serves until ctx ends. Whenever the log is given more partitions, it starts another instance in
+// place of the one that runs, at the same addresses. It returns the one that runs, nil if none does.
+func again(ctx context.Context, config instance.Config, running *instance.Instance) (*instance.Instance, error) {
+	for {
+		err := running.Serve(ctx)
+		if !errors.Is(err, eventlog.ErrPartitions) {
+			return running, err
+		}
+		config.Listen, config.NATSListen, config.OTLP = hostOf(running.HTTPURL()), hostOf(running.NATSURL()), hostsOf(running.OTLPURLs())
+		if err := running.Close(); err != nil {
+			return nil, err
+		}
+		if running, err = instance.Start(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// hostOf returns the host and port of a URL.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+func hostsOf(addresses []string) (hosts []string) {
+	for _, address := range addresses {
+		hosts = append(hosts, hostOf(address))
+	}
+	return hosts
 }

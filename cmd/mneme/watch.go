@@ -178,7 +178,7 @@ func (c *WatchCmd) await(ctx context.Context, r *capture.Receiver, t *terminal) 
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for !c.Once || !r.Idle() {
-		left := r.Status().History
+		left := r.Left()
 		most = max(most, left)
 		switch {
 		case left > 0:

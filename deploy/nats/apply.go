@@ -11,6 +11,7 @@ import (
 // Info is what a program needs to know about the stream.
 type Info struct {
 	Partitions int
+	Splits     []Split // of the partitions, oldest first
 	Replicas   int
 	Messages   uint64 // events in the stream
 	FirstSeq   uint64 // sequence of the oldest event; above 1 after an erasure from the front
@@ -23,11 +24,12 @@ type Info struct {
 
 // Apply makes sure that the stream exists with these settings. It creates a
 // missing stream, reads back the server's definition, and compares every setting
-// but the size. It can be called at any time, by any number of programs at once.
+// but the size and the number of partitions, which is the log's own and can have grown.
+// It can be called at any time, by any number of programs at once.
 //
 // It returns an [*IncompatibleError] if the stream exists with other settings,
 // and never changes it; [ErrNoSpace] if the server's store limit has no room for a
-// new one. On an embedded server use embedded.Server.Apply.
+// new one; [ErrSplitting]; [ErrRestoring]. On an embedded server use embedded.Server.Apply.
 func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error) {
 	if err := s.check(); err != nil {
 		return Info{}, err
@@ -52,12 +54,9 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 	if err != nil {
 		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
 	}
-	if err := compare(got.Config, s); err != nil {
-		return Info{}, err
-	}
-	info := describe(got)
+	info, err := describe(got, s)
 	info.Created = created
-	return info, nil
+	return info, err
 }
 
 // Inspect is for programs that must not create the stream: it accepts any
@@ -77,12 +76,11 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
 	}
-	n, _ := partitions(got.Config) // a transform of another shape fails in compare
-	s := Settings{Partitions: n, Replicas: got.Config.Replicas}
-	if err := compare(got.Config, s); err != nil {
-		return Info{}, err
-	}
-	return describe(got), nil
+	return inspect(got)
+}
+
+func inspect(got *jetstream.StreamInfo) (Info, error) {
+	return describe(got, Settings{Replicas: got.Config.Replicas})
 }
 
 // check refuses values that the server would refuse or, worse, accept.
@@ -96,10 +94,26 @@ func (s Settings) check() error {
 	return nil
 }
 
-func describe(got *jetstream.StreamInfo) Info {
-	n, _ := partitions(got.Config)
+// describe returns what a program needs to know about a stream, if the stream has these settings.
+// With [ErrSplitting] it returns the number of partitions.
+func describe(got *jetstream.StreamInfo, s Settings) (Info, error) {
+	n, ok := partitions(got.Config)
+	if ok { // a transform of another shape fails in compare
+		s.Partitions = n
+	}
+	if err := compare(got.Config, s); err != nil {
+		return Info{}, err
+	}
+	list, open, err := splits(got.Config)
+	if err != nil {
+		return Info{}, err
+	}
+	if open != 0 {
+		return Info{Partitions: n}, splitting(n)
+	}
 	return Info{
 		Partitions: n,
+		Splits:     list,
 		Replicas:   got.Config.Replicas,
 		Messages:   got.State.Msgs,
 		FirstSeq:   got.State.FirstSeq,
@@ -107,5 +121,5 @@ func describe(got *jetstream.StreamInfo) Info {
 		Missing:    Missing(got),
 		Bytes:      got.State.Bytes,
 		MaxBytes:   got.Config.MaxBytes,
-	}
+	}, nil
 }

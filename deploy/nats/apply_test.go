@@ -59,11 +59,8 @@ func TestManyProgramsMayApplyAtOnce(t *testing.T) {
 	info, err := natsdeploy.Inspect(t.Context(), connect(t, e))
 	require.NoError(t, err)
 	for i := range programs {
-		if 1+i%2 == info.Partitions {
-			require.NoError(t, errs[i])
-		} else {
-			require.ErrorIs(t, errs[i], natsdeploy.ErrIncompatible)
-		}
+		require.NoError(t, errs[i])
+		require.Equal(t, info.Partitions, infos[i].Partitions, "the log's, whatever was asked for")
 	}
 }
 
@@ -73,8 +70,8 @@ func TestAStreamWithOtherSettingsIsRefusedAndNotChanged(t *testing.T) {
 		field  string
 		change func(*jetstream.StreamConfig)
 	}{
-		{"schema", func(c *jetstream.StreamConfig) { c.Metadata = map[string]string{natsdeploy.SchemaKey: "2"} }},
-		{"partitions", func(c *jetstream.StreamConfig) { c.SubjectTransform.Destination = events.StoredDestination(4) }},
+		{"schema", func(c *jetstream.StreamConfig) { c.Metadata = map[string]string{natsdeploy.SchemaKey: "3"} }},
+		{"mneme.splits", func(c *jetstream.StreamConfig) { c.Metadata["mneme.splits"] = "8:x" }},
 		{"subject_transform", func(c *jetstream.StreamConfig) { c.SubjectTransform = nil }},
 		{"subject_transform", func(c *jetstream.StreamConfig) {
 			c.SubjectTransform.Destination = "ev.{{partition(2,1)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}"
@@ -172,14 +169,16 @@ func TestEveryStreamFieldIsComparedOrLeftToOperators(t *testing.T) {
 	}
 }
 
-func TestPartitionMismatchIsRefusedNamingBoth(t *testing.T) {
+func TestALogKeepsItsPartitionsWhateverIsAsked(t *testing.T) {
 	t.Parallel()
 	e := start(t, embedded.Config{})
 	_, err := e.Apply(t.Context(), natsdeploy.Settings{Partitions: 8})
 	require.NoError(t, err)
-	_, err = e.Apply(t.Context(), natsdeploy.Settings{})
-	require.ErrorIs(t, err, natsdeploy.ErrIncompatible)
-	require.ErrorContains(t, err, "stream AGENT_EVENTS: partitions is 8, this program wants 1: run every program with the stream's number")
+	for _, asked := range []int{0, 4, 16} {
+		info, err := e.Apply(t.Context(), natsdeploy.Settings{Partitions: asked})
+		require.NoError(t, err)
+		require.Equal(t, 8, info.Partitions)
+	}
 }
 
 func TestReplicasAreCompared(t *testing.T) {

@@ -11,11 +11,8 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// Names in an IncompatibleError that are not fields of the stream's configuration.
-const (
-	fieldSchema     = "schema"
-	fieldPartitions = "partitions"
-)
+// fieldSchema names the schema in an IncompatibleError. It is no field of the stream's configuration.
+const fieldSchema = "schema"
 
 // ungoverned lists the fields that operators may choose. All others are
 // compared, including fields of a later client library, so that a new feature
@@ -32,16 +29,13 @@ func compare(have jetstream.StreamConfig, s Settings) error {
 	if IsRestoring(have) {
 		return ErrRestoring
 	}
-	if v := have.Metadata[schemaKey]; v != schemaVersion {
+	if v := have.Metadata[schemaKey]; v != schemaVersion && v != splitSchema {
 		return &IncompatibleError{Field: fieldSchema, Have: strconv.Quote(v), Want: strconv.Quote(schemaVersion)}
 	}
 	if s.DuplicateWindow == 0 {
 		s.DuplicateWindow = have.Duplicates
 	}
 	s = s.withDefaults()
-	if n, ok := partitions(have); ok && n != s.Partitions {
-		return &IncompatibleError{Field: fieldPartitions, Have: strconv.Itoa(n), Want: strconv.Itoa(s.Partitions)}
-	}
 	if have.MaxBytes > 0 { // operators choose the size, but there must be a limit
 		s.MaxBytes = have.MaxBytes
 	}

@@ -10,7 +10,7 @@
 // [ApplyLeases] creates the bucket through which processes agree on who drives which
 // partition. It is in memory, so a process that finds it missing recreates it.
 // [ApplyControl] creates the bucket for requests of operators, [ApplyTokens] the one for
-// access tokens.
+// access tokens, [ApplyAudit] the audit log.
 //
 // # The returned error is the contract
 //

@@ -40,8 +40,7 @@ var (
 )
 
 // IncompatibleError says which setting of the existing stream differs from what this
-// program needs. Field is the name as `nats stream info --json` shows it, or
-// "partitions", "schema".
+// program needs. Field is the name as `nats stream info --json` shows it, or "schema".
 type IncompatibleError struct {
 	Field string
 	Have  string // the stream's
@@ -57,10 +56,8 @@ func (e *IncompatibleError) Is(target error) bool { return target == ErrIncompat
 
 func (e *IncompatibleError) remedy() string {
 	switch e.Field {
-	case fieldSchema:
+	case fieldSchema, splitsKey:
 		return "the stream was made by another version of mneme, or by something else; run the version that made it, or another NATS account"
-	case fieldPartitions:
-		return "run every program with the stream's number; another number moves conversations between partitions, so it takes a new stream and a copy of the events"
 	case "max_bytes":
 		return "a log without a limit fills the disk, and then nobody gets an answer; give it one: nats stream edit " + Stream + " --max-bytes 64GiB"
 	case "num_replicas", "duplicate_window":

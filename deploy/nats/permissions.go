@@ -74,8 +74,8 @@ func roles() []Role {
 			}),
 		},
 		{
-			Name: "context-api", Purpose: "The program context-api. It publishes what its clients may publish by their tokens, asks for repairs and rebuilds, and erases.",
-			Publish: slices.Concat(follow(), announce(), bucket(ControlBucket), bucket(TokenBucket), []string{
+			Name: "context-api", Purpose: "The program context-api. It publishes what its clients may publish by their tokens, asks for repairs and rebuilds, erases, and writes the audit log.",
+			Publish: slices.Concat(follow(), announce(), bucket(ControlBucket), bucket(TokenBucket), audits("*"), consume(AuditStream), []string{
 				events.PublishFilter,
 				"mneme-request.>", "mneme-clean.>", "mneme-summarize.*",
 				key(ControlBucket, "rebuild.*.*"), key(ControlBucket, "erasure"), key(LeaseBucket, "exclusive.erase"), key(TokenBucket, "used.*"),
@@ -85,7 +85,7 @@ func roles() []Role {
 		},
 		{
 			Name: "operator", Purpose: "Whoever runs mneme import, publish, tail, tokens and doctor.",
-			Publish: slices.Concat(follow(), bucket(TokenBucket), []string{
+			Publish: slices.Concat(follow(), bucket(TokenBucket), audits(AuditTokensCreate, AuditTokensRevoke), []string{
 				events.PublishFilter, key(TokenBucket, ">"),
 			}),
 		},
@@ -136,6 +136,15 @@ func bucket(name string) []string {
 		api("STREAM.MSG.GET", stream),
 		api("DIRECT.GET", stream)+"."+key(name, ">"),
 		"$JS.FC."+stream+".>")
+}
+
+// audits is what it takes to write entries about these actions into the audit log, and to create it if it is missing.
+func audits(actions ...string) []string {
+	list := []string{api("STREAM.INFO", AuditStream), api("STREAM.CREATE", AuditStream)}
+	for _, a := range actions {
+		list = append(list, AuditSubject("*", a))
+	}
+	return list
 }
 
 // announce is what it takes to be listed among the processes, and to list them.

@@ -59,7 +59,12 @@ var consumerCalls = []string{
 // subjects returns a subject of every kind that anything of mneme or JetStream uses.
 func subjects() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	streams := []string{natsdeploy.Stream}
+	streams := []string{natsdeploy.Stream, natsdeploy.AuditStream}
+	for _, tenant := range append([]string{"third", "%all"}, permissionTenants...) {
+		for _, action := range []string{natsdeploy.AuditTokensCreate, natsdeploy.AuditTokensRevoke, natsdeploy.AuditRestore, "erase", "anything"} {
+			add("%s", natsdeploy.AuditSubject(tenant, action))
+		}
+	}
 	for _, b := range []string{natsdeploy.LeaseBucket, natsdeploy.ControlBucket, natsdeploy.TokenBucket} {
 		streams = append(streams, "KV_"+b)
 		for _, k := range []string{"erasure", "exclusive.erase", "process.p1", "token.1f", "used.1f", "anything"} {
@@ -237,7 +242,7 @@ func TestTheServerAllowsWhatTheTableSays(t *testing.T) {
 
 // guarded matches what can change, remove or copy what others have written, or grant rights. The
 // table can't be compared with itself there, so a file lists who may.
-var guarded = regexp.MustCompile(`STREAM\.(CREATE|UPDATE|DELETE|PURGE|SNAPSHOT|RESTORE|MSG\.DELETE|PEER|LEADER)|RESTORE|ACCOUNT|META|DURABLE|PAUSE|RESET|\$KV|^ev\.|_deleted|_written|_withdrawn|_condensed|_aliased|_served|memory_changed|^_INBOX|SYS|ADVISORY|[>*]`)
+var guarded = regexp.MustCompile(`STREAM\.(CREATE|UPDATE|DELETE|PURGE|SNAPSHOT|RESTORE|MSG\.DELETE|PEER|LEADER)|RESTORE|ACCOUNT|META|DURABLE|PAUSE|RESET|\$KV|^ev\.|_deleted|_written|_withdrawn|_condensed|_aliased|_served|memory_changed|^mneme-audit|^_INBOX|SYS|ADVISORY|[>*]`)
 
 func connectAs(t *testing.T, g *natstest.Guarded, user string) (*nats.Conn, jetstream.JetStream) {
 	conn, err := nats.Connect(g.As(user), nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))

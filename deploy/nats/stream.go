@@ -43,8 +43,8 @@ const (
 // Settings holds what may differ between installations. The zero value suits one
 // process with one partition.
 type Settings struct {
-	// Partitions is the number of ordered parts that conversations are spread
-	// over, default 1. It is fixed for the life of the stream.
+	// Partitions is the number of ordered parts that conversations are spread over in a
+	// new stream, default 1. An existing stream keeps its number, see [Split].
 	Partitions int
 	// Replicas is the number of copies, default 1. It needs at least as many servers.
 	Replicas int

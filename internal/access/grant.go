@@ -96,6 +96,7 @@ func (r Rights) Covers(tenant string) bool { return r.AllTenants || r.Tenant == 
 type Grant struct {
 	Rights
 	Name    string          // of the token, for people
+	Subject string          // who it is, in the audit log: token:ID or oidc:SUBJECT
 	Expires time.Time       // zero: never
 	Ended   context.Context // done when the grant is withdrawn; nil: it cannot be withdrawn
 }

@@ -72,7 +72,7 @@ func (t *Tokens) put(r Record) {
 	defer t.mu.Unlock()
 	old := t.entries[r.Hash]
 	ended, end := context.WithCancel(context.Background())
-	e := &entry{grant: Grant{Rights: r.Rights, Name: r.Name, Expires: r.Expires, Ended: ended}, end: end}
+	e := &entry{grant: Grant{Rights: r.Rights, Name: r.Name, Subject: "token:" + r.Hash.ID(), Expires: r.Expires, Ended: ended}, end: end}
 	if old != nil {
 		if old.grant.Rights == r.Rights && old.grant.Name == r.Name && old.grant.Expires.Equal(r.Expires) {
 			end()

@@ -43,8 +43,20 @@ type Context struct {
 	KB            float64   `json:"kb"` // of an answer; median
 	MaxKB         float64   `json:"max_kb"`
 
+	Projects *ProjectContexts `json:"projects"` // nil without a project
+
 	Long    *LongContext    `json:"long"`    // nil without a long conversation
 	Program *ProgramFigures `json:"program"` // nil for a server that was already running
+}
+
+// ProjectContexts are reads of the contexts that new sessions begin with.
+type ProjectContexts struct {
+	MaxChars int       `json:"max_chars"`
+	Projects int       `json:"projects"` // read, out of all
+	Of       int       `json:"projects_stored"`
+	Queries  int       `json:"queries"`
+	Took     Latencies `json:"context"`
+	KB       float64   `json:"kb"` // of an answer; median
 }
 
 // LongContext compares a long conversation with a copy of its last turns.
@@ -78,7 +90,7 @@ type ProgramFigures struct {
 // RunContext imports transcripts into the program in an empty directory, kills it, stops it, and
 // measures how soon it answers again and how much memory it has. Then it reads the contexts of
 // conversations, spread evenly over all, one at a time: first warm-up rounds, then the rounds that
-// count. If a conversation has ten times ShortTurns, RunContext compares it with a copy of its last
+// count. It does the same with the contexts of projects; the queries are what their sessions asked first. If a conversation has ten times ShortTurns, RunContext compares it with a copy of its last
 // turns, which has the same newest content; reads of the two alternate.
 //
 // It removes what it imported, in Neo4j too. Neo4j must not hold the read models of another mneme;
@@ -89,7 +101,8 @@ type ProgramFigures struct {
 func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, err error) {
 	out.Machine, out.MaxChars = ThisMachine(), o.MaxChars
 	if len(o.Paths) == 0 {
-		return out, out.read(ctx, newAPI(o.URL, o.Tenant, 1), o, say)
+		reads := newAPI(o.URL, o.Tenant, 1)
+		return out, errors.Join(out.read(ctx, reads, o, say), out.readProjects(ctx, reads, o, say))
 	}
 	store, err := o.Program.take(ctx)
 	if err != nil {
@@ -109,6 +122,9 @@ func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, er
 	defer server.stop()
 	reads := newAPI(server.http, tenant, 1)
 	if err := out.read(ctx, reads, o, say); err != nil {
+		return out, err
+	}
+	if err := out.readProjects(ctx, reads, o, say); err != nil {
 		return out, err
 	}
 	if err := out.compareLong(ctx, reads, server, o, say); err != nil {

@@ -1,13 +1,17 @@
 package bench
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"path"
 	"slices"
 	"strconv"
@@ -25,6 +29,7 @@ import (
 // HookOptions are the options of [RunHook].
 type HookOptions struct {
 	Program Program
+	Hook    string   // the program that agents run; "" does not time it
 	Events  []string // transcripts to import, of one project
 }
 
@@ -39,6 +44,8 @@ type Hook struct {
 	Earlier  HookFigures `json:"earlier"` // the first half of the measured sessions
 	Later    HookFigures `json:"later"`   // the others
 	Answer   Latencies   `json:"answer"`
+	// Process is how long the program that agents run takes, from its start to its end, nil if it is not installed.
+	Process *Latencies `json:"process,omitempty"`
 }
 
 // HookFigures say what a hook did at the prompts of some sessions. The shares from Touching on are of the
@@ -64,6 +71,7 @@ type HookFigures struct {
 // that touches no file is a miss. A prompt that two sessions hold with the same time, as a session and its continuation
 // do, counts for the first. The floors show as many files, those touched last, of the session that touched
 // one last, and of one drawn from all earlier sessions.
+// At last it times the program that agents run.
 //
 // Sessions of agents without hooks are only shown to others. Without prompts it returns [ErrNoEvents].
 func RunHook(ctx context.Context, o HookOptions, say Say) (out Hook, err error) {
@@ -88,9 +96,61 @@ func RunHook(ctx context.Context, o HookOptions, say Say) (out Hook, err error) 
 		if _, err := reads.awaitApplied(ctx); err != nil {
 			return err
 		}
-		return out.ask(ctx, reads, sessions, &h, say)
+		if err := out.ask(ctx, reads, sessions, &h, say); err != nil {
+			return err
+		}
+		out.Process, err = o.run(ctx, server, sessions, &h, say)
+		return err
 	})
 	return out, err
+}
+
+// hookRuns is how many processes of the hook are timed.
+const hookRuns = 200
+
+// run times the program that agents run, at prompts spread over all of agents with hooks, one after the other. What is known by
+// now is shown, not as of the prompt.
+func (o HookOptions) run(ctx context.Context, server *program, sessions []begun, h *history, say Say) (*Latencies, error) {
+	if o.Hook == "" {
+		return nil, nil
+	}
+	state, err := os.MkdirTemp("", "mneme-bench-hook-") // for events that a server too slow has not taken
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(state) }()
+	type call struct {
+		agent string
+		event []byte
+	}
+	var calls []call
+	for i := range sessions {
+		agent, session := hook.Of(sessions[i].id)
+		if agent == nil {
+			continue
+		}
+		for _, p := range h.prompts[i] {
+			event, err := json.Marshal(hookEvent(agent.PromptEvent(), session, sessions[i].place.Folder, p.text))
+			if err != nil {
+				return nil, err
+			}
+			calls = append(calls, call{agent.Name, event})
+		}
+	}
+	var took []time.Duration
+	for n, c := range spread(calls, hookRuns) {
+		say("running the hook, %d", n+1)
+		cmd := exec.CommandContext(ctx, o.Hook, "--url", server.http, "--tenant", tenant, c.agent)
+		cmd.Env = append(o.Program.environment(), "XDG_STATE_HOME="+state, "MNEME_HOOK=")
+		cmd.Stdin = bytes.NewReader(c.event)
+		began := time.Now()
+		if err := cmd.Run(); err != nil {
+			return nil, errors.Join(ctx.Err(), fmt.Errorf("%s: %w", o.Hook, err))
+		}
+		took = append(took, time.Since(began))
+	}
+	l := latencies(took)
+	return &l, nil
 }
 
 // history is what recorded sessions did, by their place in the list of sessions.
@@ -219,12 +279,15 @@ func (out *Hook) ask(ctx context.Context, reads *api, sessions []begun, h *histo
 	return nil
 }
 
+// hookEvent is what an agent tells its hook at a prompt.
+func hookEvent(name, session, folder, prompt string) map[string]string {
+	return map[string]string{"hook_event_name": name, "session_id": session, "cwd": folder, "prompt": prompt}
+}
+
 // hook returns what the hook of a session is answered at a prompt, "" for nothing.
 func (a *api) hook(ctx context.Context, s *begun, p prompted) (string, error) {
 	agent, session := hook.Of(s.id)
-	raw, err := a.send(ctx, http.MethodPost, "/v1/hooks/"+agent.Name, url.Values{"as_of": {strconv.FormatUint(p.seq-1, 10)}}, map[string]string{
-		"hook_event_name": agent.PromptEvent(), "session_id": session, "cwd": s.place.Folder, "prompt": p.text,
-	})
+	raw, err := a.send(ctx, http.MethodPost, "/v1/hooks/"+agent.Name, url.Values{"as_of": {strconv.FormatUint(p.seq-1, 10)}}, hookEvent(agent.PromptEvent(), session, s.place.Folder, p.text))
 	if err != nil || len(raw) == 0 {
 		return "", err
 	}

@@ -297,3 +297,17 @@ func TestAFolderOfWhichTheSystemDoesNotTellIsWalkedMoreOften(t *testing.T) {
 	require.Equal(t, 1, strings.Count(logged.String(), "max_user_watches"), "it is logged once")
 	b.awaitEvents(2)
 }
+
+// The times of files come from a clock that may be set while the agent writes.
+func TestAClockThatJumpsHidesNoLine(t *testing.T) {
+	b := setup(t)
+	path := b.path(session)
+	add(t, path, prompts(0, 2))
+	b.follower(Config{}, walked)
+	b.awaitEvents(3)
+	for i, at := range []time.Time{time.Now().AddDate(30, 0, 0), time.Now().AddDate(-30, 0, 0), time.Unix(0, 0)} {
+		add(t, path, prompt(2+i))
+		require.NoError(t, os.Chtimes(path, at, at))
+		b.awaitEvents(4 + i)
+	}
+}

@@ -43,10 +43,7 @@ func (r *Receiver) Status() Status {
 	s := r.status
 	s.LastImport = maps.Clone(s.LastImport)
 	s.Followed = slices.Clone(r.followed)
-	s.History = len(r.history)
-	if r.past != nil {
-		s.History++
-	}
+	s.History = r.left()
 	s.Files = len(r.files)
 	for _, f := range r.files {
 		if f.reading || !f.due.IsZero() {
@@ -69,6 +66,22 @@ func (r *Receiver) Status() Status {
 		}
 	}
 	return s
+}
+
+// Left returns how many files of the history are still to be read. Unlike [Receiver.Status] it looks at no file, so it may
+// be asked often.
+func (r *Receiver) Left() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left()
+}
+
+func (r *Receiver) left() int {
+	n := len(r.history)
+	if r.past != nil {
+		n++
+	}
+	return n
 }
 
 // Idle reports whether all that was found in followed folders has been read, messages that may be

@@ -12,10 +12,12 @@
 package connect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -26,6 +28,11 @@ const (
 	Codex      = "codex"
 	GeminiCLI  = "gemini-cli"
 	OpenCode   = "opencode"
+	Cursor     = "cursor"
+	CopilotCLI = "copilot-cli"
+	Cline      = "cline"
+	Goose      = "goose"
+	OpenHands  = "openhands"
 )
 
 // hookProgram is what agents run at their events.
@@ -44,29 +51,58 @@ type agent struct {
 	title   string
 	program string // on PATH, if it is installed
 	folder  string // of its settings, in the home directory
-	moved   string // environment variable that names another folder, or another home directory if inHome
+	moved   string // environment variable that names another folder, or another home directory if inHome; "" for none
 	inHome  bool
-	config  bool   // XDG_CONFIG_HOME moves the folder too
-	file    string // of the hooks
-	shell   bool   // runs commands with a shell; else a program and its arguments
+	config  bool    // XDG_CONFIG_HOME moves the folder too
+	files   []file  // that connect it, in the order in which they are written
+	events  []event // at which it runs the hook; none if what a hook prints does not reach the model
+	shape   shape   // of the hooks
+	typed   bool    // its MCP servers name their type and their tools
+	byHand  bool    // its user adds the MCP server
+	keeps   bool    // its transcripts hold what a hook showed
+}
+
+// file is a file of settings of an agent.
+type file struct {
+	path   string // in the folder of the settings
+	format func(*agent) format
+	moved  string // environment variable that moves this file instead of the agent's
+}
+
+// shape says what of the form of hooks is an agent's own.
+type shape struct {
+	shell   bool   // a shell runs the command; else it is a program and its arguments
 	label   string // name of the hook, if the agent shows one
-	servers bool   // file also holds the MCP servers
-	events  []event
+	flat    bool   // an event has a list of hooks; else of groups of hooks
+	top     bool   // without a member hooks, events are members of the file
+	version bool   // a file of hooks says that it is of version 1
 }
 
 // agents are those that can be connected. Timeouts only matter if something is badly wrong: a hook ends within 300 ms.
 var agents = []agent{
-	{name: ClaudeCode, title: "Claude Code", program: "claude", folder: ".claude", moved: "CLAUDE_CONFIG_DIR", file: "settings.json", events: []event{
+	{name: ClaudeCode, title: "Claude Code", program: "claude", folder: ".claude", moved: "CLAUDE_CONFIG_DIR", keeps: true, byHand: true, files: []file{{path: "settings.json", format: hooks}}, events: []event{
 		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"Stop", 10, true}, {"SubagentStop", 10, true}, {"SessionEnd", 5, false}, // waited for: the agent ends with it
 	}},
-	{name: Codex, title: "Codex", program: "codex", folder: ".codex", moved: "CODEX_HOME", file: "hooks.json", shell: true, events: []event{
+	{name: Codex, title: "Codex", program: "codex", folder: ".codex", moved: "CODEX_HOME", keeps: true, shape: shape{shell: true}, files: []file{{path: "hooks.json", format: hooks}, {path: "config.toml", format: serversTOML}}, events: []event{
 		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"Stop", 10, false}, // it runs no asynchronous hooks
 	}},
-	{name: GeminiCLI, title: "Gemini CLI", program: "gemini", folder: ".gemini", moved: "GEMINI_CLI_HOME", inHome: true, file: "settings.json", shell: true, label: "mneme", servers: true, events: []event{
+	{name: GeminiCLI, title: "Gemini CLI", program: "gemini", folder: ".gemini", moved: "GEMINI_CLI_HOME", keeps: true, inHome: true, shape: shape{shell: true, label: "mneme"}, files: []file{{path: "settings.json", format: hooksAndServers}}, events: []event{
 		{"SessionStart", 5000, false}, {"BeforeAgent", 3000, false}, {"AfterAgent", 10000, false}, {"SessionEnd", 5000, false},
 	}},
-	{name: OpenCode, title: "opencode", program: "opencode", folder: ".config/opencode", moved: "OPENCODE_CONFIG_DIR", config: true, file: "plugins/mneme.js", events: []event{
+	{name: OpenCode, title: "opencode", program: "opencode", folder: ".config/opencode", moved: "OPENCODE_CONFIG_DIR", config: true, byHand: true, files: []file{{path: "plugins/mneme.js", format: plugin}}, events: []event{
 		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true},
+	}},
+	{name: Cursor, title: "Cursor", program: "cursor-agent", folder: ".cursor", shape: shape{shell: true, flat: true, version: true}, files: []file{{path: "hooks.json", format: hooks}, {path: "mcp.json", format: servers}}, events: []event{
+		{"sessionStart", 5, false}, {"beforeSubmitPrompt", 3, false},
+	}},
+	// With these names of events, and not its own, it sends what Claude Code would send.
+	{name: CopilotCLI, title: "Copilot CLI", program: "copilot", folder: ".copilot", moved: "COPILOT_HOME", keeps: true, typed: true, shape: shape{shell: true, version: true}, files: []file{{path: "hooks/mneme.json", format: hooks}, {path: "mcp-config.json", format: servers}}, events: []event{
+		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
+	}},
+	{name: Cline, title: "Cline", program: "cline", folder: ".cline/data", moved: "CLINE_DATA_DIR", files: []file{{path: "settings/cline_mcp_settings.json", format: servers}}},
+	{name: Goose, title: "goose", program: "goose", folder: ".config/goose", config: true, files: []file{{path: "config.yaml", format: serversYAML}}},
+	{name: OpenHands, title: "OpenHands", program: "openhands", folder: ".openhands", moved: "OPENHANDS_PERSISTENCE_DIR", keeps: true, shape: shape{shell: true, top: true}, files: []file{{path: "hooks.json", format: hooks, moved: "OH_PERSISTENCE_DIR"}, {path: "mcp.json", format: servers}}, events: []event{
+		{"session_start", 5, false}, {"user_prompt_submit", 3, false}, {"stop", 10, false}, {"session_end", 5, false},
 	}},
 }
 
@@ -95,9 +131,9 @@ func find(name string) (*agent, error) {
 	return &agents[i], nil
 }
 
-// home returns the folder of an agent's settings.
-func (a *agent) home() (string, error) {
-	at := os.Getenv(a.moved)
+// home returns the folder of an agent's settings, which an environment variable may move.
+func (a *agent) home(moved string) (string, error) {
+	at := os.Getenv(moved)
 	if at != "" {
 		at, err := filepath.Abs(at)
 		if err != nil || !a.inHome {
@@ -105,18 +141,29 @@ func (a *agent) home() (string, error) {
 		}
 		return filepath.Join(at, a.folder), nil
 	}
+	if data := os.Getenv("APPDATA"); a.name == Goose && runtime.GOOS == "windows" && data != "" {
+		return filepath.Join(data, "Block", "goose", "config"), nil
+	}
 	if xdg := os.Getenv("XDG_CONFIG_HOME"); a.config && filepath.IsAbs(xdg) {
 		return filepath.Join(xdg, filepath.Base(a.folder)), nil
 	}
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
-		return "", fmt.Errorf("where the settings of %s are is not known: set HOME, or %s", a.title, a.moved)
+		return "", fmt.Errorf("where the settings of %s are is not known: %s", a.title, a.setHome())
 	}
-	return filepath.Join(home, a.folder), nil
+	return filepath.Join(home, filepath.FromSlash(a.folder)), nil
+}
+
+// setHome says what to do if the folder of an agent's settings is not known.
+func (a *agent) setHome() string {
+	if a.moved == "" {
+		return "set HOME"
+	}
+	return "set HOME, or " + a.moved
 }
 
 // targets returns the files that connect an agent, in the order in which they are written.
-func (a *agent) targets(projectDir string) ([]target, error) {
+func (a *agent) targets(projectDir string) (list []target, err error) {
 	if projectDir != "" {
 		if a.name != ClaudeCode {
 			return nil, fmt.Errorf("%s is connected for all projects: a project folder is for %s only", a.title, ClaudeCode)
@@ -128,20 +175,16 @@ func (a *agent) targets(projectDir string) ([]target, error) {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return nil, fmt.Errorf("%s is not a folder: name the folder of the project", dir)
 		}
-		return []target{{filepath.Join(dir, a.folder, "settings.local.json"), jsonFile{a}}}, nil
+		return []target{{filepath.Join(dir, a.folder, "settings.local.json"), hooks(a)}}, nil
 	}
-	home, err := a.home()
-	if err != nil {
-		return nil, err
+	for _, f := range a.files {
+		home, err := a.home(cmp.Or(f.moved, a.moved))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, target{filepath.Join(home, filepath.FromSlash(f.path)), f.format(a)})
 	}
-	path := filepath.Join(home, filepath.FromSlash(a.file))
-	switch a.name {
-	case OpenCode:
-		return []target{{path, pluginFile{a}}}, nil
-	case Codex:
-		return []target{{path, jsonFile{a}}, {filepath.Join(home, "config.toml"), tomlFile{}}}, nil
-	}
-	return []target{{path, jsonFile{a}}}, nil
+	return list, nil
 }
 
 // Commands are the commands that a file of settings names, each with its arguments. An empty one is not there.

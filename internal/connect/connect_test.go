@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -24,12 +25,18 @@ func machine(t *testing.T) (home string, options func(agent string) Options) {
 	t.Setenv("USERPROFILE", home)
 	t.Setenv("XDG_CONFIG_HOME", "")
 	for _, a := range agents {
-		t.Setenv(a.moved, "")
+		for _, f := range a.files {
+			if moved := cmp.Or(f.moved, a.moved); moved != "" {
+				t.Setenv(moved, "")
+			}
+		}
 	}
 	bin := filepath.Join(home, "my programs")
 	require.NoError(t, os.Mkdir(bin, 0o700))
 	hook := filepath.Join(bin, hookProgram)
-	require.NoError(t, os.WriteFile(hook, []byte("#!/bin/sh\n"), 0o700))
+	for _, program := range []string{hook, filepath.Join(bin, "mneme")} {
+		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700))
+	}
 	return home, func(agent string) Options {
 		return Options{Agent: agent, Mneme: filepath.Join(bin, "mneme"), Hook: hook}
 	}
@@ -78,22 +85,42 @@ var settingsFiles = map[string]string{
 	"servers":         "{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\", \"args\": []}\n  }\n}\n",
 }
 
+// jsonFiles are the files of JSON of all agents.
+func jsonFiles() (list []jsonFile) {
+	for i := range agents {
+		for _, f := range agents[i].files {
+			if j, ok := f.format(&agents[i]).(jsonFile); ok {
+				list = append(list, j)
+			}
+		}
+	}
+	return list
+}
+
+// wanted returns the commands of ours that belong into a file, and at how many events it then has the agent run the hook.
+func (f jsonFile) wanted(flags ...string) (want Commands, events int) {
+	if f.servers {
+		want.MCP = []string{"/my programs/mneme", "mcp"}
+	}
+	if f.hooks {
+		want.Hook, events = append([]string{"/my programs/mneme-hook", f.name}, flags...), len(f.events)
+	}
+	return want, events
+}
+
 func TestConnectingIsUndoneByteForByte(t *testing.T) {
 	for name, text := range settingsFiles {
-		for i := range agents {
-			a := &agents[i]
-			f := target{filepath.Join(t.TempDir(), a.file), jsonFile{a}}
+		for _, j := range jsonFiles() {
+			name := j.name + " " + name
+			f := target{filepath.Join(t.TempDir(), "settings.json"), j}
 			put(t, f.path, text)
-			want := Commands{Hook: []string{"/my programs/mneme-hook", a.name}}
-			if a.servers {
-				want.MCP = []string{"/my programs/mneme", "mcp"}
-			}
+			want, events := j.wanted()
 			c, err := f.connect(want)
 			require.NoError(t, err, name)
 			require.Equal(t, Changed, c.Action, name)
 			got, n, err := f.read(c.after)
 			require.NoError(t, err, name)
-			require.Len(t, a.events, n, name)
+			require.Equal(t, events, n, name)
 			require.Equal(t, want, got, name)
 			require.Equal(t, strings.Contains(text, "say done"), strings.Contains(string(c.after), "say done"), name)
 			if strings.Contains(text, "\r\n") {
@@ -168,23 +195,27 @@ func TestAnotherServerReplacesTheOldOneInPlace(t *testing.T) {
 	for _, agent := range agents {
 		home, options := machine(t)
 		folder := filepath.Join(home, agent.folder)
-		if agent.name != OpenCode {
-			put(t, filepath.Join(folder, agent.file), settingsFiles["other hooks"])
+		list, err := agent.targets("")
+		require.NoError(t, err)
+		if _, ok := list[0].format.(jsonFile); ok {
+			put(t, list[0].path, settingsFiles["other hooks"])
 		}
 		require.NoError(t, os.MkdirAll(folder, 0o700))
 		before := files(t, folder)
-		_, err := Connect(t.Context(), options(agent.name))
+		_, err = Connect(t.Context(), options(agent.name))
 		require.NoError(t, err)
 		o := options(agent.name)
 		o.Flags = []string{"--url", "https://mneme.example.com/it's"}
 		_, err = Connect(t.Context(), o)
 		require.NoError(t, err)
-		list, err := agent.targets("")
-		require.NoError(t, err)
-		c, n, err := list[0].read([]byte(get(t, filepath.Join(folder, agent.file))))
+		c, n, err := list[0].read([]byte(get(t, list[0].path)))
 		require.NoError(t, err)
 		require.Len(t, agent.events, n)
-		require.Equal(t, append([]string{o.Hook, agent.name}, o.Flags...), c.Hook)
+		if n > 0 {
+			require.Equal(t, append([]string{o.Hook, agent.name}, o.Flags...), c.Hook)
+		} else {
+			require.Equal(t, append([]string{o.Mneme, "mcp"}, o.Flags...), c.MCP)
+		}
 		_, err = Disconnect(t.Context(), options(agent.name))
 		require.NoError(t, err)
 		require.Equal(t, before, files(t, folder))
@@ -200,6 +231,19 @@ func TestABrokenSettingsFileIsLeftAsItIs(t *testing.T) {
 		{ClaudeCode, "settings.json", `{"hooks": {}, "hooks": {}}`, "hooks is there twice"},
 		{ClaudeCode, "settings.json", `{"hooks": {"Stop": [], "Stop": []}}`, "hooks.Stop is there twice"},
 		{GeminiCLI, "settings.json", `{"mcpServers": {"mneme": {"command": "other"}}}`, "another server"},
+		{Cursor, "hooks.json", `{"hooks": {"sessionStart": {}}}`, "hooks.sessionStart is not a list"},
+		{Cursor, "mcp.json", `{"mcpServers": {"mneme": {"url": "http://x"}}}`, "another server"},
+		{OpenHands, "hooks.json", `{"SessionStart": {}}`, "SessionStart is not a list"},
+		{OpenHands, "mcp.json", `{"mcpServers": []}`, "mcpServers is not an object"},
+		{Cline, "settings/cline_mcp_settings.json", "{,}", "not valid JSON"},
+		{CopilotCLI, "mcp-config.json", "nothing", "not valid JSON"},
+		{Goose, "config.yaml", "a: [", "not valid YAML"},
+		{Goose, "config.yaml", "- a\n", "not a YAML mapping"},
+		{Goose, "config.yaml", "extensions: [a]\n", "extensions is not a mapping"},
+		{Goose, "config.yaml", "extensions:\n  mneme:\n    cmd: other\n", "another extension"},
+		{Goose, "config.yaml", "extensions: {a: {cmd: b}}\n", "add this by hand\n\nextensions:\n  mneme:\n"},
+		{Goose, "config.yaml", "{a: 1}\n", "add this by hand"},
+		{Goose, "config.yaml", "a: 1\n---\nb: 2\n", "add this by hand"},
 		{Codex, "config.toml", "model = \n", "not valid TOML"},
 		{Codex, "config.toml", "[mcp_servers.mneme]\ncommand = \"x\"\n", "did not write"},
 		{Codex, "config.toml", "mcp_servers = {a = {command = \"x\"}}\n", "does not fit"},
@@ -210,9 +254,9 @@ func TestABrokenSettingsFileIsLeftAsItIs(t *testing.T) {
 		folder := filepath.Join(home, a.folder)
 		put(t, filepath.Join(folder, c.file), c.text)
 		_, err = Connect(t.Context(), options(c.agent))
-		require.ErrorContains(t, err, c.says)
-		require.ErrorContains(t, err, filepath.Join(folder, c.file))
-		require.Equal(t, map[string]string{c.file: c.text}, files(t, folder))
+		require.ErrorContains(t, err, c.says, c.text)
+		require.ErrorContains(t, err, filepath.Join(folder, filepath.FromSlash(c.file)))
+		require.Equal(t, map[string]string{c.file: c.text}, files(t, folder), c.text)
 	}
 }
 
@@ -398,8 +442,10 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	require.Contains(t, Inspect("")[0].Missing[0].String(), "at 4 of 5 events")
 	require.NoError(t, os.Remove(options("").Hook))
 	for _, s := range Inspect("") {
-		require.False(t, s.Connected)
-		require.Contains(t, s.Missing[0].What, "is not there")
+		if !s.ToolsOnly {
+			require.False(t, s.Connected)
+			require.Contains(t, s.Missing[0].What, "is not there")
+		}
 	}
 	_, err := FindHook(options("").Mneme)
 	require.ErrorIs(t, err, errNoHook)
@@ -431,16 +477,13 @@ func TestRemovingIsTheInverseOfAdding(t *testing.T) {
 		if rapid.Bool().Draw(t, "comment") {
 			raw = append(bytes.TrimSuffix(raw, []byte("}")), "// the end\n}"...)
 		}
-		f := jsonFile{&agents[rapid.IntRange(0, len(agents)-1).Draw(t, "agent")]}
-		want := Commands{Hook: []string{"/bin/mneme-hook", f.name, rapid.StringMatching(`[ -~]*`).Draw(t, "flag")}}
-		if f.servers {
-			want.MCP = []string{"/bin/mneme", "mcp"}
-		}
+		f := rapid.SampledFrom(jsonFiles()).Draw(t, "file")
+		want, events := f.wanted(rapid.StringMatching(`[ -~]*`).Draw(t, "flag"))
 		connected, err := f.write(raw, want)
 		require.NoError(t, err)
 		got, n, err := f.read(connected)
 		require.NoError(t, err)
-		require.Len(t, f.events, n)
+		require.Equal(t, events, n)
 		require.Equal(t, want, got)
 		again, err := f.write(connected, want)
 		require.NoError(t, err)
@@ -456,17 +499,16 @@ func FuzzWrite(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for i := range agents {
-			file := jsonFile{&agents[i]}
-			want := Commands{Hook: []string{"/bin/mneme-hook", file.name}}
+		for _, file := range jsonFiles() {
+			want, events := file.wanted()
 			connected, err := file.write(raw, want)
 			if err != nil {
 				continue
 			}
 			got, n, err := file.read(connected)
 			require.NoError(t, err)
-			require.Len(t, file.events, n)
-			require.Equal(t, want.Hook, got.Hook)
+			require.Equal(t, events, n)
+			require.Equal(t, want, got)
 			again, err := file.write(connected, want)
 			require.NoError(t, err)
 			require.Equal(t, string(connected), string(again))
@@ -474,7 +516,7 @@ func FuzzWrite(f *testing.F) {
 			require.NoError(t, err)
 			left, _, err := file.read(back)
 			require.NoError(t, err)
-			require.Nil(t, left.Hook)
+			require.Equal(t, Commands{}, left)
 		}
 	})
 }

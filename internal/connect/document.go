@@ -64,6 +64,9 @@ type object struct {
 
 func (o *object) name(i int) string { return o.Members[i].Name.Value.(hujson.Literal).String() }
 
+// member returns the path of a member, for errors.
+func (o *object) member(name string) string { return strings.TrimPrefix(o.path+"."+name, ".") }
+
 // value returns the value of a member, nil if there is none.
 func (o *object) value(name string) *hujson.Value {
 	for i := range o.Members {
@@ -83,7 +86,7 @@ func (o *object) find(name string) (*object, error) {
 			n++
 		}
 	}
-	path := strings.TrimPrefix(o.path+"."+name, ".")
+	path := o.member(name)
 	switch v := o.value(name); {
 	case n == 0:
 		return nil, nil

@@ -113,7 +113,7 @@ func Disconnect(ctx context.Context, o Options) ([]Change, error) {
 // errMoved says that a file was written while it was being edited.
 var errMoved = errors.New("another program is writing it: try again")
 
-// run plans the changes of an agent's files, and makes them while it holds the locks of their folders.
+// run plans the changes of an agent's files, and makes them while it holds the lock of the first one's folder.
 func run(ctx context.Context, a *agent, o Options, plan func(target) (Change, error)) ([]Change, error) {
 	targets, err := a.targets(o.ProjectDir)
 	if err != nil {
@@ -140,11 +140,12 @@ func run(ctx context.Context, a *agent, o Options, plan func(target) (Change, er
 		}
 		return list, nil
 	}
-	folder := filepath.Dir(targets[0].path) // the same for all
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
+	for _, t := range targets {
+		if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
+			return nil, err
+		}
 	}
-	unlock, err := lock(ctx, folder)
+	unlock, err := lock(ctx, filepath.Dir(targets[0].path))
 	if err != nil {
 		return nil, err
 	}

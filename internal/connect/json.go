@@ -13,10 +13,20 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// jsonFile is a file of JSON with hooks, as the three agents have it:
+// jsonFile is a file of JSON with hooks, MCP servers, or both. Most agents have it so:
 //
-//	{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]}}
-type jsonFile struct{ *agent }
+//	{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]},
+//	 "mcpServers": {NAME: {"command": …, "args": […]}}}
+//
+// What they have otherwise is in the agent's shape.
+type jsonFile struct {
+	*agent
+	hooks, servers bool
+}
+
+func hooks(a *agent) format           { return jsonFile{agent: a, hooks: true} }
+func servers(a *agent) format         { return jsonFile{agent: a, servers: true} }
+func hooksAndServers(a *agent) format { return jsonFile{agent: a, hooks: true, servers: true} }
 
 // group is an entry of an event's list.
 type group struct {
@@ -26,7 +36,7 @@ type group struct {
 // handler is one hook.
 type handler struct {
 	Name    string   `json:"name,omitempty"`
-	Type    string   `json:"type"`
+	Type    string   `json:"type,omitempty"`
 	Command string   `json:"command"`
 	Args    []string `json:"args,omitempty"`
 	Timeout int      `json:"timeout"`
@@ -35,14 +45,28 @@ type handler struct {
 
 // server is an MCP server.
 type server struct {
+	Type    string   `json:"type,omitempty"`
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
+	Tools   []string `json:"tools,omitempty"` // that the agent may use
+}
+
+// server returns our MCP server as the agent has it.
+func (a *agent) server(command []string) server {
+	s := server{Command: command[0], Args: command[1:]}
+	if a.typed {
+		s.Type, s.Tools = "local", []string{"*"}
+	}
+	return s
 }
 
 // handler returns the hook of an event.
 func (f jsonFile) handler(command []string, e event) (handler, error) {
-	h := handler{f.label, "command", command[0], command[1:], e.timeout, e.async}
-	if !f.shell {
+	h := handler{f.shape.label, "command", command[0], command[1:], e.timeout, e.async}
+	if f.shape.flat {
+		h.Type = "" // there is only this one
+	}
+	if !f.shape.shell {
 		return h, nil
 	}
 	line, err := commandLine(command)
@@ -92,21 +116,26 @@ func (f jsonFile) read(raw []byte) (c Commands, events int, err error) {
 	if err != nil {
 		return c, 0, err
 	}
-	hooks, err := d.top.find("hooks")
-	if err != nil {
-		return c, 0, err
-	}
 	seen := map[string]bool{}
-	err = f.each(hooks, func(at place) {
-		if c.Hook == nil {
-			c.Hook = at.command
+	if f.hooks {
+		list, err := f.container(d)
+		if err != nil {
+			return c, 0, err
 		}
-		if _, known := f.event(at.event); known {
-			seen[at.event] = true
+		err = f.each(list, func(at place) {
+			if c.Hook == nil {
+				c.Hook = at.command
+			}
+			if e := f.event(at.event); e != nil {
+				seen[e.name] = true
+			}
+		})
+		if err != nil {
+			return c, 0, err
 		}
-	})
-	if err != nil || !f.servers {
-		return c, len(seen), err
+	}
+	if !f.servers {
+		return c, len(seen), nil
 	}
 	servers, err := d.top.find("mcpServers")
 	if err != nil || servers == nil {
@@ -116,18 +145,30 @@ func (f jsonFile) read(raw []byte) (c Commands, events int, err error) {
 	return c, len(seen), err
 }
 
-func (f jsonFile) event(name string) (event, bool) {
-	i := slices.IndexFunc(f.events, func(e event) bool { return e.name == name })
-	if i < 0 {
-		return event{}, false
+// container returns the object whose members are events, nil if there is none.
+func (f jsonFile) container(d *document) (*object, error) {
+	found, err := d.top.find("hooks")
+	if found == nil && err == nil && f.shape.top {
+		return d.top, nil
 	}
-	return f.events[i], true
+	return found, err
+}
+
+// event returns the event of a name, nil if it is not one of ours. An agent with names like session_start also takes SessionStart.
+func (f jsonFile) event(name string) *event {
+	i := slices.IndexFunc(f.events, func(e event) bool {
+		return e.name == name || f.shape.top && strings.ReplaceAll(e.name, "_", "") == strings.ToLower(name)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &f.events[i]
 }
 
 // place is where a hook of ours is.
 type place struct {
 	event                  string
-	events, groups, hooks  items
+	events, groups, hooks  items // groups is nil if the agent has none
 	atEvent, atGroup, atIt int
 	command                []string
 }
@@ -140,12 +181,20 @@ func (f jsonFile) each(hooks *object, see func(place)) error {
 	for e := len(hooks.Members) - 1; e >= 0; e-- {
 		name := hooks.name(e)
 		if hooks.value(name) != &hooks.Members[e].Value {
-			return fmt.Errorf("hooks.%s is there twice: remove one", name)
+			return fmt.Errorf("%s is there twice: remove one", hooks.member(name))
 		}
 		list, ok := hooks.Members[e].Value.Value.(*hujson.Array)
 		if !ok {
-			if _, known := f.event(name); known {
-				return fmt.Errorf("hooks.%s is not a list: correct it first", name)
+			if f.event(name) != nil {
+				return fmt.Errorf("%s is not a list: correct it first", hooks.member(name))
+			}
+			continue
+		}
+		if f.shape.flat {
+			for h := len(list.Elements) - 1; h >= 0; h-- {
+				if command := f.command(&list.Elements[h]); f.isHook(command) {
+					see(place{name, members{hooks.Object}, nil, elements{list}, e, 0, h, command})
+				}
 			}
 			continue
 		}
@@ -179,16 +228,14 @@ func (f jsonFile) write(raw []byte, want Commands) ([]byte, error) {
 		return nil, err
 	}
 	before := d.root.Pack()
-	hooks, err := d.top.find("hooks")
-	if err != nil {
-		return nil, err
-	}
-	if err := f.drop(d, hooks, want); err != nil {
-		return nil, err
-	}
-	if want.Hook != nil {
-		if err := f.add(d, want); err != nil {
+	if f.hooks {
+		if err := f.drop(d, want); err != nil {
 			return nil, err
+		}
+		if want.Hook != nil {
+			if err := f.add(d, want); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if f.servers {
@@ -206,30 +253,44 @@ func (f jsonFile) write(raw []byte, want Commands) ([]byte, error) {
 	return append(slices.Clone(d.mark), after...), nil
 }
 
+// depth returns how deep a hook of an event stands in the file, and the list of the event.
+func (f jsonFile) depth(hooks, top *object) (list, hook int) {
+	list, hook = 2, 5
+	if f.shape.flat {
+		hook = 3
+	}
+	if hooks.Object == top.Object {
+		list, hook = list-1, hook-1
+	}
+	return list, hook
+}
+
 // drop removes the hooks of ours, except for the first one of each event that is wanted, which it brings up to date. Lists and
 // objects that become empty go with them.
-func (f jsonFile) drop(d *document, hooks *object, want Commands) error {
-	if hooks == nil {
-		return nil
+func (f jsonFile) drop(d *document, want Commands) error {
+	hooks, err := f.container(d)
+	if hooks == nil || err != nil {
+		return err
 	}
 	first := map[string]place{}
 	if err := f.each(hooks, func(at place) { first[at.event] = at }); err != nil {
 		return err
 	}
+	_, depth := f.depth(hooks, d.top)
 	var failed error
 	cut := false
-	err := f.each(hooks, func(at place) {
-		e, known := f.event(at.event)
-		if p := first[at.event]; want.Hook != nil && known && p.atGroup == at.atGroup && p.atIt == at.atIt {
+	err = f.each(hooks, func(at place) {
+		e := f.event(at.event)
+		if p := first[at.event]; want.Hook != nil && e != nil && p.atGroup == at.atGroup && p.atIt == at.atIt {
 			if slices.Equal(at.command, want.Hook) {
 				return
 			}
-			h, err := f.handler(want.Hook, e)
+			h, err := f.handler(want.Hook, *e)
 			if err != nil {
 				failed = err
 				return
 			}
-			at.hooks.value(at.atIt).Value = d.value(h, 5)
+			at.hooks.value(at.atIt).Value = d.value(h, depth)
 			return
 		}
 		cut = true
@@ -237,27 +298,39 @@ func (f jsonFile) drop(d *document, hooks *object, want Commands) error {
 		if at.hooks.len() > 0 {
 			return
 		}
-		remove(at.groups, at.atGroup)
-		if at.groups.len() == 0 {
-			remove(at.events, at.atEvent)
+		if at.groups != nil {
+			if remove(at.groups, at.atGroup); at.groups.len() > 0 {
+				return
+			}
 		}
+		remove(at.events, at.atEvent)
 	})
-	if cut && len(hooks.Members) == 0 {
+	if cut && len(hooks.Members) == 0 && hooks.Object != d.top.Object {
 		d.top.remove("hooks")
+	}
+	if cut && f.shape.version && len(d.top.Members) == 1 && d.top.name(0) == "version" {
+		d.top.remove("version")
 	}
 	return errors.Join(err, failed)
 }
 
 // add appends the hooks that are not there.
 func (f jsonFile) add(d *document, want Commands) error {
-	hooks, err := d.ensure(d.top, "hooks", 1)
+	if f.shape.version && len(d.top.Members) == 0 {
+		d.member(d.top.Object, "version", 1, 1)
+	}
+	hooks, err := f.container(d)
+	if hooks == nil && err == nil {
+		hooks, err = d.ensure(d.top, "hooks", 1)
+	}
 	if err != nil {
 		return err
 	}
 	there := map[string]bool{}
-	if err := f.each(hooks, func(at place) { there[at.event] = true }); err != nil {
+	if err := f.each(hooks, func(at place) { there[f.known(at.event)] = true }); err != nil {
 		return err
 	}
+	depth, _ := f.depth(hooks, d.top)
 	for _, e := range f.events {
 		if there[e.name] {
 			continue
@@ -266,13 +339,33 @@ func (f jsonFile) add(d *document, want Commands) error {
 		if err != nil {
 			return err
 		}
-		entry := group{[]handler{h}}
-		if list := hooks.value(e.name); list != nil {
-			array := list.Value.(*hujson.Array) // each has looked
-			d.append(array, entry, 3)
+		var entry any = group{[]handler{h}}
+		if f.shape.flat {
+			entry = h
+		}
+		if list := f.list(hooks, e); list != nil {
+			d.append(list, entry, depth+1)
 			continue
 		}
-		d.member(hooks.Object, e.name, []group{entry}, 2)
+		d.member(hooks.Object, e.name, []any{entry}, depth)
+	}
+	return nil
+}
+
+// known returns the name of an event as we write it.
+func (f jsonFile) known(name string) string {
+	if e := f.event(name); e != nil {
+		return e.name
+	}
+	return name
+}
+
+// list returns the list of an event, under whichever name, nil if there is none.
+func (f jsonFile) list(hooks *object, e event) *hujson.Array {
+	for i := range hooks.Members {
+		if f.known(hooks.name(i)) == e.name {
+			return hooks.Members[i].Value.Value.(*hujson.Array) // each has looked
+		}
 	}
 	return nil
 }
@@ -322,11 +415,11 @@ func (f jsonFile) writeServer(d *document, want Commands) error {
 			}
 		}
 	case v == nil:
-		d.member(servers.Object, "mneme", server{want.MCP[0], want.MCP[1:]}, 2)
+		d.member(servers.Object, "mneme", f.server(want.MCP), 2)
 	case command == nil:
 		return errors.New("mcpServers.mneme is another server: rename it, or remove it")
 	case !slices.Equal(command, want.MCP):
-		v.Value = d.value(server{want.MCP[0], want.MCP[1:]}, 2)
+		v.Value = d.value(f.server(want.MCP), 2)
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ import (
 //	…
 type pluginFile struct{ *agent }
 
+func plugin(a *agent) format { return pluginFile{a} }
+
 //go:generate go run ./plugingen ../../deploy/plugins
 
 //go:embed opencode.js
@@ -63,7 +65,7 @@ func ClaudePlugin() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := jsonFile{a}.write(nil, Commands{Hook: []string{hookProgram, a.name}})
+	written, err := hooks(a).write(nil, Commands{Hook: []string{hookProgram, a.name}})
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +78,9 @@ func ClaudePlugin() (map[string][]byte, error) {
 		"claude-code/.claude-plugin/plugin.json": map[string]any{
 			"name": "mneme", "version": pluginVersion, "license": "Apache-2.0", "description": about, "author": map[string]string{"name": "mneme"},
 		},
-		"claude-code/.mcp.json": map[string]any{"mcpServers": map[string]any{"mneme": server{"mneme", []string{"mcp"}}}},
+		"claude-code/.mcp.json": map[string]any{"mcpServers": map[string]any{"mneme": server{Command: "mneme", Args: []string{"mcp"}}}},
 	}
-	all := map[string][]byte{"claude-code/hooks/hooks.json": hooks}
+	all := map[string][]byte{"claude-code/hooks/hooks.json": written}
 	for name, content := range files {
 		text, err := json.MarshalIndent(content, "", "  ")
 		if err != nil {

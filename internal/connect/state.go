@@ -17,14 +17,18 @@ import (
 type State struct {
 	Agent     string     `json:"agent"`
 	Found     bool       `json:"found" doc:"its program is in PATH, or its folder of settings exists"`
-	Connected bool       `json:"connected" doc:"it runs the hook at all events, and the program of the hook exists"`
-	Files     []string   `json:"files" doc:"that have it run the hook"`
-	Hook      string     `json:"hook,omitempty" doc:"the program that it runs"`
-	Command   []string   `json:"-"` // the same with its arguments
-	Server    string     `json:"server,omitempty" doc:"URL of the server that the hook calls"`
-	Tenant    string     `json:"tenant,omitempty" doc:"for which the hook calls, if its command names one"`
+	Connected bool       `json:"connected" doc:"it runs the hook at all events, or the MCP server if it has no hooks that help; and that program exists"`
+	ToolsOnly bool       `json:"tools_only,omitempty" doc:"what its hooks print does not reach the model, so it only gets the MCP server"`
+	Files     []string   `json:"files" doc:"that have it run the hook, or the MCP server"`
+	Hook      string     `json:"hook,omitempty" doc:"the program of the hook"`
+	Command   []string   `json:"-"` // the same, or the MCP server, with its arguments
+	Server    string     `json:"server,omitempty" doc:"URL of the server that the program calls"`
+	Tenant    string     `json:"tenant,omitempty" doc:"for which the program calls, if its command names one"`
 	Tools     bool       `json:"tools" doc:"mneme's MCP server is set up"`
 	Last      *time.Time `json:"last_event" doc:"when one of its hooks last reached the server; null if none has since the server started, or the server does not answer"`
+	Untrusted []string   `json:"untrusted,omitempty" doc:"events of hooks that the agent skips because its user does not trust them; only of Codex"`
+	Keeps     bool       `json:"-"` // its transcripts hold what a hook showed
+	events    int        // at which it is to run the hook
 	Missing   []Lack     `json:"missing"`
 }
 
@@ -42,17 +46,17 @@ type Weight int
 const (
 	Matters  Weight = iota // the agent misses a part
 	Optional               // the user may want it
-	Breaks                 // hooks of a file don't run
+	Breaks                 // what a file names does not run
 )
 
 func (l Lack) String() string { return l.What + ": " + l.Remedy }
 
-// Asked reports whether the agent is to run the hook: a file says so, or one that may say so can't be read.
+// Asked reports whether the agent is to run a program of ours: a file says so, or one that may say so can't be read.
 func (s *State) Asked() bool {
 	return len(s.Files) > 0 || s.Found && s.Broken()
 }
 
-// Broken reports whether hooks of a file don't run.
+// Broken reports whether what a file names does not run.
 func (s *State) Broken() bool {
 	return slices.ContainsFunc(s.Missing, func(l Lack) bool { return l.Weight == Breaks })
 }
@@ -60,14 +64,18 @@ func (s *State) Broken() bool {
 // Heard notes when a hook of the agent last reached the server since that started, nil for never.
 func (s *State) Heard(at *time.Time) {
 	s.Last = at
-	if at != nil || !s.Connected {
+	if !s.Connected || s.ToolsOnly {
 		return
 	}
-	remedy := "begin a session"
-	if s.Agent == Codex {
-		remedy = "begin a session; if that changes nothing, type /hooks in codex and trust them, because Codex skips hooks that are not trusted without a word"
+	trust := "type /hooks in codex and trust the hooks"
+	switch all := s.events == len(s.Untrusted); {
+	case len(s.Untrusted) > 0 && (!all || at == nil): // one that calls without any trust runs in a mode that asks for none
+		s.lack(Matters, trust, "Codex does not trust the hooks of %s, and skips them without a word", strings.Join(s.Untrusted, ", "))
+	case at == nil && s.Agent == Codex:
+		s.lack(Matters, "begin a session; if that changes nothing, "+trust+" again", "no hook has reached the server since it started")
+	case at == nil:
+		s.lack(Matters, "begin a session", "no hook has reached the server since it started")
 	}
-	s.lack(Matters, remedy, "no hook has reached the server since it started")
 }
 
 func (s *State) lack(w Weight, remedy, format string, args ...any) {
@@ -85,11 +93,10 @@ func Inspect(projectDir string) []State {
 }
 
 func (a *agent) inspect(projectDir string) State {
-	s := State{Agent: a.name, Files: []string{}, Missing: []Lack{}}
-	connect := "mneme connect " + a.name
-	home, err := a.home()
+	s := State{Agent: a.name, ToolsOnly: len(a.events) == 0, Keeps: a.keeps, events: len(a.events), Files: []string{}, Missing: []Lack{}}
+	home, err := a.home(a.moved)
 	if err != nil {
-		s.lack(Breaks, "set HOME, or "+a.moved, "the folder of its settings is not known")
+		s.lack(Breaks, a.setHome(), "the folder of its settings is not known")
 		return s
 	}
 	_, inPath := exec.LookPath(a.program)
@@ -97,7 +104,7 @@ func (a *agent) inspect(projectDir string) State {
 	s.Found = inPath == nil || noFolder == nil
 	targets, err := a.targets("")
 	if err != nil {
-		s.lack(Breaks, "set HOME, or "+a.moved, "%v", err)
+		s.lack(Breaks, a.setHome(), "%v", err)
 		return s
 	}
 	if a.name == ClaudeCode && projectDir != "" {
@@ -107,35 +114,17 @@ func (a *agent) inspect(projectDir string) State {
 	}
 	most := 0
 	for _, t := range targets {
-		file, err := load(t.path)
-		if err == nil && !file.there {
-			continue
-		}
-		var c Commands
-		var n int
-		if err == nil {
-			c, n, err = t.read(file.raw)
-		}
-		if err != nil {
-			s.lack(Breaks, "correct the file, then "+connect, "%s: %v", t.path, err)
-			continue
-		}
-		s.Tools = s.Tools || c.MCP != nil
-		if c.Hook == nil {
-			continue
-		}
-		s.Files, s.Hook, s.Command, most = append(s.Files, t.path), c.Hook[0], c.Hook, max(most, n)
-		s.Server, s.Tenant = cmp.Or(flag(c.Hook, "--url"), ring.DefaultURL), flag(c.Hook, "--tenant")
-		if _, err := exec.LookPath(c.Hook[0]); err != nil {
-			s.lack(Breaks, connect, "%s runs %s, which is not there or can't be run", t.path, c.Hook[0])
-		}
+		most = max(most, s.look(t))
 	}
 	switch a.name {
 	case ClaudeCode:
 		s.Tools = claudeServer(home)
 	case OpenCode:
 		s.Tools = opencodeServer(home)
+	case Codex:
+		s.Untrusted = untrusted(targets)
 	}
+	connect := "mneme connect " + a.name
 	switch {
 	case len(s.Files) == 0:
 		if !s.Broken() && s.Found {
@@ -146,12 +135,46 @@ func (a *agent) inspect(projectDir string) State {
 		s.lack(Matters, connect, "the hook runs at %d of %d events", most, len(a.events))
 	}
 	s.Connected = !s.Broken() && most == len(a.events)
-	if !s.Tools && (a.name == ClaudeCode || a.name == OpenCode) {
+	if !s.Tools && a.byHand {
 		s.lack(Optional, "mneme mcp --print "+a.name+" says how", "the MCP server, with which the agent can search by itself, is not set up")
 	} else if !s.Tools {
 		s.lack(Matters, connect, "the MCP server is not set up")
 	}
 	return s
+}
+
+// look adds what a file says, and returns at how many events the agent runs the hook by it.
+func (s *State) look(t target) (events int) {
+	connect := "mneme connect " + s.Agent
+	file, err := load(t.path)
+	if err == nil && !file.there {
+		return 0
+	}
+	var c Commands
+	if err == nil {
+		c, events, err = t.read(file.raw)
+	}
+	if err != nil {
+		s.lack(Breaks, "correct the file, then "+connect, "%s: %v", t.path, err)
+		return 0
+	}
+	s.Tools = s.Tools || c.MCP != nil
+	command := c.Hook
+	if s.ToolsOnly {
+		command = c.MCP
+	}
+	if command == nil {
+		return 0
+	}
+	s.Files, s.Command = append(s.Files, t.path), command
+	if !s.ToolsOnly {
+		s.Hook = command[0]
+	}
+	s.Server, s.Tenant = cmp.Or(flag(command, "--url"), ring.DefaultURL), flag(command, "--tenant")
+	if _, err := exec.LookPath(command[0]); err != nil {
+		s.lack(Breaks, connect, "%s runs %s, which is not there or can't be run", t.path, command[0])
+	}
+	return events
 }
 
 // flag returns what a command gives to a flag, "" if it does not have it.
@@ -181,7 +204,7 @@ func claudeServer(home string) bool {
 	if err != nil || !file.there {
 		return false
 	}
-	c, _, err := jsonFile{&agent{servers: true}}.read(file.raw)
+	c, _, err := servers(nil).read(file.raw)
 	return err == nil && c.MCP != nil
 }
 
@@ -211,7 +234,7 @@ func Next(o Options) (lines []string) {
 		if err != nil {
 			return nil
 		}
-		home, err := a.home()
+		home, err := a.home(a.moved)
 		if err != nil || !claudeServer(home) {
 			if command, err := commandLine(append([]string{"claude", "mcp", "add", "--scope", "user", "mneme", "--", o.Mneme, "mcp"}, o.Flags...)); err == nil {
 				lines = append(lines, "To let the agent also search by itself: "+command)
@@ -222,10 +245,18 @@ func Next(o Options) (lines []string) {
 		}
 	case OpenCode:
 		lines = append(lines, "To let the agent also search by itself: mneme mcp --print opencode shows what to add to opencode.json.", reads(o.Agent)+" An opencode that runs loads the plugin when it is started again.")
-	case GeminiCLI:
-		lines = append(lines, reads(o.Agent))
 	case Codex:
 		lines = append(lines, "Start codex and trust the hooks with /hooks: Codex skips hooks that are not trusted without a word. Do so again after each change of them.", reads(o.Agent))
+	case Cursor:
+		lines = append(lines, "Open a new chat: what mneme knows is shown at its start. mneme does not record Cursor's sessions.")
+	case Cline:
+		lines = append(lines, "Cline gets mneme's tools, because what its hooks print does not reach the model. For its extension in an editor, add what mneme mcp --print cline shows.", reads(o.Agent))
+	case Goose:
+		lines = append(lines, "goose gets mneme's tools, because what its hooks print does not reach the model.", reads(o.Agent))
+	case OpenHands:
+		lines = append(lines, "In a project with an .openhands/hooks.json of its own, OpenHands runs only the hooks of that file.", reads(o.Agent))
+	default:
+		lines = append(lines, reads(o.Agent))
 	}
 	return lines
 }

@@ -22,6 +22,8 @@ import (
 // There is no second mark at its end, because Codex would put the tables that it adds before it.
 type tomlFile struct{}
 
+func serversTOML(*agent) format { return tomlFile{} }
+
 const tomlMark = "# Written by mneme connect; mneme disconnect codex removes it."
 
 // tomlBlock matches the block, with the empty line before it.

@@ -33,30 +33,36 @@ func (e *examination) agents(ctx context.Context) {
 	e.spool(ring.UserSpool())
 }
 
-// agent checks the settings of an agent, the program that its hooks run, and when one last called.
+// agent checks the settings of an agent, the program that its hooks run, when one last called, and whether what it was shown has arrived.
 func (e *examination) agent(ctx context.Context, s *connect.State) {
 	check, sound := "agent "+s.Agent, true
 	report := func(level Level, detail, remedy string) {
 		sound = false
 		e.add(check, level, detail, remedy)
 	}
-	called := "when one last called is not known, because the server does not answer"
+	called, runs := "when one last called is not known, because the server does not answer", "its hooks run "+s.Hook
 	if len(s.Command) > 0 && !s.Broken() {
 		o, _ := ring.FromArguments(s.Command[1:])
-		if err := tryHook(ctx, s.Command); err != nil {
+		if s.ToolsOnly {
+			called, runs = "it is shown nothing by hooks", "it gets the tools of "+s.Command[0]
+		} else if err := tryHook(ctx, s.Command); err != nil {
 			report(Failed, fmt.Sprintf("%s does not run: %v", s.Hook, err), "install mneme-hook again, beside mneme, then mneme connect "+s.Agent)
 		}
 		if _, err := os.Stat(o.TokenFile); o.TokenFile != "" && err != nil {
 			report(Failed, "the token of its hooks can't be read: "+err.Error(), "correct the path, then mneme connect "+s.Agent+" --token-file PATH")
 		}
-		if e.answers {
-			last, err := e.lastCall(ctx, s.Agent, o.Tenant)
+		if e.answers && !s.ToolsOnly {
+			calls, err := e.calls(ctx, o.Tenant)
+			last := hook.Newest(calls, s.Agent)
 			switch elsewhere := strings.TrimRight(o.URL, "/") != strings.TrimRight(e.Client.URL, "/"); {
 			case err != nil:
 				called = "when one last called is not known: " + err.Error()
 			case last != nil:
 				s.Heard(last)
-				called = "one called at " + last.Local().Format(time.DateTime)
+				seen, wrong := delivered(ctx, s, calls, e.now())
+				if called = "one called at " + last.Local().Format(time.DateTime) + "; " + seen; wrong != "" {
+					report(Warning, wrong, "begin a session and run mneme doctor again; if it is so again, this version of "+connect.Title(s.Agent)+" drops what hooks print: update it")
+				}
 			case elsewhere:
 				report(Warning, fmt.Sprintf("its hooks call %s, and this examines %s", settings.Redacted(o.URL), settings.Redacted(e.Client.URL)),
 					"mneme doctor --url URL with the URL of the hooks, or mneme connect "+s.Agent+" --url URL with that of the server")
@@ -74,7 +80,7 @@ func (e *examination) agent(ctx context.Context, s *connect.State) {
 		}
 	}
 	if sound {
-		e.add(check, OK, "its hooks run "+s.Hook+"; "+called, "")
+		e.add(check, OK, runs+"; "+called, "")
 	}
 }
 
@@ -87,8 +93,8 @@ func tryHook(ctx context.Context, command []string) error {
 	return cmd.Run()
 }
 
-// lastCall asks the server when a hook of an agent last reached it, nil for not since it started.
-func (e *examination) lastCall(ctx context.Context, agent, tenant string) (*time.Time, error) {
+// calls asks the server for the sessions whose hooks have reached it since it started, the newest first.
+func (e *examination) calls(ctx context.Context, tenant string) ([]hook.Fired, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	query := url.Values{}
@@ -115,7 +121,7 @@ func (e *examination) lastCall(ctx context.Context, agent, tenant string) (*time
 	if err := json.NewDecoder(response.Body).Decode(&hooks); err != nil {
 		return nil, err
 	}
-	return hook.Newest(hooks.Sessions, agent), nil
+	return hooks.Sessions, nil
 }
 
 // spool checks whether events of hooks wait because a server did not answer.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,9 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_STATE_HOME"} {
+	for _, name := range []string{
+		"CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "CLINE_DATA_DIR", "OH_PERSISTENCE_DIR", "OPENHANDS_PERSISTENCE_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME",
+	} {
 		_ = os.Unsetenv(name)
 	}
 	_ = os.Setenv("HOME", home)
@@ -54,6 +57,7 @@ func newMachine(t *testing.T) *machine {
 	program, err := os.Executable()
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(program, m.hook))
+	require.NoError(t, os.Symlink(program, filepath.Join(m.home, "mneme")))
 	return m
 }
 
@@ -86,13 +90,18 @@ func TestAConnectedAgentIsFoundToCall(t *testing.T) {
 		m.connect(agent, "--url", url)
 	}
 	findings := examine(t, url, i.NATSURL(), "")
-	for _, agent := range connect.Names() {
+	for _, agent := range []string{connect.Cline, connect.Goose} {
+		require.Equal(t, OK, findings["agent "+agent].Level, "%+v", findings["agent "+agent])
+		require.Contains(t, findings["agent "+agent].Detail, "it gets the tools of "+filepath.Join(m.home, "mneme"))
+	}
+	withHooks := slices.DeleteFunc(connect.Names(), func(agent string) bool { return agent == connect.Cline || agent == connect.Goose })
+	for _, agent := range withHooks {
 		f := findings["agent "+agent]
 		require.Equal(t, Warning, f.Level, "%+v", f)
-		require.Contains(t, f.Detail, "no hook has reached the server")
+		require.Regexp(t, "no hook has reached the server|does not trust the hooks", f.Detail)
 		require.Equal(t, agent == connect.Codex, strings.Contains(f.Remedy, "/hooks"), "only Codex asks for trust")
 	}
-	for _, agent := range connect.Names() {
+	for _, agent := range withHooks {
 		require.Eventually(t, func() bool { // a hook gives up early on a busy machine
 			m.fire(agent, url, "s")
 			return examine(t, url, i.NATSURL(), "")["agent "+agent].Level == OK

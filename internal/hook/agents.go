@@ -30,14 +30,46 @@ type Agent struct {
 	Name   string // as in the path of the route
 	Prefix string // with the id of a session it makes the id of the conversation
 	events map[string]moment
+	answer func(event, text string) any
+	hex    bool // its hooks write the id of a session with dashes, its files without
 }
 
 // Agents are the agents whose events are understood.
 var Agents = []Agent{
-	{"claude-code", "claude_code:", map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}},
-	{"codex", "codex:", map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}},
-	{"gemini-cli", "gemini_cli:", map[string]moment{"SessionStart": begins, "BeforeAgent": asks}},
-	{"opencode", "opencode:", map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}},
+	{Name: "claude-code", Prefix: "claude_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: specific},
+	{Name: "codex", Prefix: "codex:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: specific},
+	{Name: "gemini-cli", Prefix: "gemini_cli:", events: map[string]moment{"SessionStart": begins, "BeforeAgent": asks}, answer: specific},
+	{Name: "opencode", Prefix: "opencode:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: specific},
+	{Name: "cursor", Prefix: "cursor:", events: map[string]moment{"sessionStart": begins, "beforeSubmitPrompt": asks}, answer: ofCursor},
+	{Name: "copilot-cli", Prefix: "copilot_cli:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: plainly},
+	{Name: "openhands", Prefix: "openhands:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: plainly, hex: true},
+}
+
+// specific is how Claude Code takes a text, and agents that follow it.
+func specific(event, text string) any {
+	type output struct {
+		Event string `json:"hookEventName"`
+		Text  string `json:"additionalContext"`
+	}
+	return struct {
+		Quiet    bool   `json:"suppressOutput"`
+		Specific output `json:"hookSpecificOutput"`
+	}{true, output{event, text}}
+}
+
+// plainly is how Copilot CLI and OpenHands take it.
+func plainly(_, text string) any {
+	return struct {
+		Text string `json:"additionalContext"`
+	}{text}
+}
+
+// ofCursor is how Cursor takes it. A prompt is only sent if the answer says so.
+func ofCursor(_, text string) any {
+	return struct {
+		Continue bool   `json:"continue"`
+		Text     string `json:"additional_context"`
+	}{true, text}
 }
 
 // Find returns an agent by its name, nil if there is none.
@@ -79,23 +111,22 @@ func (a *Agent) moment(name, source string) moment {
 	return m
 }
 
+// conversation returns the id of a session's conversation.
+func (a *Agent) conversation(session string) string {
+	if a.hex {
+		session = strings.ReplaceAll(session, "-", "")
+	}
+	return a.Prefix + session
+}
+
 // Answer returns a text in the form in which the agent takes it at an event, and nothing for no text.
 func (a *Agent) Answer(event, text string) []byte {
 	if text == "" {
 		return nil
 	}
-	type specific struct {
-		Event string `json:"hookEventName"`
-		Text  string `json:"additionalContext"`
-	}
-	var answer struct {
-		Quiet    bool     `json:"suppressOutput"`
-		Specific specific `json:"hookSpecificOutput"`
-	}
-	answer.Quiet, answer.Specific = true, specific{event, text}
 	var w bytes.Buffer
 	e := json.NewEncoder(&w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(answer) // strings and a bool: it cannot fail
+	_ = e.Encode(a.answer(event, text)) // strings and a bool: it cannot fail
 	return w.Bytes()
 }

@@ -89,13 +89,14 @@ func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e r
 	if err != nil || text.Text == "" {
 		return "", err
 	}
-	d.memory.spoke(where)
 	sum := sha256.Sum256([]byte(text.Text))
-	return frame.Wrap("hook-"+hex.EncodeToString(sum[:8]), text.Seq, text.Text), nil
+	id := "hook-" + hex.EncodeToString(sum[:8])
+	d.memory.spoke(where, id)
+	return frame.Wrap(id, text.Seq, text.Text), nil
 }
 
 func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring.Event) (Text, error) {
-	conversation := a.Prefix + e.Session
+	conversation := a.conversation(e.Session)
 	switch a.moment(e.Name, e.Source) {
 	case compacted:
 		d.memory.forget(where)

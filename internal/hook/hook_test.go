@@ -60,6 +60,24 @@ func TestAConversationBelongsToTheAgentOfItsPrefix(t *testing.T) {
 	}
 }
 
+func TestEachAgentIsAnsweredInItsOwnForm(t *testing.T) {
+	for agent, want := range map[string]string{
+		"claude-code": `{"suppressOutput": true, "hookSpecificOutput": {"hookEventName": "E", "additionalContext": "<t>"}}`,
+		"cursor":      `{"continue": true, "additional_context": "<t>"}`,
+		"copilot-cli": `{"additionalContext": "<t>"}`,
+		"openhands":   `{"additionalContext": "<t>"}`,
+	} {
+		require.JSONEq(t, want, string(Find(agent).Answer("E", "<t>")))
+		require.Empty(t, Find(agent).Answer("E", ""))
+	}
+}
+
+// OpenHands writes the id of a session with dashes to its hooks, and without them in the names of its folders.
+func TestASessionHasTheConversationOfItsTranscript(t *testing.T) {
+	require.Equal(t, "openhands:0123abcd", Find("openhands").conversation("0123-ab-cd"))
+	require.Equal(t, "copilot_cli:0123-ab-cd", Find("copilot-cli").conversation("0123-ab-cd"))
+}
+
 func TestMemoryIsBoundedAndKeepsTheNewest(t *testing.T) {
 	m := memory{}
 	at := func(n int) place { return place{"t", "claude-code", fmt.Sprint(n)} }

@@ -24,6 +24,7 @@ type Fired struct {
 	At         time.Time `json:"at"`
 	Events     int       `json:"events" doc:"since the server started"`
 	Spoke      int       `json:"spoke" doc:"events at which the agent was shown something"`
+	Context    string    `json:"context,omitempty" doc:"id of the newest context that it was shown"`
 }
 
 // Newest returns when a hook of an agent last fired, nil if none has; the list is as [Desk.Fired] returns it.
@@ -84,7 +85,7 @@ func (m *memory) fired(p place, f Fired) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.at(p)
-	f.Events, f.Spoke = v.Events+1, v.Spoke
+	f.Events, f.Spoke, f.Context = v.Events+1, v.Spoke, v.Context
 	f.Transcript, f.Folder = cmp.Or(f.Transcript, v.Transcript), cmp.Or(f.Folder, v.Folder)
 	v.Fired = f
 }
@@ -125,10 +126,12 @@ func (m *memory) forget(p place) {
 	v.shown, v.order = map[passage]bool{}, nil
 }
 
-func (m *memory) spoke(p place) {
+// spoke notes that a context was shown in a session.
+func (m *memory) spoke(p place, context string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.at(p).Spoke++
+	v := m.at(p)
+	v.Spoke, v.Context = v.Spoke+1, context
 }
 
 // list returns the sessions of a tenant, the newest event first.

@@ -34,7 +34,7 @@ func declareAccess(id string) map[string]any {
 	if !ok {
 		panic("access.Routes does not say what the operation " + id + " needs")
 	}
-	declared := map[string]any{"role": need.Role.String(), "scope": string(need.Scope)}
+	declared := map[string]any{"role": need.Role.String(), "scope": string(need.Scope), "audit": string(need.Audit)}
 	if need.Note != "" {
 		declared["note"] = need.Note
 	}
@@ -146,6 +146,7 @@ func (a *api) authorize(h huma.API) func(huma.Context, func(huma.Context)) {
 			}
 			if errors.As(err, &status) && status.GetStatus() == http.StatusForbidden {
 				ctx.SetHeader("WWW-Authenticate", `Bearer realm="mneme", error="insufficient_scope"`)
+				a.auditRefusal(ctx, status.GetStatus())
 			}
 			writeRefusal(h, ctx, err)
 			return

@@ -34,6 +34,7 @@ type Config struct {
 	Models   Models
 	Rebuilds Rebuilds // nil if this process cannot start rebuilds
 	Erasures Erasures // nil if this process cannot erase
+	Audit    Audit
 	Logger   *slog.Logger
 	// Store is the name of the backend, for status.
 	Store string
@@ -139,7 +140,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	config.Transformers = append(config.Transformers, a.logFailure)
 	config.DocsPath = "" // huma's page loads its viewer from another host; see serveDocs
 	h := humago.New(mux, config)
-	h.UseMiddleware(a.exchange(h), a.authorize(h), a.share(h), strict(h))
+	h.UseMiddleware(a.exchange(h), a.authorize(h), a.share(h), strict(h), a.audited(h))
 	a.registerEvents(h)
 	a.registerConversations(h)
 	a.registerMessages(h)
@@ -163,6 +164,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerImport(h)
 	a.registerOperations(h)
 	a.registerAccess(h)
+	a.registerAudit(h)
 	a.registerStream(h)
 	a.registerFailed(h)
 	if a.Rebuilds != nil {

@@ -31,8 +31,9 @@ type contextInput struct {
 	ProjectMemory string `query:"project_memory" enum:"on,off" doc:"on: with strategy=hybrid, a young conversation, one that does not fill max_chars, also sees what earlier sessions of its project left; defaults to the server's setting"`
 	Frame         bool   `query:"frame" doc:"with format=markdown: put the text into <mneme-context id seq>, which says that it is reference data. mneme removes such frames from what agents record; max_chars includes it"`
 	ExplainParam
-	Record          bool `query:"record" doc:"remember that this context was served, as a small event: see GET /v1/conversations/{id}/contexts. Needs the role write"`
-	IncludeMarkdown bool `query:"include_markdown" doc:"with format=json: add the member markdown, the text in which the manifest's ranges are"`
+	Follow          uint64 `query:"follow" doc:"with explain=candidates: the sequence of an event; the manifest's member followed says which section shows it, or with which larger budget one would"`
+	Record          bool   `query:"record" doc:"remember that this context was served, as a small event: see GET /v1/conversations/{id}/contexts. Needs the role write"`
+	IncludeMarkdown bool   `query:"include_markdown" doc:"with format=json: add the member markdown, the text in which the manifest's ranges are"`
 }
 
 // ExplainParam asks for the manifest of a context.
@@ -84,6 +85,9 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	if err := frameable(in.Frame, in.Format, in.MaxChars); err != nil {
 		return nil, err
 	}
+	if in.Follow > 0 && in.Explain != explainCandidates {
+		return nil, huma.Error422UnprocessableEntity("follow needs explain=candidates", &huma.ErrorDetail{Location: "query.follow", Message: "add explain=candidates"})
+	}
 	if in.Record {
 		if err := a.beginRecord(ctx, in); err != nil {
 			return nil, a.problem(err)
@@ -127,7 +131,7 @@ func (a *api) contextOf(ctx context.Context, in *contextInput) (*window.Context,
 	}
 	c, err := a.build(ctx, source, window.Request{
 		Conversation: in.id(), Query: in.Query, MaxChars: roomWithin(in.MaxChars, in.Frame), Strategy: in.Strategy, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Condense: mode,
-		Candidates: in.Explain == explainCandidates,
+		Candidates: in.Explain == explainCandidates, Follow: in.Follow,
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,38 @@ func TestTheManifestSaysWhereEachItemIsAndWhatWasLeftOut(t *testing.T) {
 			require.Positive(t, checked, "with a larger budget more is shown")
 		}
 	}
+}
+
+func TestAnEventCanBeFollowedThroughLargerBudgets(t *testing.T) {
+	b := setup(t)
+	id := b.recorded("pi", 1_500).ID
+	path := "/v1/conversations/" + url.PathEscape(id) + "/context?max_chars=6000"
+	follow := func(seq uint64) *window.FollowedEvent {
+		var c explained
+		b.get(fmt.Sprintf("%s&explain=candidates&follow=%d", path, seq), &c)
+		require.Equal(t, seq, c.Manifest.Followed.Seq)
+		return c.Manifest.Followed
+	}
+	var c explained
+	b.get(path+"&explain=candidates", &c)
+	require.Nil(t, c.Manifest.Followed)
+	shown := follow(c.Sections[0].Items[0].Seq)
+	require.Equal(t, c.Sections[0].Name, shown.Section)
+	require.Zero(t, shown.FitsAt)
+
+	i := slices.IndexFunc(c.Manifest.Sections, func(s window.SectionManifest) bool { return s.Name == window.SectionRelevant })
+	list := c.Manifest.Sections[i].Candidates
+	i = slices.IndexFunc(list, func(left window.Candidate) bool { return left.FitsAt > 0 && left.Kind == window.KindRelevant })
+	left := follow(list[i].Seq)
+	require.Empty(t, left.Section)
+	require.Positive(t, left.FitsAt)
+	require.LessOrEqual(t, left.FitsAt, list[i].FitsAt, "another section may show a piece of it earlier")
+
+	none := follow(1 << 40)
+	require.Empty(t, none.Section)
+	require.Zero(t, none.FitsAt)
+	p := b.refused(422, "GET", path+"&follow=1", nil, "")
+	require.Equal(t, "query.follow", p.Errors[0].Location)
 }
 
 func shows(c *window.Context, left window.Candidate) bool {

@@ -29,7 +29,7 @@ const maxHookBytes = ring.MaxInput
 type hookInput struct {
 	TenantParam
 	AsOfParam
-	Agent   string `path:"agent" enum:"claude-code,codex,gemini-cli,opencode" doc:"the agent that runs the hook"`
+	Agent   string `path:"agent" enum:"claude-code,codex,gemini-cli,opencode,cursor,copilot-cli,openhands" doc:"the agent that runs the hook"`
 	Late    bool   `query:"late" doc:"the event is sent again after the server was away: nothing is shown for it"`
 	RawBody []byte `contentType:"application/json"`
 }

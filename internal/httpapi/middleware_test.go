@@ -84,6 +84,10 @@ func setupFront(t *testing.T, change func(*httpapi.Config)) *front {
 	var err error
 	config.Telemetry, err = telemetry.Setup(t.Context(), "test", settings.Telemetry{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
+	trail, err := service.OpenAudit(t.Context(), b.Log.Conn(), settings.Auditing{}, config.Telemetry, config.Logger)
+	require.NoError(t, err)
+	t.Cleanup(trail.Close)
+	config.Audit = trail
 	change(&config)
 	f.server, err = program.Listen("test", "127.0.0.1:0", program.Serving{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

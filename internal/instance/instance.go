@@ -19,6 +19,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/audit"
 	"mneme.dev/mneme/internal/capture"
 	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/httpapi"
@@ -45,6 +46,7 @@ type Config struct {
 	Summaries  settings.Summaries // when summaries are written, and by whom
 	Searching  settings.Searching // how contexts search the past
 	Erasing    settings.Erasing   // what is erased by age
+	Auditing   settings.Auditing  // how long the audit log keeps entries
 	Capture    []string           // agents whose transcripts are read
 	OTLP       []string           // addresses at which exporters of OpenTelemetry are answered
 	Redact     *redact.Rules      // what is redacted in what agents recorded; nil for nothing
@@ -70,6 +72,7 @@ type Instance struct {
 	conn      *nats.Conn
 	consumers []worker.Worker
 	eraser    *erasure.Eraser
+	audit     *audit.Trail
 	captured  *capture.Receiver
 	receiver  *otlp.Receiver  // nil: nobody listens for exporters
 	otlp      []*program.HTTP // where they are answered
@@ -77,6 +80,7 @@ type Instance struct {
 	http      *program.HTTP
 	closeGate func()
 	telemetry *telemetry.Telemetry
+	logger    *slog.Logger
 }
 
 // Start starts everything in this process and returns once it answers.
@@ -101,6 +105,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if i.telemetry, c.Logger, err = program.Observe(ctx, "mneme", c.Logger); err != nil {
 		return nil, err
 	}
+	i.logger = c.Logger
 	if err := i.lockData(c.Data); err != nil {
 		return nil, err
 	}
@@ -118,14 +123,17 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	}); err != nil {
 		return nil, err
 	}
+	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
+		return nil, fmt.Errorf("connect to the embedded server: %w", err)
+	}
+	if err := eventlog.EndSplit(ctx, i.conn); err != nil { // nobody else can: the server ends with this process
+		return nil, err
+	}
 	stream, err := i.server.Apply(ctx, natsdeploy.Settings{MaxBytes: c.MaxBytes, DuplicateWindow: c.DuplicateWindow})
 	if err != nil {
 		return nil, err
 	}
 	program.WarnOfSize(c.Logger, c.MaxBytes, stream.MaxBytes)
-	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
-		return nil, fmt.Errorf("connect to the embedded server: %w", err)
-	}
 	if i.Log, err = eventlog.Open(ctx, i.conn, eventlog.OnPublish(i.telemetry.Metrics.Published)); err != nil {
 		return nil, err
 	}
@@ -194,6 +202,9 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		closeQuotas()
 		closeGate()
 	}
+	if i.audit, err = service.OpenAudit(ctx, i.conn, c.Auditing, i.telemetry, c.Logger); err != nil {
+		return nil, &program.UsageError{Err: err}
+	}
 	eraser, err := service.NewEraser(i.Log, self, i.stores, models, c.Erasing, c.Logger)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
@@ -206,7 +217,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	i.eraser = eraser
 	i.eraser.Start()
 	config := httpapi.Config{
-		Log: i.Log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Exported: i.exportedStatus(), Logger: c.Logger,
+		Log: i.Log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Audit: i.audit, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Exported: i.exportedStatus(), Logger: c.Logger,
 		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off", Settings: c.Settings,
 	}
 	if c.Doctor != nil {
@@ -216,6 +227,10 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	i.startOTLP(gate, quotas)
 	return i, nil
 }
+
+// Serve waits until ctx ends. It returns [eventlog.ErrPartitions] if the log is given more partitions
+// meanwhile: then close the instance and start another one on the same data.
+func (i *Instance) Serve(ctx context.Context) error { return program.Serve(ctx, i.Log, i.logger) }
 
 // HTTPURL returns the base URL of the API.
 func (i *Instance) HTTPURL() string { return i.http.URL() }
@@ -249,6 +264,9 @@ func (i *Instance) Close() error {
 	}
 	if i.eraser != nil {
 		i.eraser.Stop()
+	}
+	if i.audit != nil {
+		i.audit.Close()
 	}
 	for _, c := range slices.Backward(i.consumers) { // the summarizer reads the graph
 		errs = append(errs, c.Stop())

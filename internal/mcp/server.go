@@ -62,6 +62,8 @@ type Config struct {
 	Stopping func(context.Context) <-chan struct{}
 	// Called is told of each call; outcome is ok, refused or failed.
 	Called func(tool, outcome string, took time.Duration)
+	// Audit is told of each call of an audited tool; outcome is as above.
+	Audit  func(ctx context.Context, call, tenant, outcome string)
 	Logger *slog.Logger
 }
 
@@ -268,6 +270,9 @@ func (s *Server) perform(ctx context.Context, r request, do func(context.Context
 		span.SetStatus(codes.Error, "")
 	}
 	s.Called(r.counted, outcome, time.Since(began))
+	if access.Tools[r.tool].Audit == access.AuditRead {
+		s.Audit(ctx, r.counted, c.tenant, outcome)
+	}
 	if leave, ok := ctx.Value(placeKey{}).(func()); ok {
 		leave()
 	}

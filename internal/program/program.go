@@ -70,6 +70,32 @@ func WarnOfSize(logger *slog.Logger, asked, have int64) {
 	}
 }
 
+// WarnOfPartitions logs that the requested number of partitions differs from the log's. 1 is not a
+// request: it is the default.
+func WarnOfPartitions(logger *slog.Logger, asked, have int) {
+	if asked > 1 && have != 0 && asked != have {
+		logger.Warn("MNEME_PARTITIONS applies only when the log is created; the existing log keeps its partitions. To give it more, run `mneme partitions`", "asked", asked, "partitions", have)
+	}
+}
+
+// Again runs a program, and runs it again if the log has been given more partitions meanwhile.
+func Again(ctx context.Context, run func(context.Context) error) error {
+	for {
+		if err := run(ctx); ctx.Err() != nil || !errors.Is(err, eventlog.ErrPartitions) {
+			return err
+		}
+	}
+}
+
+// Serve waits until the program is to stop. If it is to run again, it returns [eventlog.ErrPartitions].
+func Serve(ctx context.Context, log *eventlog.Log, logger *slog.Logger) error {
+	err := log.AwaitSplit(ctx)
+	if err != nil {
+		logger.Warn("the log has been given more partitions: the program starts again with them", "before", log.Partitions())
+	}
+	return err
+}
+
 // Observe sets up the telemetry of a program and the matching logger.
 func Observe(ctx context.Context, name string, logger *slog.Logger) (*telemetry.Telemetry, *slog.Logger, error) {
 	s, err := settings.ReadTelemetry()

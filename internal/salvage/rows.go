@@ -17,9 +17,10 @@ const pageRows = 500
 // salvager turns the rows of one conversation back into events.
 type salvager struct {
 	Loss
-	source Source
-	held   *inventory
-	calls  []graph.Ref
+	source  Source
+	held    *inventory
+	applied uint64 // what is compared: everything that the read model had applied up to here
+	calls   []graph.Ref
 }
 
 // place holds the old and the current sequence of a row's event in the log; 0 means nowhere.
@@ -59,11 +60,11 @@ func (s *salvager) transcript(ctx context.Context) error {
 			return err
 		}
 		for _, entry := range page {
-			if from = entry.Position().Seq + 1; from <= s.held.applied+1 {
+			if from = entry.Position().Seq + 1; from <= s.applied+1 {
 				s.entry(entry)
 			}
 		}
-		if len(page) == 0 || from > s.held.applied {
+		if len(page) == 0 || from > s.applied {
 			return nil
 		}
 	}
@@ -102,7 +103,7 @@ func (s *salvager) entry(entry graph.Entry) {
 func (s *salvager) condensations(ctx context.Context) error {
 	for len(s.calls) > 0 {
 		n := min(len(s.calls), pageRows)
-		found, err := s.source.Condensations(ctx, s.Conversation, s.calls[:n], s.held.applied)
+		found, err := s.source.Condensations(ctx, s.Conversation, s.calls[:n], s.applied)
 		if err != nil {
 			return err
 		}
@@ -130,7 +131,7 @@ func (s *salvager) summarized(ctx context.Context) error {
 		for _, m := range page {
 			from = m.Seq + 1
 			switch {
-			case m.Seq > s.held.applied, s.held.seq(s.Conversation, m.Origin) != 0:
+			case m.Seq > s.applied, s.held.seq(s.Conversation, m.Origin) != 0:
 			case moved(s.places, m) && !ordered:
 				s.refuse(m.Position, m.Origin, written(m), "the events that it summarizes get new sequences, after later events; the summarizer writes a new summary")
 			case len(within(s.places, m)) == 0:

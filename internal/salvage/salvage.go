@@ -72,39 +72,39 @@ func (l *Loss) Restorable() int { return len(l.events) + len(l.summaries) }
 func (l *Loss) Count() int { return l.Restorable() + len(l.Unrestorable) }
 
 // Find calls yield for each living conversation of which the read model holds events that
-// the log does not. It reads the whole log and the whole read model, one partition after
-// the other, and keeps the identities of one partition's events in memory. Events may be
+// the log does not. It reads the whole log and the whole read model, one family of partitions
+// (see [eventlog.Log.Families]) after the other, and keeps the identities of one family's events in memory. Events may be
 // published and applied meanwhile: what the read model applies after the start is not compared.
 func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss) error) error {
 	checkpoints, err := source.Checkpoints(ctx) // before the head: what is applied by now has been in the log by then
 	if err != nil {
 		return err
 	}
-	applied := map[int]uint64{} // by partition
-	for _, cp := range checkpoints {
-		applied[cp.Partition] = cp.Seq
-	}
 	state, err := log.State(ctx)
 	if err != nil {
 		return err
 	}
 	// Conversations are listed first: a store may hold a snapshot while it lists.
-	all := make([][]events.ConversationID, log.Partitions())
+	families := log.Families()
+	all := make([][]events.ConversationID, len(families))
 	err = source.Hashes(ctx, func(h projection.ConversationHash) error {
-		n := log.PartitionOf(h.Conversation.Tenant, h.Conversation.ID)
+		n := log.PartitionOf(h.Conversation.Tenant, h.Conversation.ID) % len(families)
 		all[n] = append(all[n], h.Conversation)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for partition, ids := range all {
+	appliedOf := func(id events.ConversationID) uint64 { return projection.AppliedOf(log, checkpoints, id) }
+	for n, ids := range all {
 		if len(ids) == 0 {
 			continue
 		}
-		held := inventory{applied: applied[partition], identities: map[events.Digest]uint64{}, conversations: map[events.ConversationID]*known{}}
-		if err := log.Scan(ctx, partition, state.Head, held.add); err != nil {
-			return err
+		held := inventory{appliedOf: appliedOf, identities: map[events.Digest]uint64{}, conversations: map[events.ConversationID]*known{}}
+		for _, partition := range families[n] {
+			if err := log.Scan(ctx, partition, state.Head, held.add); err != nil {
+				return err
+			}
 		}
 		for _, id := range ids {
 			loss, err := find(ctx, source, &held, id)
@@ -121,10 +121,10 @@ func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss
 	return nil
 }
 
-// inventory lists what the log holds of a partition.
+// inventory lists what the log holds of a family of partitions.
 type inventory struct {
-	applied       uint64                   // what is compared: everything that the read model had applied up to here
-	identities    map[events.Digest]uint64 // sequence of the first event with this identity
+	appliedOf     func(events.ConversationID) uint64 // what is compared: everything that the read model had applied up to here
+	identities    map[events.Digest]uint64           // sequence of the first event with this identity
 	conversations map[events.ConversationID]*known
 }
 
@@ -149,7 +149,7 @@ func (i *inventory) add(m eventlog.Message) error {
 		c = &known{first: m.Seq}
 		i.conversations[r.Conversation()] = c
 	}
-	if m.Seq > i.applied && r.Source != descriptionSource {
+	if r.Source != descriptionSource && m.Seq > i.appliedOf(r.Conversation()) {
 		return nil
 	}
 	switch p := r.Payload.(type) {
@@ -168,8 +168,8 @@ func (i *inventory) seq(id events.ConversationID, o graph.Origin) uint64 {
 }
 
 func find(ctx context.Context, source Source, held *inventory, id events.ConversationID) (Loss, error) {
-	s := salvager{source: source, held: held, Loss: Loss{Conversation: id}}
-	c, err := source.Conversation(ctx, id, held.applied)
+	s := salvager{source: source, held: held, applied: held.appliedOf(id), Loss: Loss{Conversation: id}}
+	c, err := source.Conversation(ctx, id, s.applied)
 	if errors.Is(err, graph.ErrNotFound) { // deleted, or began a moment ago
 		return s.Loss, nil
 	}

@@ -141,6 +141,7 @@ func TestOnNeo4j(t *testing.T) {
 		{"messages are embedded by an endpoint", messagesAreEmbeddedInNeo4j},
 		{"a rebuild is seen by nobody", aRebuildInNeo4jIsSeenByNobody},
 		{"processes that share it rebuild together", processesThatShareANeo4jRebuildTogether},
+		{"a log is split twice at once", aLogIsSplitTwiceAtOnce},
 		{"status shows every process and a retry reaches the owner", statusShowsEveryProcessAndARetryReachesTheOwner},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, server.URI()) })

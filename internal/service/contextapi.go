@@ -24,7 +24,9 @@ import (
 //
 // Package doctor, which checks what a program needs, imports this one; so doctor is given. It may be nil.
 func RunContextAPI(doctor Doctor) func(context.Context) error {
-	return func(ctx context.Context) error { return runContextAPI(ctx, doctor) }
+	return func(ctx context.Context) error {
+		return program.Again(ctx, func(ctx context.Context) error { return runContextAPI(ctx, doctor) })
+	}
 }
 
 // Doctor returns the checks that a program makes of itself, see [httpapi.Config].
@@ -73,6 +75,11 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 		return err
 	}
 	defer closeQuotas()
+	trail, err := OpenAudit(ctx, conn, s.Auditing, tell, logger)
+	if err != nil {
+		return err
+	}
+	defer trail.Close()
 	condense, err := Condensing(s.Condensing)
 	if err != nil {
 		return &program.UsageError{Err: err}
@@ -100,7 +107,7 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	defer watch.Wait()
 	defer stop()
 	config := httpapi.Config{
-		Log: log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off", Settings: settings.Effective(s, nil),
+		Log: log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Audit: trail, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off", Settings: settings.Effective(s, nil),
 		Self: func() projection.Member { return self.Member(nil) },
 	}
 	if doctor != nil {
@@ -108,10 +115,10 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	}
 	server.Start(httpapi.New(config))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
-	<-ctx.Done()
+	err = program.Serve(ctx, log, logger)
 	logger.Info("stopping")
 	server.Stop() // first, because requests in flight need the log and the models
-	return nil
+	return err
 }
 
 // NewRebuilds returns the rebuilds of all projections that run. A rebuild first checks that

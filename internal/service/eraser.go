@@ -4,8 +4,12 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/nats-io/nats.go"
+
+	"mneme.dev/mneme/internal/audit"
 	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -31,4 +35,13 @@ func NewEraser(log *eventlog.Log, leases *projection.Leases, stores worker.Store
 			return view.Lend(ctx, models.Projects, read)
 		},
 	})
+}
+
+// OpenAudit returns the audit log of a process that serves the API, which closes it before its connection.
+func OpenAudit(ctx context.Context, conn *nats.Conn, s settings.Auditing, tell *telemetry.Telemetry, logger *slog.Logger) (*audit.Trail, error) {
+	age, err := s.Age()
+	if err != nil {
+		return nil, err
+	}
+	return audit.Open(ctx, conn, audit.Config{Age: age, Count: tell.Metrics.Audited, Logger: logger})
 }

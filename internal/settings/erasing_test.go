@@ -7,6 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestTheAuditLogIsKeptForDays(t *testing.T) {
+	t.Parallel()
+	for value, age := range map[string]time.Duration{"": 0, "1d": 24 * time.Hour, "365d": 365 * 24 * time.Hour} {
+		got, err := (&Auditing{AuditRetention: value}).Age()
+		require.NoError(t, err)
+		require.Equal(t, age, got)
+	}
+	for _, value := range []string{"0d", "-1d", "90", "d", "12h", "99999999999d", "forever"} {
+		require.ErrorContains(t, (&Auditing{AuditRetention: value}).Check(), "MNEME_AUDIT_RETENTION", value)
+	}
+}
+
 func TestARetentionNamesTenantsAndDays(t *testing.T) {
 	t.Parallel()
 	ages, err := (&Erasing{Retention: "acme=90d, default=1d"}).Ages()

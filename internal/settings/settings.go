@@ -91,6 +91,7 @@ type Up struct {
 	Summaries
 	Searching
 	Erasing
+	Auditing
 	Capturing
 	OTLP
 	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for a size that suits the disk"`
@@ -103,7 +104,7 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Erasing.Check(), s.Capturing.Check(), s.OTLP.Check(&s.Access), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Erasing.Check(), s.Auditing.Check(), s.Capturing.Check(), s.OTLP.Check(&s.Access), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // Searching configures how a conversation's past is searched.
@@ -136,7 +137,7 @@ func (n Network) listen(address string) error {
 type Worker struct {
 	NATSURL string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
 	NATSTLS
-	Partitions int    `envconfig:"MNEME_PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; checked otherwise"`
+	Partitions int    `envconfig:"MNEME_PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; an existing log keeps its own, see mneme partitions"`
 	Replicas   int    `envconfig:"MNEME_REPLICAS" default:"1" desc:"copies of the log in a NATS cluster, if this program creates it"`
 	LogSize    int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes, if this program creates it: at most four fifths of the NATS disk; 0 for 64 GiB"`
 	Data       string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models; programs on one machine share it"`
@@ -185,6 +186,7 @@ type API struct {
 	Condensing
 	Searching
 	Erasing
+	Auditing
 	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless a token is demanded or MNEME_TRUST_NETWORK is set"`
 	Network
 	Access
@@ -197,7 +199,7 @@ func ForContextAPI() *API { return &API{} }
 
 // Check implements [Spec].
 func (s *API) Check() error {
-	return errors.Join(natsURL(s.NATSURL), s.NATSTLS.check(), s.Access.Listen("MNEME_LISTEN", s.Listen, s.Trust), s.Hosts.check(), s.Access.Check(), s.Neo4j.Check(), s.Condensing.Check(), s.Searching.Check(), s.Erasing.Check(), directory("MNEME_DATA", s.Data))
+	return errors.Join(natsURL(s.NATSURL), s.NATSTLS.check(), s.Access.Listen("MNEME_LISTEN", s.Listen, s.Trust), s.Hosts.check(), s.Access.Check(), s.Neo4j.Check(), s.Condensing.Check(), s.Searching.Check(), s.Erasing.Check(), s.Auditing.Check(), directory("MNEME_DATA", s.Data))
 }
 
 // Program is a program, or a part of mneme, together with its settings.

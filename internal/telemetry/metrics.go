@@ -38,6 +38,8 @@ type Metrics struct {
 	phases      *prometheus.HistogramVec
 
 	otlp *prometheus.CounterVec
+
+	audited, auditLost prometheus.Counter
 }
 
 // seconds are the bucket bounds of durations: from reading a page in memory to a request
@@ -84,6 +86,9 @@ func newMetrics(logger *slog.Logger) *Metrics {
 	m.otlp = counter("mneme_otlp_records_total", "Spans and log records that exporters of OpenTelemetry sent; outcome is recorded, known, left_out or refused; scope says why one is left out and which library made it.",
 		"signal", "outcome", "scope")
 
+	m.audited = counter("mneme_audit_entries_total", "Entries that this program has stored in the audit log.").WithLabelValues()
+	m.auditLost = counter("mneme_audit_lost_entries_total", "Entries about reads that could not be stored in the audit log.").WithLabelValues()
+
 	m.registry.MustRegister(m.httpActive, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	return m
 }
@@ -116,6 +121,12 @@ func (m *Metrics) Refused(class string, events int) {
 // Exported records a span or log record that an exporter sent.
 func (m *Metrics) Exported(signal, outcome, scope string) {
 	m.otlp.WithLabelValues(signal, outcome, scope).Inc()
+}
+
+// Audited records entries of the audit log.
+func (m *Metrics) Audited(written, lost int) {
+	m.audited.Add(float64(written))
+	m.auditLost.Add(float64(lost))
 }
 
 // Applied records a batch; see [projection.OnBatch].

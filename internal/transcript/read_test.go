@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -245,4 +247,26 @@ func FuzzRead(f *testing.F) {
 		again, _ := read()
 		require.Equal(t, items, again)
 	})
+}
+
+func TestALineOfHundredsOfMegabytesIsReadInLittleMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "large.jsonl")
+	file, err := os.Create(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = file.Close() })
+	_, err = file.WriteString(message("1", "") + "\n")
+	require.NoError(t, err)
+	const end = 256 << 20 // before it nothing is stored, and zeros are read: one line
+	_, err = file.WriteAt([]byte("\n"+message("2", "")+"\n"), end)
+	require.NoError(t, err)
+	_, err = file.Seek(0, io.SeekStart)
+	require.NoError(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var got []Item
+	require.NoError(t, Read(t.Context(), file, "x", "neutral", func(i Item) error { got = append(got, i); return nil }))
+	runtime.ReadMemStats(&after)
+	require.Equal(t, []string{"1", "2"}, ids(got))
+	require.Contains(t, refused(got)[2], "bytes long, the limit is")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(end/2))
 }

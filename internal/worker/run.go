@@ -50,8 +50,12 @@ func readSettings(s *settings.Worker) (*settings.Worker, error) {
 	return s, nil
 }
 
-// Run runs a program that drives a projection.
-func Run(ctx context.Context, name string, s *settings.Worker, open func(Parts) (Worker, error)) (err error) {
+// Run runs a program that drives a projection, and again if the log is given more partitions.
+func Run(ctx context.Context, name string, s *settings.Worker, open func(Parts) (Worker, error)) error {
+	return program.Again(ctx, func(ctx context.Context) error { return run(ctx, name, s, open) })
+}
+
+func run(ctx context.Context, name string, s *settings.Worker, open func(Parts) (Worker, error)) (err error) {
 	tell, logger, err := program.Observe(ctx, "mneme-"+name, settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", name))
 	if err != nil {
 		return err
@@ -65,6 +69,7 @@ func Run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 	log, conn, err := program.OpenLog(ctx, s.NATSURL, s.NATSTLS, name, tell, logger, func(ctx context.Context, js jetstream.JetStream) error {
 		info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas, MaxBytes: s.LogSize})
 		program.WarnOfSize(logger, s.LogSize, info.MaxBytes)
+		program.WarnOfPartitions(logger, s.Partitions, info.Partitions)
 		return err
 	})
 	if err != nil {
@@ -92,7 +97,7 @@ func Run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 	}
 	health.Start(Health(consumer, tell))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", parts.Stores.String(), "health", health.URL()+"/readyz")
-	<-ctx.Done()
+	err = program.Serve(ctx, log, logger)
 	logger.Info("stopping")
-	return nil
+	return err
 }

@@ -42,7 +42,9 @@ type Follower struct {
 	lost        sync.Once // closes interrupted
 	pending     uint64
 	log         *Log
-	name        string // of the consumer
+	expects     func(*Message) bool // false for a message that only a log with more partitions can have
+	outdated    chan struct{}       // closed when such a message came
+	name        string              // of the consumer
 	consumer    jetstream.Consumer
 	consume     jetstream.ConsumeContext
 	arrived     atomic.Uint64 // messages that came from the consumer
@@ -72,10 +74,13 @@ func (l *Log) FollowAhead(ctx context.Context, partition int, from uint64, ahead
 		return nil, fmt.Errorf("follow from sequence %d, the log ends at %d: %w", from, state.Head, ErrBeyondEnd)
 	}
 	filters := []string{events.PartitionFilter(partition)}
-	if l.partitions == 1 {
+	if l.had.Partitions == 1 {
 		filters = nil // saves the server from looking up each subject
 	}
-	f, err := l.follow(ctx, filters, from, ahead)
+	f, err := l.follow(ctx, filters, from, ahead, func(m *Message) bool {
+		n, ok := events.StoredPartition(m.Subject)
+		return !ok || n == partition
+	})
 	if err != nil {
 		return nil, fmt.Errorf("follow partition %d: %w", partition, err)
 	}
@@ -119,10 +124,17 @@ func (f *Follower) Stop() {
 
 func (f *Follower) interrupt() { f.lost.Do(func() { close(f.interrupted) }) }
 
+// everything is what a follower expects that does not follow a partition.
+func everything(*Message) bool { return true }
+
 // follow reads the first message itself, together with a run of undeliverable messages at the
-// start, and starts a consumer after them. No filter means everything.
-func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead int) (*Follower, error) {
-	f := &Follower{c: make(chan Message), begun: make(chan struct{}), done: make(chan struct{}), interrupted: make(chan struct{}), log: l, reconnects: l.conn.Stats().Reconnects}
+// start, and starts a consumer after them. No filter means everything. It is interrupted by the first
+// message that it does not expect.
+func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead int, expects func(*Message) bool) (*Follower, error) {
+	f := &Follower{
+		c: make(chan Message), begun: make(chan struct{}), done: make(chan struct{}), interrupted: make(chan struct{}), outdated: make(chan struct{}), log: l, expects: expects,
+		reconnects: l.conn.Stats().Reconnects,
+	}
 	var first []Message
 	from = max(from, 1)
 	for size := 0; len(first) < maxControls && size < natsdeploy.PullByteLimit; {
@@ -169,6 +181,9 @@ func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead i
 // begin delivers what was read before the consumer was made.
 func (f *Follower) begin(first []Message) {
 	for _, m := range first {
+		if !f.deliverable(&m) {
+			return
+		}
 		select {
 		case f.c <- m:
 		case <-f.done:
@@ -196,11 +211,32 @@ func (f *Follower) deliver(msg jetstream.Msg) {
 	case <-f.done:
 		return
 	}
+	m := Message{Seq: meta.Sequence.Stream, Subject: msg.Subject(), Header: msg.Headers(), Data: msg.Data(), Pending: meta.NumPending}
+	if !f.deliverable(&m) {
+		return
+	}
 	select {
-	case f.c <- Message{Seq: meta.Sequence.Stream, Subject: msg.Subject(), Header: msg.Headers(), Data: msg.Data(), Pending: meta.NumPending}:
+	case f.c <- m:
 		f.taken.Add(1)
 	case <-f.done:
 	}
+}
+
+// deliverable reports whether C may deliver a message. A follower without a filter reads the only
+// partition of its log; once it sees another one, nothing more may be delivered.
+func (f *Follower) deliverable(m *Message) bool {
+	select {
+	case <-f.outdated:
+		return false
+	default:
+	}
+	if f.expects(m) {
+		return true
+	}
+	close(f.outdated)
+	_ = f.log.isOutdated()
+	f.interrupt()
+	return false
 }
 
 // How often watch checks whether the client has replaced its consumer, and after how many checks of
@@ -353,7 +389,7 @@ func (f *Follower) next(ctx context.Context, idle <-chan time.Time) (m Message, 
 // scan reads from one sequence up to another, or until it is interrupted, and returns where to
 // continue.
 func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yield func(Message) error) (uint64, error) {
-	f, err := l.follow(ctx, filters, from, followMessages)
+	f, err := l.follow(ctx, filters, from, followMessages, everything)
 	if err != nil {
 		return from, err
 	}

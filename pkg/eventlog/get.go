@@ -29,7 +29,9 @@ func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
 }
 
 // Last returns the sequence of the newest message of a conversation, valid or not (0 if it has
-// none), and the conversation's partition, which it always has.
+// none), and the conversation's partition, which it always has. A read model that has applied that
+// sequence in that partition has applied all of the conversation. It returns [ErrPartitions] if the
+// message is in a partition that the log did not have when it was opened.
 func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64, partition int, err error) {
 	partition = l.PartitionOf(tenant, conversation)
 	m, err := l.get(ctx, getRequest{LastFor: events.ConversationFilter(tenant, conversation)})
@@ -39,7 +41,10 @@ func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64
 	if err != nil {
 		return 0, 0, fmt.Errorf("last event of conversation %q: %w", conversation, err)
 	}
-	// The subject is not parsed: anyone can publish one whose kind can't be read.
+	// Of the subject only the partition is read: anyone can publish one whose kind can't be read.
+	if n, ok := events.StoredPartition(m.Subject); ok && n >= l.had.Partitions {
+		return 0, 0, l.isOutdated()
+	}
 	return m.Seq, partition, nil
 }
 
@@ -72,6 +77,19 @@ func (l *Log) LastOf(ctx context.Context, partition int) (uint64, error) {
 	}
 	if err != nil {
 		return 0, fmt.Errorf("last event of partition %d: %w", partition, err)
+	}
+	return m.Seq, nil
+}
+
+// NextOf returns the sequence of the first event of a partition at or after a sequence, 0 if there is
+// none.
+func (l *Log) NextOf(ctx context.Context, partition int, fromSeq uint64) (uint64, error) {
+	m, err := l.next(ctx, []string{events.PartitionFilter(partition)}, fromSeq)
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("next event of partition %d: %w", partition, err)
 	}
 	return m.Seq, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -32,12 +33,14 @@ var (
 
 // Log is a connection to the stream. It is safe for concurrent use.
 type Log struct {
-	conn       *nats.Conn
-	js         jetstream.JetStream
-	stream     jetstream.Stream
-	partitions int
-	batches    chan struct{} // the atomic batches in flight
-	published  func(Publication)
+	conn      *nats.Conn
+	js        jetstream.JetStream
+	stream    jetstream.Stream
+	had       natsdeploy.Info // as it was opened
+	outdated  chan struct{}   // closed once the log has other partitions
+	noticed   sync.Once       // closes outdated
+	batches   chan struct{}   // the atomic batches in flight
+	published func(Publication)
 }
 
 // Option is an option of [Open].
@@ -62,20 +65,21 @@ func Open(ctx context.Context, conn *nats.Conn, options ...Option) (*Log, error)
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", natsdeploy.Stream, err)
 	}
-	l := &Log{conn: conn, js: js, stream: stream, partitions: info.Partitions, batches: make(chan struct{}, maxBatches)}
+	l := &Log{conn: conn, js: js, stream: stream, had: info, outdated: make(chan struct{}), batches: make(chan struct{}, maxBatches)}
 	for _, option := range options {
 		option(l)
 	}
 	return l, nil
 }
 
-// Partitions returns the number of partitions that the stream maps conversations to.
-func (l *Log) Partitions() int { return l.partitions }
+// Partitions returns the number of partitions that the stream mapped conversations to when the log was
+// opened. It can grow, see [Log.AwaitSplit].
+func (l *Log) Partitions() int { return l.had.Partitions }
 
-// PartitionOf returns the partition of a conversation, whether or not the log holds any of its
-// events.
+// PartitionOf returns the partition of a conversation's next event. What the log holds of it can be
+// in the partitions that this one continues, see [Log.Parent].
 func (l *Log) PartitionOf(tenant, conversation string) int {
-	return events.PartitionOf(tenant, conversation, l.partitions)
+	return events.PartitionOf(tenant, conversation, l.had.Partitions)
 }
 
 // Created returns when the stream was made. A log with another creation time, such as one in a new
@@ -96,14 +100,28 @@ type State struct {
 	damaged uint64 // messages known to be unreadable
 }
 
-// State asks the server for the extent of the log.
+// State asks the server for the extent of the log. It returns [ErrPartitions] if the log was split
+// since it was opened.
 func (l *Log) State(ctx context.Context) (State, error) {
-	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return l.stream.Info(ctx) })
+	info, err := l.current(ctx)
 	if err != nil {
-		return State{}, fmt.Errorf("state of the log: %w", err)
+		return State{}, err
 	}
+	return stateOf(info), nil
+}
+
+// extent is State for readers that need no partitions.
+func (l *Log) extent(ctx context.Context) (State, error) {
+	info, err := l.info(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	return stateOf(info), nil
+}
+
+func stateOf(info *jetstream.StreamInfo) State {
 	s := info.State
-	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, damaged: natsdeploy.Damaged(info.Config)}, nil
+	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, damaged: natsdeploy.Damaged(info.Config)}
 }
 
 // RecordRemoved records how many of the missing events are accounted for, because they were erased
@@ -135,7 +153,7 @@ func (l *Log) Unreadable(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	read := uint64(0)
-	for partition := range l.partitions {
+	for partition := range l.had.Partitions {
 		err := l.Scan(ctx, partition, state.Head, func(Message) error {
 			read++
 			return nil

@@ -51,7 +51,7 @@ const tailRetry = 500 * time.Millisecond
 // It returns [ErrBeyondEnd] if the log ends before From. If the log loses its end to a power cut
 // meanwhile, the tail reports that as trouble and continues from the new end.
 func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func(Message) error) error {
-	state, err := l.State(ctx)
+	state, err := l.extent(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func
 		}
 		if o.ToEnd { // the counted messages may have come after the state was read
 			t.most = n
-			if state, err = l.State(ctx); err != nil {
+			if state, err = l.extent(ctx); err != nil {
 				return err
 			}
 		}
@@ -132,7 +132,7 @@ type tail struct {
 
 // run reads until it is interrupted. done reports that nothing is left to read.
 func (t *tail) run(ctx context.Context) (done bool, err error) {
-	state, err := t.log.State(ctx)
+	state, err := t.log.extent(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -141,7 +141,7 @@ func (t *tail) run(ctx context.Context) (done bool, err error) {
 		t.next = state.Head + 1
 		return false, err
 	}
-	f, err := t.log.follow(ctx, t.filters, t.next, followMessages)
+	f, err := t.log.follow(ctx, t.filters, t.next, followMessages, everything)
 	if err != nil {
 		return false, err
 	}

@@ -123,6 +123,12 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		}
 		cp.Halted = ""
 	}
+	if cp, err = p.inherit(ctx, stop, cp); err != nil {
+		return err
+	}
+	if ended(ctx, stop) {
+		return nil
+	}
 	goal, err := p.log.LastOf(ctx, partition)
 	if err != nil {
 		return err

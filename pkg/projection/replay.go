@@ -64,8 +64,15 @@ func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, mod
 	if err != nil {
 		return v, err
 	}
+	family := func(id events.ConversationID) (list []*replay[U]) {
+		for partition, ok := log.PartitionOf(id.Tenant, id.ID), true; ok; partition, _, ok = log.Parent(partition) {
+			list = append(list, replays[partition])
+		}
+		slices.Reverse(list) // the oldest partition first
+		return list
+	}
 	for _, id := range suspects {
-		d, err := compareOne(ctx, id, model, replays[log.PartitionOf(id.Tenant, id.ID)])
+		d, err := compareOne(ctx, id, model, family(id))
 		if err != nil {
 			return v, err
 		}
@@ -73,7 +80,12 @@ func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, mod
 			v.Differences = append(v.Differences, d)
 		}
 	}
-	upTo := func(id events.ConversationID) uint64 { return replays[log.PartitionOf(id.Tenant, id.ID)].cp.Seq }
+	upTo := func(id events.ConversationID) (seq uint64) {
+		for _, r := range family(id) {
+			seq = max(seq, r.cp.Seq)
+		}
+		return seq
+	}
 	if err := sides(ctx, log, model, scratch, v.Differences, upTo); err != nil {
 		return v, err
 	}
@@ -112,16 +124,18 @@ func behind(ctx context.Context, log *eventlog.Log, model ReadStore) (uint64, er
 // compareOne compares a conversation at its position in the read model. A hash covers the
 // conversation up to its LastSeq, so two hashes with the same LastSeq can be compared even if the
 // stores are at different positions.
-func compareOne[U Unit](ctx context.Context, id events.ConversationID, model ReadStore, r *replay[U]) (Difference, error) {
+func compareOne[U Unit](ctx context.Context, id events.ConversationID, model ReadStore, family []*replay[U]) (Difference, error) {
 	for again := false; ; again = true {
 		stored, err := model.Hash(ctx, id)
 		if err != nil {
 			return Difference{}, err
 		}
-		if err := r.upTo(ctx, stored.LastSeq, model, nil); err != nil {
-			return Difference{}, err
+		for _, r := range family {
+			if err := r.upTo(ctx, stored.LastSeq, model, nil); err != nil {
+				return Difference{}, err
+			}
 		}
-		replayed, err := r.store.Hash(ctx, id)
+		replayed, err := family[0].store.Hash(ctx, id)
 		if err != nil {
 			return Difference{}, err
 		}

@@ -41,6 +41,7 @@ type Request struct {
 	Condense     string   // how to show large old results; "" means extractive
 	Exclude      []string // patterns of files to leave out; nil means files.DefaultExclusions
 	Candidates   bool     // list in the manifest what was left out; this builds the context with larger budgets too
+	Follow       uint64   // with Candidates: say in the manifest where the event at this sequence is shown; 0 for none
 }
 
 // How to show tool results that are over 1,000 characters and older than the last 3 messages.
@@ -103,6 +104,7 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 	}
 	c, err := build(ctx, src, req)
 	if err == nil && req.Candidates {
+		c.follow(req.Follow)
 		err = c.tryBudgets(ctx, src, req)
 	}
 	if err != nil {

@@ -91,6 +91,23 @@ func (it *Item) shows(c *Candidate) bool {
 	return it.Seq != 0 && it.Seq == c.Seq
 }
 
+// follow finds the section that shows an event.
+func (c *Context) follow(seq uint64) {
+	if seq > 0 {
+		c.Manifest.Followed = &FollowedEvent{Seq: seq, Section: c.showing(seq)}
+	}
+}
+
+// showing returns the first section that shows an event, or a piece of it, "" if none does.
+func (c *Context) showing(seq uint64) string {
+	for _, s := range c.Sections {
+		if slices.ContainsFunc(s.Items, func(it Item) bool { return it.Seq == seq || it.ResultSeq == seq }) {
+			return s.Name
+		}
+	}
+	return ""
+}
+
 // growth lists the budgets that are tried, in percent of the request's.
 var growth = []int{105, 110, 120, 135, 150, 175, 200, 250, 300, 400, 600, 800}
 
@@ -105,6 +122,10 @@ func (c *Context) tryBudgets(ctx context.Context, src Source, req Request) error
 	for i := range c.Manifest.Sections {
 		left += len(c.Manifest.Sections[i].Candidates)
 	}
+	followed := c.Manifest.Followed
+	if followed != nil && followed.Section == "" {
+		left++
+	}
 	asked, room := req.MaxChars, maxTried
 	for _, percent := range growth {
 		req.MaxChars = asked * percent / 100
@@ -116,6 +137,10 @@ func (c *Context) tryBudgets(ctx context.Context, src Source, req Request) error
 			return err
 		}
 		c.Manifest.Tried = append(c.Manifest.Tried, req.MaxChars)
+		if followed != nil && followed.Section == "" && followed.FitsAt == 0 && larger.showing(followed.Seq) != "" {
+			followed.FitsAt = req.MaxChars
+			left--
+		}
 		for i := range c.Manifest.Sections {
 			for j := range c.Manifest.Sections[i].Candidates {
 				if d := &c.Manifest.Sections[i].Candidates[j]; d.FitsAt == 0 && larger.shows(*d) {

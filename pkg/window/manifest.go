@@ -21,8 +21,16 @@ type Manifest struct {
 	Sections []SectionManifest `json:"sections"`
 
 	// Settings is set by whoever serves the context.
-	Settings *Settings `json:"settings,omitempty"`
-	Tried    []int     `json:"tried_budgets,omitempty"` // the larger budgets that were tried for Candidate.FitsAt
+	Settings *Settings      `json:"settings,omitempty"`
+	Tried    []int          `json:"tried_budgets,omitempty"` // the larger budgets that were tried for Candidate.FitsAt and FollowedEvent.FitsAt
+	Followed *FollowedEvent `json:"followed,omitempty"`      // only if the request follows an event
+}
+
+// FollowedEvent says where one event is shown. It may be an event that no section considered.
+type FollowedEvent struct {
+	Seq     uint64 `json:"seq"`
+	Section string `json:"section,omitempty"` // the first that shows it; absent if none does
+	FitsAt  int    `json:"fits_at,omitempty"` // as of a Candidate, if no section shows it
 }
 
 // Settings are the parameters in effect, with the defaults of the server.

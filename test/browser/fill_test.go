@@ -26,7 +26,7 @@ var hostile = []string{
 }
 
 // fill gives a server a recorded session, a conversation of 1,000 turns, and one with hostile texts wherever an agent can
-// put a text. It returns what the scripts need to know of them.
+// put a text, of which an event can't be applied. It returns what the scripts need to know of them.
 func fill(t *testing.T, s *mnemetest.Server) map[string]any {
 	t.Helper()
 	program, err := mnemetest.Binary()
@@ -38,7 +38,8 @@ func fill(t *testing.T, s *mnemetest.Server) map[string]any {
 	list := []events.Payload{&events.ConversationStarted{Title: hostile[0], Agent: hostile[1], Project: hostile[0], Tags: hostile[:2]}}
 	list = append(list, texts(append([]string{"What does alert do?"}, hostile...))...)
 	list = append(list, &events.ToolCalled{ToolCallID: "call", ToolName: hostile[0], Arguments: json.RawMessage(`{"file_path":"/src/<img src=x onerror=alert(1)>"}`)},
-		&events.ToolReturned{ToolCallID: "call", Success: &ok, Result: events.TextResult(hostile[0]), Files: []events.FileOp{{Path: "/src/" + hostile[0], Op: "read"}}})
+		&events.ToolReturned{ToolCallID: "call", Success: &ok, Result: events.TextResult(hostile[0]), Files: []events.FileOp{{Path: "/src/" + hostile[0], Op: "read"}}},
+		&events.ToolCondensed{ToolCallID: hostile[0], Content: "This fails, because there is no such call.", Model: "test"})
 	first := publish(t, s.NATS, "test:hostile", list)
 	applied(t, s, "test:hostile")
 	answer, err := http.Get(s.HTTP + "/v1/conversations/test:hostile/context?record=true&query=" + url.QueryEscape(hostile[0]))

@@ -8,7 +8,7 @@ import { base, end, given, launch, of, settled, watched } from "./common.mjs";
 const { long, hostile, recorded, branch, project, served, pictures } = given;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const views = {
-  conversations: "/", projects: "/?view=projects", project: `/?view=project&project=${encodeURIComponent(project)}`, live: "/?view=tail", operations: "/?view=operations",
+  conversations: "/", projects: "/?view=projects", project: `/?view=project&project=${encodeURIComponent(project)}`, live: "/?view=tail", operations: "/?view=operations", doctor: "/?view=operations&doctor=1",
   timeline: of(recorded, "&turn=2"), "long timeline": of(long, "&turn=500"), "hostile timeline": of(hostile, "&turn=1"), "timeline of a branch": of(branch, "&turn=300"),
   context: of(recorded, "&view=context&max=9000"), "hostile context": of(hostile, "&view=context&left=1"), text: of(hostile, "&view=context&show=bytes"),
   play: of(recorded, "&view=context&max=9000&as_of=40&step=1&list=1"), remade: of(hostile, `&view=context&served=${served}`), served: of(hostile, "&view=served"),
@@ -43,9 +43,12 @@ async function look() {
     if (/hostile|live|event/.test(name) && !seen.text.includes("<img src=x onerror=")) say("does not show the hostile text as it is");
     if (/context|play|^project$/.test(name) && !(await page.getByText("Why", { exact: true }).count())) say("does not say why a line is there");
     if (name === "play" && !/Turn \d+: .*entered/.test(seen.text)) say("does not say what the turn changed");
+    if (name === "doctor" && !/projection graph: .*skipped: 1\s+What to do: mneme failed list/.test(seen.text)) say("does not say what to do about a skipped event");
     if (name === "remade" && !seen.text.includes("equal to the byte")) say("does not say that it is equal");
     for (const size of [wide, narrow]) {
       await page.setViewportSize(size);
+      const rows = await page.locator(".row").count();
+      if (rows > 100) say(`keeps ${rows} rows on ${size.width} pixels`);
       if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth + 1)) say(`is wider than ${size.width} pixels`);
       for (const colorScheme of pictures ? ["light", "dark"] : []) {
         await page.emulateMedia({ colorScheme });

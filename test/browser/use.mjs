@@ -76,6 +76,19 @@ await page.getByRole("region", { name: "Meaning" }).getByTitle("Show the event a
 await page.getByText("How searches see it").click();
 await page.getByText(/passages?, 128 numbers each/).waitFor();
 
+step = "follow";
+await open(of(long, "&turn=990"));
+await page.getByRole("button", { name: /^#/ }).first().click();
+await page.getByRole("link", { name: "In the context?" }).click();
+await page.getByLabel("Budget in characters").fill("2000");
+await page.keyboard.press("Enter");
+await page.getByText("of 2,000 characters").waitFor();
+const stays = page.getByText(/is left out\. .*With a budget of [\d,]+ characters it would stay\./);
+await stays.waitFor();
+await stays.getByRole("button", { name: /characters$/ }).click();
+await page.getByRole("status").getByText(/is in this context: (Queries|Recent|Past)/).waitFor();
+await page.locator(".line.followed").waitFor();
+
 step = "graph";
 await open(of(recorded, "&view=graph"));
 await page.locator(".node").first().focus();
@@ -87,6 +100,25 @@ await open("/?view=operations");
 page.once("dialog", (d) => d.accept());
 await page.getByRole("button", { name: "Verify against the log" }).click();
 await page.getByText(/^All \d read models equal the log\.$/).waitFor();
+
+step = "doctor";
+const checks = [];
+page.on("request", (r) => { if (new URL(r.url()).pathname === "/v1/doctor") checks.push(r); });
+await open("/?view=operations");
+expect(checks.length === 0, "the server checks itself unasked");
+const doctor = page.getByRole("region", { name: "Doctor" });
+await doctor.getByRole("button", { name: "Check this server" }).click();
+await doctor.getByRole("listitem").getByText("What to do: mneme failed list").waitFor();
+await doctor.getByRole("group").getByText(/^\d+ passed checks$/).click();
+await doctor.getByRole("listitem").getByText("jetstream", { exact: true }).waitFor();
+await doctor.getByRole("button", { name: "Check again" }).click();
+await doctor.getByText(/^\d+ warnings?, \d+ passed checks\.$/).waitFor();
+expect(checks.length === 2, `the server checked itself ${checks.length} times, not twice`);
+
+step = "retry";
+page.once("dialog", (d) => d.accept());
+await page.getByRole("button", { name: "Retry", exact: true }).click();
+await page.getByText("Failed again: 1 event. The table says why.").waitFor();
 
 step = "live";
 await open("/?view=tail");
@@ -143,7 +175,7 @@ await reader.page.getByRole("link", { name: "Live" }).first().click();
 await reader.page.getByText("live", { exact: true }).waitFor();
 await reader.page.getByRole("link", { name: "Operations" }).click();
 await reader.page.getByText("This needs a token with the role operate; yours has the role read.").first().waitFor();
-if (await reader.page.getByRole("button", { name: /Verify|Rebuild|Retry/ }).count()) say("offers what the token may not do");
+if (await reader.page.getByRole("button", { name: /Verify|Rebuild|Retry|Check/ }).count()) say("offers what the token may not do");
 for (let i = wrong.length - 1; i >= 0; i--) if (ignored.test(wrong[i])) wrong.splice(i, 1);
 
 await end(browser);

@@ -189,6 +189,12 @@ func TestARebuildReplacesAReadModelThatIsDamagedWithin(t *testing.T) {
 			s = mnemetest.Up(t, data)
 
 			bad, code := diagnosis(t, s, data)
+			if c.state == "" && bad["damaged files"] != "" { // where tables begin depends on the machine: it found the damage at startup
+				require.Zero(t, code, "%v", bad)
+				require.FileExists(t, file+".damaged-1")
+				requireEqual(t, s)
+				return
+			}
 			require.Equal(t, 3, code, "%v", bad)
 			require.Contains(t, bad["read model graph"], "failed the read model graph is damaged")
 			require.Contains(t, bad["read model graph"], "→ mneme rebuild graph")

@@ -143,7 +143,10 @@ func readerOf(t *testing.T, log *eventlog.Log, models settings.Models, logger *s
 	t.Cleanup(tell.Stop)
 	read := service.NewModels(t.TempDir(), worker.NewStores(t.TempDir(), models))
 	t.Cleanup(func() { require.NoError(t, read.Close()) })
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Log: log, Models: read, Logger: logger, Store: "neo4j", NotReady: worker.ErrNotThere, Telemetry: tell}))
+	trail, err := service.OpenAudit(t.Context(), log.Conn(), settings.Auditing{}, tell, logger)
+	require.NoError(t, err)
+	t.Cleanup(trail.Close)
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Log: log, Models: read, Audit: trail, Logger: logger, Store: "neo4j", NotReady: worker.ErrNotThere, Telemetry: tell}))
 	t.Cleanup(server.Close)
 	return server.URL
 }

@@ -188,6 +188,8 @@ func (s *system) works() {
 	require.Empty(t, s.nats.Refused())
 	s.mneme("operator", "erase", "conversation", "one", "--yes")
 	s.mneme("operator", "verify")
+	require.Contains(t, s.mneme("operator", "audit"), "retry-failed")
+	require.Contains(t, s.mneme("operator", "audit", "--action", "erase"), "conversation:one")
 
 	// The log is backed up, and restored on another server.
 	backup := filepath.Join(t.TempDir(), "backup")

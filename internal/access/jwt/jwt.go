@@ -129,7 +129,7 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 	if !ok {
 		return nil, access.ErrNothing
 	}
-	grant := &access.Grant{Rights: rights, Name: checked.Subject, Expires: unix(at.Expires).Add(v.Skew), Ended: rules.ended}
+	grant := &access.Grant{Rights: rights, Name: checked.Subject, Subject: "oidc:" + checked.Subject, Expires: unix(at.Expires).Add(v.Skew), Ended: rules.ended}
 	v.seen.put(hash, rules, grant)
 	return grant, nil
 }

@@ -21,8 +21,8 @@ const (
 	maxField  = 4_096    // bytes of any other field
 )
 
-// Event is what the server learns of a hook's event. The names are those of Claude Code, which Codex and Gemini CLI use
-// too. All that an agent sends besides, such as texts and tool results, stays here.
+// Event is what the server learns of a hook's event. The names are those of Claude Code, which most agents use; see
+// [Decode] for the others. All that an agent sends besides, such as texts and tool results, stays here.
 type Event struct {
 	Name       string `json:"hook_event_name"`
 	Session    string `json:"session_id"`
@@ -47,18 +47,39 @@ func Read(in io.Reader) (Event, error) {
 	return Decode(raw)
 }
 
+// names are the names of the members of an event, those of Claude Code first. Then come what Cursor (conversation_id) and
+// OpenHands have instead.
+var names = [][]string{
+	{"hook_event_name", "event_type"},
+	{"session_id", "conversation_id"},
+	{"transcript_path"},
+	{"cwd", "working_dir"},
+	{"source"},
+	{"prompt", "message"},
+	{"agent_id"},
+	{"agent_transcript_path"},
+}
+
 // Decode decodes an event. The error is not nil if it has no name or no session.
 func Decode(raw []byte) (e Event, err error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
 		return e, errInput
 	}
-	for name, to := range map[string]*string{
-		"hook_event_name": &e.Name, "session_id": &e.Session, "transcript_path": &e.Transcript, "cwd": &e.Folder,
-		"source": &e.Source, "prompt": &e.Prompt, "agent_id": &e.Subagent, "agent_transcript_path": &e.SubagentTranscript,
-	} {
-		if json.Unmarshal(members[name], to) != nil || name != "prompt" && len(*to) > maxField {
-			*to = ""
+	for i, to := range []*string{&e.Name, &e.Session, &e.Transcript, &e.Folder, &e.Source, &e.Prompt, &e.Subagent, &e.SubagentTranscript} {
+		for _, name := range names[i] {
+			if json.Unmarshal(members[name], to) != nil || to != &e.Prompt && len(*to) > maxField {
+				*to = ""
+			}
+			if *to != "" {
+				break
+			}
+		}
+	}
+	if e.Folder == "" { // Cursor names the folders that are open
+		var roots []string
+		if json.Unmarshal(members["workspace_roots"], &roots) == nil && len(roots) > 0 && len(roots[0]) <= maxField {
+			e.Folder = roots[0]
 		}
 	}
 	if e.Name == "" || e.Session == "" {

@@ -121,6 +121,23 @@ func TestAFullOrUnwritableSpoolIsNoTrouble(t *testing.T) {
 	require.Empty(t, run(away, stop))
 }
 
+func TestALineThatAFullDiskCutCostsNoOtherEvent(t *testing.T) {
+	spool := spoolIn(t)
+	away := ring.Options{URL: "http://127.0.0.1:1", Spool: spool}
+	run(away, `{"hook_event_name":"Stop","session_id":"cut"}`)
+	info, err := os.Stat(string(spool))
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(string(spool), info.Size()-9))
+	run(away, `{"hook_event_name":"Stop","session_id":"whole"}`)
+	h := listen(t, "")
+	run(ring.Options{URL: h.URL, Spool: spool}, stop)
+	require.Len(t, h.events, 2)
+	require.Equal(t, "whole", h.events[1].Session)
+	left, err := os.ReadDir(filepath.Dir(string(spool)))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 func TestASlowServerIsNotWaitedFor(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -147,8 +164,30 @@ func TestOfALongPromptTheServerGetsTheHead(t *testing.T) {
 	require.Equal(t, strings.Repeat("é", ring.MaxPrompt), e.Prompt)
 }
 
+func TestTheEventsOfAllAgentsAreUnderstood(t *testing.T) {
+	for raw, want := range map[string]ring.Event{
+		// Copilot CLI 1.0.102
+		`{"hook_event_name":"SessionStart","session_id":"31be-5f","timestamp":"2026-11-26T02:58:32.541Z","cwd":"/shop","source":"new","initial_prompt":"hello"}`: {
+			Name: "SessionStart", Session: "31be-5f", Folder: "/shop", Source: "new",
+		},
+		// Cursor
+		`{"conversation_id":"c","generation_id":"g","hook_event_name":"beforeSubmitPrompt","workspace_roots":["/shop","/other"],"transcript_path":null,"prompt":"hello","attachments":[]}`: {
+			Name: "beforeSubmitPrompt", Session: "c", Folder: "/shop", Prompt: "hello",
+		},
+		// OpenHands 1.58
+		`{"event_type":"UserPromptSubmit","tool_name":null,"message":"hello","session_id":"0123-ab","working_dir":"/shop","metadata":{}}`: {
+			Name: "UserPromptSubmit", Session: "0123-ab", Folder: "/shop", Prompt: "hello",
+		},
+	} {
+		e, err := ring.Decode([]byte(raw))
+		require.NoError(t, err)
+		require.Equal(t, want, e)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(stop))
+	f.Add([]byte(`{"event_type":"Stop","conversation_id":"c","workspace_roots":["/shop"],"message":"m"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e, err := ring.Decode(raw)
 		if err != nil {

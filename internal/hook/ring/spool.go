@@ -67,7 +67,7 @@ func (s Spool) add(list ...spooled) {
 	if s == "" || len(list) == 0 || os.MkdirAll(filepath.Dir(string(s)), 0o700) != nil {
 		return
 	}
-	f, err := os.OpenFile(string(s), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(string(s), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return
 	}
@@ -77,16 +77,30 @@ func (s Spool) add(list ...spooled) {
 		return
 	}
 	size := info.Size()
+	cut := lastIsCut(f, size)
 	for _, e := range list {
 		line, err := json.Marshal(e)
 		if err != nil || len(line) >= maxLine || size+int64(len(line)) >= maxSpool {
 			continue
 		}
-		if _, err := f.Write(append(line, '\n')); err != nil {
+		if line = append(line, '\n'); cut {
+			line, cut = append([]byte{'\n'}, line...), false
+		}
+		if _, err := f.Write(line); err != nil {
 			return
 		}
-		size += int64(len(line)) + 1
+		size += int64(len(line))
 	}
+}
+
+// lastIsCut reports whether the last line of a file was cut, as on a full disk.
+func lastIsCut(f *os.File, size int64) bool {
+	last := make([]byte, 1)
+	if size == 0 {
+		return false
+	}
+	_, err := f.ReadAt(last, size-1)
+	return err == nil && last[0] != '\n'
 }
 
 // take empties the spool and returns its events, the newest of each transcript. done removes the file

@@ -677,7 +677,7 @@ function useParams() {
   const [now, set] = d2(params);
   A2(() => {
     const read = () => set(params());
-    const follow = (e3) => {
+    const follow2 = (e3) => {
       const a4 = e3.target.closest?.("a");
       if (!a4 || a4.origin !== location.origin || a4.pathname !== "/" || a4.hash || e3.button || e3.ctrlKey || e3.metaKey || e3.shiftKey || e3.altKey) return;
       e3.preventDefault();
@@ -686,11 +686,11 @@ function useParams() {
     };
     addEventListener("popstate", read);
     addEventListener(changed, read);
-    document.addEventListener("click", follow);
+    document.addEventListener("click", follow2);
     return () => {
       removeEventListener("popstate", read);
       removeEventListener(changed, read);
-      document.removeEventListener("click", follow);
+      document.removeEventListener("click", follow2);
     };
   }, []);
   return now;
@@ -716,6 +716,7 @@ function EventPanel({ seq, of }) {
         seq
       ] }),
       /* @__PURE__ */ a3("span", { class: "space" }),
+      followable.test(String(data?.["type"])) && /* @__PURE__ */ a3("a", { href: follow(String(data["subject"] ?? of), seq), title: "Does the agent see it, and if not, at which budget would it?", children: "In the context?" }),
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void copy(), children: copied ? "Copied" : "Copy as curl" }),
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ event: void 0 }), "aria-label": "Close the event", children: "✕" })
     ] }),
@@ -737,6 +738,11 @@ function EventPanel({ seq, of }) {
       ] })
     ] })
   ] });
+}
+var followable = /^dev\.mneme\.(message\.created|tool\.called|tool\.returned)\.v1$/;
+function follow(conversation, seq) {
+  const p3 = params();
+  return link({ ...p3["c"] === conversation && p3["view"] === "context" ? p3 : {}, c: conversation, view: "context", follow: seq, event: void 0 });
 }
 function Embedding({ conversation, id, content }) {
   const [open, setOpen] = d2(false);
@@ -1000,6 +1006,7 @@ function Budget({ data }) {
         ] })
       ] }, s3.name)),
       /* @__PURE__ */ a3("span", { class: "space" }),
+      /* @__PURE__ */ a3("a", { href: "#left", children: "What was left out" }),
       /* @__PURE__ */ a3("span", { children: [
         /* @__PURE__ */ a3("b", { children: count(m3.used) }),
         " of ",
@@ -1021,7 +1028,7 @@ function split(markdown, ranges) {
     return { start, end, text: markdown.slice(start, end) };
   });
 }
-function Lines({ data }) {
+function Lines({ data, followed }) {
   const text = data.markdown ?? "";
   const all = data.sections.flatMap((s3) => {
     const ranges = data.manifest.sections.find((m3) => m3.name === s3.name)?.ranges ?? [];
@@ -1034,8 +1041,9 @@ function Lines({ data }) {
     const { start, end: stop, text: shown2 } = lines[i3];
     const between = text.slice(end, start).trim();
     if (between) out.push(/* @__PURE__ */ a3("div", { id: name !== section ? `s-${name}` : void 0, class: `line heading ${name !== section ? "first" : ""}`, children: between.split(/\n\n+/).map((part, j2, parts) => /* @__PURE__ */ a3("pre", { class: j2 === parts.length - 1 ? "last" : "", children: /* @__PURE__ */ a3(Text, { of: part }) }, j2)) }, `b${i3}`));
+    const here = followed && (item.seq === followed || item.result_seq === followed);
     out.push(
-      /* @__PURE__ */ a3("div", { class: `line s-${name}`, children: [
+      /* @__PURE__ */ a3("div", { id: here ? `e-${followed}` : void 0, class: `line s-${name} ${here ? "followed" : ""}`, children: [
         /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: shown2.replace(/^\n+|\n+$/g, "") }) }),
         /* @__PURE__ */ a3("div", { class: "why", children: /* @__PURE__ */ a3(Why, { item }) })
       ] }, i3)
@@ -1239,6 +1247,47 @@ function Compare({ c: c3, p: p3 }) {
   ] });
 }
 
+// src/followed.tsx
+function Followed({ c: c3, p: p3, data, seq }) {
+  const section = data.sections.find((s3) => s3.items.some((it) => it.seq === seq || it.result_seq === seq));
+  const summary = data.sections.flatMap((s3) => s3.items).find((it) => it.summary && it.summary.first_seq <= seq && seq <= it.summary.last_seq);
+  const later = seq > data.as_of;
+  const { data: tried, error, loading } = useGet(section || later ? null : path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3), explain: "candidates", follow: seq }), 300);
+  const m3 = tried?.manifest;
+  return /* @__PURE__ */ a3("div", { class: "banner bar", role: "status", children: [
+    /* @__PURE__ */ a3("span", { children: [
+      "Event ",
+      /* @__PURE__ */ a3(EventLink, { seq }),
+      section ? /* @__PURE__ */ a3($, { children: [
+        " is in this context: ",
+        /* @__PURE__ */ a3("a", { href: `#e-${seq}`, children: sectionName(section.name) }),
+        "."
+      ] }) : later ? ` came after #${data.as_of}, as of which this context is made.` : /* @__PURE__ */ a3($, { children: [
+        " is left out. ",
+        summary && /* @__PURE__ */ a3($, { children: [
+          "A summary of turns ",
+          summary.summary.first_turn,
+          " to ",
+          summary.summary.last_turn,
+          ", ",
+          /* @__PURE__ */ a3(EventLink, { seq: summary.seq }),
+          ", stands for it. "
+        ] }),
+        error ? /* @__PURE__ */ a3(Notice, { error }) : !m3 || loading ? "Trying larger budgets…" : m3.followed?.fits_at ? /* @__PURE__ */ a3($, { children: [
+          "With a budget of ",
+          /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ max: String(m3.followed.fits_at) }), children: [
+            count(m3.followed.fits_at),
+            " characters"
+          ] }),
+          " it would stay."
+        ] }) : `No larger budget up to ${count(Math.max(data.max_chars, ...m3.tried_budgets ?? []))} characters shows it: another query may.`
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("span", { class: "space" }),
+    /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ follow: void 0 }), "aria-label": "Follow no event", children: "✕" })
+  ] });
+}
+
 // src/served.tsx
 var remade = (c3, seq) => path("/v1/conversations/{}/contexts/{}", [c3.id, String(seq)]);
 var whyDifferent = "Something that it was made of was erased or is missing, or this version of mneme chooses differently.";
@@ -1431,6 +1480,7 @@ function ContextView({ c: c3, outline, p: p3 }) {
     p3["served"] && /* @__PURE__ */ a3(ServedBanner, { c: c3, seq: p3["served"] }),
     error && /* @__PURE__ */ a3(Notice, { error }),
     data && m3 && /* @__PURE__ */ a3("div", { "aria-busy": loading, children: [
+      p3["follow"] && /* @__PURE__ */ a3(Followed, { c: c3, p: p3, data, seq: Number(p3["follow"]) }),
       /* @__PURE__ */ a3(Budget, { data }),
       /* @__PURE__ */ a3("div", { class: "bar formats", children: [
         /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: formats.map(([f4, name]) => /* @__PURE__ */ a3("button", { "aria-pressed": f4 === shown2, onClick: () => change({ show: f4 }), children: name }, f4)) }),
@@ -1438,7 +1488,7 @@ function ContextView({ c: c3, outline, p: p3 }) {
         /* @__PURE__ */ a3(Remember, { c: c3, query }, url),
         /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "compare", ...keep(p3), ...keep(p3, "_b") }), children: "Compare with another" })
       ] }),
-      shown2 === "bytes" ? /* @__PURE__ */ a3(Bytes, { data }) : shown2 === "anthropic" || shown2 === "openai" ? /* @__PURE__ */ a3(Messages, { c: c3, query, format: shown2 }) : /* @__PURE__ */ a3(Lines, { data }),
+      shown2 === "bytes" ? /* @__PURE__ */ a3(Bytes, { data }) : shown2 === "anthropic" || shown2 === "openai" ? /* @__PURE__ */ a3(Messages, { c: c3, query, format: shown2 }) : /* @__PURE__ */ a3(Lines, { data, followed: Number(p3["follow"]) }),
       /* @__PURE__ */ a3(LeftOut, { c: c3, p: p3, data })
     ] }),
     !data && !error && /* @__PURE__ */ a3(Notice, { children: "Loading…" })
@@ -1489,7 +1539,7 @@ function blocks(content) {
 function LeftOut({ c: c3, p: p3, data }) {
   const open = p3["left"] === "1";
   const tried = useGet(open ? path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3), explain: "candidates" }) : null, 400);
-  return /* @__PURE__ */ a3("section", { class: "left", "aria-label": "Left out", children: [
+  return /* @__PURE__ */ a3("section", { class: "left", id: "left", "aria-label": "Left out", children: [
     /* @__PURE__ */ a3("div", { class: "bar", children: [
       /* @__PURE__ */ a3("h2", { children: "Left out" }),
       /* @__PURE__ */ a3("span", { class: "space" }),
@@ -2303,7 +2353,7 @@ function Conversations({ p: p3 }) {
         "input",
         {
           type: "search",
-          placeholder: "Search what was said, by words and meaning",
+          placeholder: "Search by words and meaning",
           "aria-label": "Search all conversations",
           value: query,
           onInput: (e3) => change({ q: e3.currentTarget.value }, true)
@@ -2338,7 +2388,7 @@ function Conversations({ p: p3 }) {
         ] })
       ] })
     ] }),
-    /* @__PURE__ */ a3(Notice, { error: found.error ?? list.error, children: query ? found.loading ? "Searching…" : `${plural(found.data?.conversations.length ?? 0, "conversation")} found, the best first` : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them." : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the latest to change first` }),
+    /* @__PURE__ */ a3(Notice, { error: found.error ?? list.error, children: query ? found.loading ? "Searching…" : `${plural(found.data?.conversations.length ?? 0, "conversation")} found, the best first` : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them." : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the last recorded first` }),
     /* @__PURE__ */ a3("ul", { class: "cards", children: (query ? found.data?.conversations ?? [] : list.list).map((c3) => /* @__PURE__ */ a3(Card, { c: c3 }, c3.id)) }),
     !query && list.more && /* @__PURE__ */ a3("button", { onClick: list.more, children: "Show more" })
   ] });
@@ -2370,6 +2420,53 @@ function Card({ c: c3 }) {
       /* @__PURE__ */ a3(Text, { of: firstLine(m3.text ?? "") })
     ] }, m3.seq))
   ] });
+}
+
+// src/doctor.tsx
+var signs2 = { failed: "bad", warning: "busy", ok: "good" };
+function Doctor({ asked: asked2 }) {
+  const [round, next] = d2(0);
+  return /* @__PURE__ */ a3("section", { "aria-label": "Doctor", children: [
+    /* @__PURE__ */ a3("div", { class: "bar", children: [
+      /* @__PURE__ */ a3("h2", { children: "Doctor" }),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      asked2 ? /* @__PURE__ */ a3("button", { onClick: () => next(round + 1), children: "Check again" }) : /* @__PURE__ */ a3("button", { onClick: () => change({ doctor: "1" }), children: "Check this server" })
+    ] }),
+    asked2 ? /* @__PURE__ */ a3(Findings, {}, round) : /* @__PURE__ */ a3(Notice, { children: "Checks settings, limits, certificates, NATS, the log, read models and disk, and says what to do about each problem. It changes nothing." })
+  ] });
+}
+function Findings() {
+  const { data, error } = useGet("/v1/doctor");
+  if (!data) return /* @__PURE__ */ a3(Notice, { error, children: "Loading… This takes at most ten seconds." });
+  const of = (level) => data.checks.filter((c3) => c3.level === level);
+  const failed = of("failed"), warnings = of("warning"), passed = of("ok");
+  const sum = [failed.length > 0 && plural(failed.length, "failure"), warnings.length > 0 && plural(warnings.length, "warning"), plural(passed.length, "passed check")];
+  return /* @__PURE__ */ a3($, { children: [
+    /* @__PURE__ */ a3("p", { class: "notice", role: "status", children: [
+      sum.filter(Boolean).join(", "),
+      "."
+    ] }),
+    /* @__PURE__ */ a3(List, { of: [...failed, ...warnings] }),
+    /* @__PURE__ */ a3("details", { children: [
+      /* @__PURE__ */ a3("summary", { children: plural(passed.length, "passed check") }),
+      /* @__PURE__ */ a3(List, { of: passed })
+    ] })
+  ] });
+}
+function List({ of }) {
+  return /* @__PURE__ */ a3("ul", { class: "cards findings", children: of.map((c3, n2) => /* @__PURE__ */ a3("li", { children: [
+    /* @__PURE__ */ a3("span", { class: `state ${signs2[c3.level]}`, children: c3.level }),
+    /* @__PURE__ */ a3("div", { children: [
+      /* @__PURE__ */ a3("b", { children: c3.check }),
+      ": ",
+      /* @__PURE__ */ a3(Text, { of: c3.detail }),
+      c3.remedy && /* @__PURE__ */ a3("p", { children: [
+        /* @__PURE__ */ a3("span", { class: "dim", children: "What to do:" }),
+        " ",
+        /* @__PURE__ */ a3(Text, { of: c3.remedy })
+      ] })
+    ] })
+  ] }, n2)) });
 }
 
 // src/stream.ts
@@ -2408,198 +2505,203 @@ function parse(text) {
 
 // src/operations.tsx
 var every = 3e3;
-function Operations() {
+function Operations({ p: p3 }) {
   const access = useAccess();
   const mayRetry = lacks(access, "operate"), mayRebuild = lacks(access, "operate", true);
   const status = useGet("/v1/status");
   const failed = useGet(mayRetry === void 0 ? "/v1/failed?limit=200" : null);
-  const [said, say] = d2("");
-  const [problem, setProblem] = d2();
+  const [said, setSaid] = d2();
   A2(() => {
     const timer = setInterval(() => {
       if (!document.hidden) status.again();
     }, every);
     return () => clearInterval(timer);
   }, []);
-  const act = async (question, doing, f4) => {
+  const act = async (at, question, doing, f4) => {
     if (!confirm(question)) return;
-    setProblem(void 0);
+    const say = (text) => setSaid({ at, text });
     say(doing);
     try {
-      say(await f4());
+      say(await f4(say));
       failed.again();
       status.again();
     } catch (e3) {
-      say("");
-      setProblem(e3);
+      setSaid({ at, problem: e3 });
     }
   };
+  const saidAt = (at) => said?.at !== at ? null : said.problem ? /* @__PURE__ */ a3(Notice, { error: said.problem }) : /* @__PURE__ */ a3("p", { class: "notice", role: "status", children: said.text });
   const s3 = status.data;
-  return /* @__PURE__ */ a3("div", { class: "page", children: [
-    /* @__PURE__ */ a3("h1", { children: "Operations" }),
-    status.error && /* @__PURE__ */ a3(Notice, { error: status.error }),
-    s3 && /* @__PURE__ */ a3("p", { class: "figures", children: [
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("b", { children: count(s3.stream.head) }),
-        " head of the log"
-      ] }),
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("b", { children: count(s3.stream.messages) }),
-        " events"
-      ] }),
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("b", { children: [
-          (s3.stream.bytes / 1e6).toFixed(1),
-          " MB"
+  return /* @__PURE__ */ a3("div", { class: "body", children: [
+    /* @__PURE__ */ a3("div", { class: "view", children: /* @__PURE__ */ a3("div", { class: "page", children: [
+      /* @__PURE__ */ a3("h1", { children: "Operations" }),
+      status.error && /* @__PURE__ */ a3(Notice, { error: status.error }),
+      s3 && /* @__PURE__ */ a3("p", { class: "figures", children: [
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("b", { children: count(s3.stream.head) }),
+          " head of the log"
         ] }),
-        " on disk"
-      ] }),
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("b", { children: count(Math.max(0, ...s3.projections.map((x2) => x2.lag))) }),
-        " lag"
-      ] }),
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("b", { children: count(s3.projections.filter((x2) => x2.partition === 0).reduce((n2, x2) => n2 + x2.failed, 0)) }),
-        " failed"
-      ] }),
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("b", { children: s3.version.version }),
-        " version"
-      ] })
-    ] }),
-    s3?.stream.error && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: [
-      "The log accepts no writes: ",
-      /* @__PURE__ */ a3(Text, { of: s3.stream.error })
-    ] }),
-    s3 && /* @__PURE__ */ a3("section", { "aria-label": "Read models", children: [
-      /* @__PURE__ */ a3("div", { class: "bar", children: [
-        /* @__PURE__ */ a3("h2", { children: "Read models" }),
-        /* @__PURE__ */ a3("span", { class: "space" }),
-        mayRebuild === void 0 && /* @__PURE__ */ a3("button", { onClick: () => void act("Replay the whole log and compare the read models with it?", "Replaying the log…", () => verify(say)), children: "Verify against the log" })
-      ] }),
-      mayRebuild && /* @__PURE__ */ a3("p", { class: "dim", children: [
-        "To verify or rebuild: ",
-        mayRebuild
-      ] }),
-      said && /* @__PURE__ */ a3("p", { class: "notice", role: "status", children: said }),
-      problem && /* @__PURE__ */ a3(Notice, { error: problem }),
-      /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of read models", children: /* @__PURE__ */ a3("table", { children: [
-        /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
-          /* @__PURE__ */ a3("th", { children: "Projection" }),
-          /* @__PURE__ */ a3("th", { class: "n", children: "Partition" }),
-          /* @__PURE__ */ a3("th", { class: "n", children: "Generation" }),
-          /* @__PURE__ */ a3("th", { children: "State" }),
-          /* @__PURE__ */ a3("th", { class: "n", children: "Checkpoint" }),
-          /* @__PURE__ */ a3("th", { class: "n", children: "Lag" }),
-          /* @__PURE__ */ a3("th", { class: "n", children: "Failed" }),
-          /* @__PURE__ */ a3("th", { class: "n", children: "Events/s" }),
-          /* @__PURE__ */ a3("th", { children: "Held by" }),
-          /* @__PURE__ */ a3("th", { children: /* @__PURE__ */ a3("span", { class: "hidden", children: "Actions" }) })
-        ] }) }),
-        /* @__PURE__ */ a3("tbody", { children: s3.projections.map((x2) => /* @__PURE__ */ a3("tr", { children: [
-          /* @__PURE__ */ a3("td", { children: x2.name }),
-          /* @__PURE__ */ a3("td", { class: "n", children: x2.partition }),
-          /* @__PURE__ */ a3("td", { class: "n", children: x2.generation }),
-          /* @__PURE__ */ a3("td", { children: [
-            /* @__PURE__ */ a3(State, { of: x2.state }),
-            x2.error && /* @__PURE__ */ a3("div", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: x2.error }) })
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("b", { children: count(s3.stream.messages) }),
+          " events"
+        ] }),
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("b", { children: [
+            (s3.stream.bytes / 1e6).toFixed(1),
+            " MB"
           ] }),
-          /* @__PURE__ */ a3("td", { class: "n", children: count(x2.checkpoint) }),
-          /* @__PURE__ */ a3("td", { class: "n", children: count(x2.lag) }),
-          /* @__PURE__ */ a3("td", { class: "n", children: count(x2.failed) }),
-          /* @__PURE__ */ a3("td", { class: "n", children: count(Math.round(x2.rate)) }),
-          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: x2.holder ?? "" }) }),
-          /* @__PURE__ */ a3("td", { children: mayRebuild === void 0 && x2.partition === 0 && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act(
-            `Rebuild ${x2.name} from the log? Readers see the old one until the new one has caught up.`,
-            "Starting the rebuild…",
-            async () => {
-              await post("/v1/rebuilds", { projection: x2.name });
-              return `The rebuild of ${x2.name} runs.`;
-            }
-          ), children: "Rebuild" }) })
-        ] }, `${x2.name}-${x2.generation}-${x2.partition}-${x2.store}`)) })
-      ] }) }),
-      s3.rebuilds.length > 0 && /* @__PURE__ */ a3($, { children: [
-        /* @__PURE__ */ a3("h3", { children: "Rebuilds" }),
-        /* @__PURE__ */ a3("ul", { class: "rebuilds", children: s3.rebuilds.map((r3) => /* @__PURE__ */ a3("li", { children: [
-          /* @__PURE__ */ a3("b", { children: r3.projection }),
-          ", generation ",
-          r3.generation,
-          ": ",
-          r3.state,
-          r3.total ? /* @__PURE__ */ a3($, { children: [
-            " ",
-            /* @__PURE__ */ a3("progress", { value: r3.applied ?? 0, max: r3.total, "aria-label": `Rebuild of ${r3.projection}` }),
-            " ",
-            count(r3.applied ?? 0),
-            " of ",
-            count(r3.total)
-          ] }) : null,
-          r3.eta_seconds !== void 0 && `, about ${count(Math.ceil(r3.eta_seconds))} s left`,
-          r3.error && /* @__PURE__ */ a3("div", { class: "bad-text", children: /* @__PURE__ */ a3(Text, { of: r3.error }) })
-        ] }, r3.projection)) })
-      ] })
-    ] }),
-    /* @__PURE__ */ a3("section", { "aria-label": "Failed events", children: [
-      /* @__PURE__ */ a3("div", { class: "bar", children: [
-        /* @__PURE__ */ a3("h2", { children: "Failed events" }),
-        /* @__PURE__ */ a3("span", { class: "space" }),
-        (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("button", { onClick: () => void act("Repair every conversation with failed events?", "Repairing…", () => retry({ all: true })), children: "Retry all" })
+          " on disk"
+        ] }),
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("b", { children: count(Math.max(0, ...s3.projections.map((x2) => x2.lag))) }),
+          " lag"
+        ] }),
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("b", { children: count(s3.projections.filter((x2) => x2.partition === 0).reduce((n2, x2) => n2 + x2.failed, 0)) }),
+          " failed"
+        ] }),
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("b", { children: s3.version.version }),
+          " version"
+        ] })
       ] }),
-      /* @__PURE__ */ a3(Notice, { error: failed.error, children: mayRetry !== void 0 ? mayRetry || "Loading…" : !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : plural(failed.data.failed.length, "failed event") }),
-      (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of failed events", children: /* @__PURE__ */ a3("table", { children: [
-        /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
-          /* @__PURE__ */ a3("th", { children: "Event" }),
-          /* @__PURE__ */ a3("th", { children: "Projection" }),
-          /* @__PURE__ */ a3("th", { children: "Class" }),
-          /* @__PURE__ */ a3("th", { children: "Reason" }),
-          /* @__PURE__ */ a3("th", { children: "Conversation" }),
-          /* @__PURE__ */ a3("th", { children: /* @__PURE__ */ a3("span", { class: "hidden", children: "Actions" }) })
-        ] }) }),
-        /* @__PURE__ */ a3("tbody", { children: failed.data.failed.map((f4) => /* @__PURE__ */ a3("tr", { children: [
-          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("a", { href: path("/v1/events/{}", [String(f4.seq)], { tenant: f4.tenant }), title: "the event as JSON", children: [
-            "#",
-            f4.seq
+      s3?.stream.error && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: [
+        "The log accepts no writes: ",
+        /* @__PURE__ */ a3(Text, { of: s3.stream.error })
+      ] }),
+      mayRebuild === void 0 && /* @__PURE__ */ a3(Doctor, { asked: p3["doctor"] !== void 0 }),
+      s3 && /* @__PURE__ */ a3("section", { "aria-label": "Read models", children: [
+        /* @__PURE__ */ a3("div", { class: "bar", children: [
+          /* @__PURE__ */ a3("h2", { children: "Read models" }),
+          /* @__PURE__ */ a3("span", { class: "space" }),
+          mayRebuild === void 0 && /* @__PURE__ */ a3("button", { onClick: () => void act("models", "Replay the whole log and compare the read models with it?", "Replaying the log…", verify), children: "Verify against the log" })
+        ] }),
+        mayRebuild && /* @__PURE__ */ a3("p", { class: "dim", children: [
+          "To check, verify or rebuild: ",
+          mayRebuild
+        ] }),
+        saidAt("models"),
+        /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of read models", children: /* @__PURE__ */ a3("table", { children: [
+          /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+            /* @__PURE__ */ a3("th", { children: "Projection" }),
+            /* @__PURE__ */ a3("th", { children: "State" }),
+            /* @__PURE__ */ a3("th", { children: /* @__PURE__ */ a3("span", { class: "hidden", children: "Actions" }) }),
+            /* @__PURE__ */ a3("th", { class: "n", children: "Lag" }),
+            /* @__PURE__ */ a3("th", { class: "n", children: "Failed" }),
+            /* @__PURE__ */ a3("th", { class: "n", children: "Checkpoint" }),
+            /* @__PURE__ */ a3("th", { class: "n", children: "Events/s" }),
+            /* @__PURE__ */ a3("th", { class: "n", children: "Partition" }),
+            /* @__PURE__ */ a3("th", { class: "n", children: "Generation" }),
+            /* @__PURE__ */ a3("th", { children: "Held by" })
           ] }) }),
-          /* @__PURE__ */ a3("td", { children: f4.projection }),
-          /* @__PURE__ */ a3("td", { children: f4.class }),
-          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.reason }) }),
-          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.conversation }) }),
-          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act(`Repair the conversation of event ${f4.seq}?`, "Repairing…", () => retry({ seq: f4.seq })), children: "Retry" }) })
-        ] }, `${f4.projection}-${f4.seq}`)) })
-      ] }) })
-    ] }),
-    s3 && s3.processes.length > 0 && /* @__PURE__ */ a3("section", { "aria-label": "Processes", children: [
-      /* @__PURE__ */ a3("h2", { children: "Processes" }),
-      /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of processes", children: /* @__PURE__ */ a3("table", { children: [
-        /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
-          /* @__PURE__ */ a3("th", { children: "Process" }),
-          /* @__PURE__ */ a3("th", { children: "Program" }),
-          /* @__PURE__ */ a3("th", { children: "Version" }),
-          /* @__PURE__ */ a3("th", { children: "Started" }),
-          /* @__PURE__ */ a3("th", { children: "State" }),
-          /* @__PURE__ */ a3("th", { class: "n", children: "Lag" }),
-          /* @__PURE__ */ a3("th", { class: "n", children: "Events/s" })
+          /* @__PURE__ */ a3("tbody", { children: s3.projections.map((x2) => /* @__PURE__ */ a3("tr", { children: [
+            /* @__PURE__ */ a3("td", { children: x2.name }),
+            /* @__PURE__ */ a3("td", { children: [
+              /* @__PURE__ */ a3(State, { of: x2.state }),
+              x2.error && /* @__PURE__ */ a3("div", { class: isBad(x2.state) ? "bad-text" : "dim", children: /* @__PURE__ */ a3(Text, { of: x2.error }) })
+            ] }),
+            /* @__PURE__ */ a3("td", { children: mayRebuild === void 0 && x2.partition === 0 && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act(
+              "models",
+              `Rebuild ${x2.name} from the log? Readers see the old one until the new one has caught up.`,
+              "Starting the rebuild…",
+              async () => {
+                await post("/v1/rebuilds", { projection: x2.name });
+                return `The rebuild of ${x2.name} has started.`;
+              }
+            ), children: "Rebuild" }) }),
+            /* @__PURE__ */ a3("td", { class: "n", children: count(x2.lag) }),
+            /* @__PURE__ */ a3("td", { class: "n", children: count(x2.failed) }),
+            /* @__PURE__ */ a3("td", { class: "n", children: count(x2.checkpoint) }),
+            /* @__PURE__ */ a3("td", { class: "n", children: count(Math.round(x2.rate)) }),
+            /* @__PURE__ */ a3("td", { class: "n", children: x2.partition }),
+            /* @__PURE__ */ a3("td", { class: "n", children: x2.generation }),
+            /* @__PURE__ */ a3("td", { class: "nowrap", children: /* @__PURE__ */ a3(Text, { of: x2.holder ?? "" }) })
+          ] }, `${x2.name}-${x2.generation}-${x2.partition}-${x2.store}`)) })
         ] }) }),
-        /* @__PURE__ */ a3("tbody", { children: s3.processes.map((x2) => /* @__PURE__ */ a3("tr", { children: [
-          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: x2.name }) }),
-          /* @__PURE__ */ a3("td", { children: x2.program }),
-          /* @__PURE__ */ a3("td", { children: x2.version }),
-          /* @__PURE__ */ a3("td", { class: "nowrap", children: /* @__PURE__ */ a3(Time, { of: x2.started }) }),
-          /* @__PURE__ */ a3("td", { children: [
-            /* @__PURE__ */ a3(State, { of: x2.state }),
-            x2.error && /* @__PURE__ */ a3("div", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: x2.error }) })
-          ] }),
-          /* @__PURE__ */ a3("td", { class: "n", children: count(x2.lag) }),
-          /* @__PURE__ */ a3("td", { class: "n", children: count(Math.round(x2.rate)) })
-        ] }, x2.name)) })
-      ] }) })
-    ] }),
-    mayRebuild === void 0 && /* @__PURE__ */ a3(Settings, {})
+        s3.rebuilds.length > 0 && /* @__PURE__ */ a3($, { children: [
+          /* @__PURE__ */ a3("h3", { children: "Rebuilds" }),
+          /* @__PURE__ */ a3("ul", { class: "rebuilds", children: s3.rebuilds.map((r3) => /* @__PURE__ */ a3("li", { children: [
+            /* @__PURE__ */ a3("b", { children: r3.projection }),
+            ", generation ",
+            r3.generation,
+            ": ",
+            r3.state,
+            r3.total ? /* @__PURE__ */ a3($, { children: [
+              " ",
+              /* @__PURE__ */ a3("progress", { value: r3.applied ?? 0, max: r3.total, "aria-label": `Rebuild of ${r3.projection}` }),
+              " ",
+              count(r3.applied ?? 0),
+              " of ",
+              count(r3.total)
+            ] }) : null,
+            r3.eta_seconds !== void 0 && `, about ${count(Math.ceil(r3.eta_seconds))} s left`,
+            r3.error && /* @__PURE__ */ a3("div", { class: "bad-text", children: /* @__PURE__ */ a3(Text, { of: r3.error }) })
+          ] }, r3.projection)) })
+        ] })
+      ] }),
+      /* @__PURE__ */ a3("section", { "aria-label": "Failed events", children: [
+        /* @__PURE__ */ a3("div", { class: "bar", children: [
+          /* @__PURE__ */ a3("h2", { children: "Failed events" }),
+          /* @__PURE__ */ a3("span", { class: "space" }),
+          (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("button", { onClick: () => void act("failed", "Try all failed events again? Their conversations are made anew from the log.", "Trying again…", () => retry({ all: true })), children: "Retry all" })
+        ] }),
+        /* @__PURE__ */ a3(Notice, { error: failed.error, children: mayRetry !== void 0 ? mayRetry || "Loading…" : !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : "The log keeps them. An invalid event breaks a rule: its producer must be fixed. An error could not be applied: fix the cause, then retry." }),
+        saidAt("failed"),
+        (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of failed events", children: /* @__PURE__ */ a3("table", { children: [
+          /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+            /* @__PURE__ */ a3("th", { children: "Event" }),
+            /* @__PURE__ */ a3("th", { children: "Projection" }),
+            /* @__PURE__ */ a3("th", { children: "Class" }),
+            /* @__PURE__ */ a3("th", { children: "Reason" }),
+            /* @__PURE__ */ a3("th", { children: "Conversation" }),
+            /* @__PURE__ */ a3("th", { children: /* @__PURE__ */ a3("span", { class: "hidden", children: "Actions" }) })
+          ] }) }),
+          /* @__PURE__ */ a3("tbody", { children: failed.data.failed.map((f4) => /* @__PURE__ */ a3("tr", { children: [
+            /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet seq", title: "Show the event as it is in the log", onClick: () => change({ event: String(f4.seq), ...f4.tenant === (tenant() ?? "default") ? {} : { tenant: f4.tenant } }), children: [
+              "#",
+              f4.seq
+            ] }) }),
+            /* @__PURE__ */ a3("td", { children: f4.projection }),
+            /* @__PURE__ */ a3("td", { children: f4.class }),
+            /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.reason }) }),
+            /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.conversation }) }),
+            /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act("failed", `Try event ${f4.seq} again? Its conversation is made anew from the log.`, "Trying again…", () => retry({ seq: f4.seq })), children: "Retry" }) })
+          ] }, `${f4.projection}-${f4.seq}`)) })
+        ] }) })
+      ] }),
+      s3 && s3.processes.length > 0 && /* @__PURE__ */ a3("section", { "aria-label": "Processes", children: [
+        /* @__PURE__ */ a3("h2", { children: "Processes" }),
+        /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of processes", children: /* @__PURE__ */ a3("table", { children: [
+          /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+            /* @__PURE__ */ a3("th", { children: "Process" }),
+            /* @__PURE__ */ a3("th", { children: "Program" }),
+            /* @__PURE__ */ a3("th", { children: "Version" }),
+            /* @__PURE__ */ a3("th", { children: "Started" }),
+            /* @__PURE__ */ a3("th", { children: "State" }),
+            /* @__PURE__ */ a3("th", { class: "n", children: "Lag" }),
+            /* @__PURE__ */ a3("th", { class: "n", children: "Events/s" })
+          ] }) }),
+          /* @__PURE__ */ a3("tbody", { children: s3.processes.map((x2) => /* @__PURE__ */ a3("tr", { children: [
+            /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: x2.name }) }),
+            /* @__PURE__ */ a3("td", { children: x2.program }),
+            /* @__PURE__ */ a3("td", { children: x2.version }),
+            /* @__PURE__ */ a3("td", { class: "nowrap", children: /* @__PURE__ */ a3(Time, { of: x2.started }) }),
+            /* @__PURE__ */ a3("td", { children: [
+              /* @__PURE__ */ a3(State, { of: x2.state }),
+              x2.error && /* @__PURE__ */ a3("div", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: x2.error }) })
+            ] }),
+            /* @__PURE__ */ a3("td", { class: "n", children: count(x2.lag) }),
+            /* @__PURE__ */ a3("td", { class: "n", children: count(Math.round(x2.rate)) })
+          ] }, x2.name)) })
+        ] }) })
+      ] }),
+      mayRebuild === void 0 && /* @__PURE__ */ a3(Settings, {})
+    ] }) }),
+    p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"] })
   ] });
 }
+var isBad = (state) => ["halted", "damaged", "unavailable"].includes(state);
 function State({ of }) {
-  return /* @__PURE__ */ a3("span", { class: `state ${["live", "serving"].includes(of) ? "good" : ["halted", "damaged", "unavailable"].includes(of) ? "bad" : "busy"}`, children: of });
+  return /* @__PURE__ */ a3("span", { class: `state ${["live", "serving"].includes(of) ? "good" : isBad(of) ? "bad" : "busy"}`, children: of });
 }
 function Settings() {
   const [open, setOpen] = d2(false);
@@ -2623,8 +2725,24 @@ function Settings() {
   ] });
 }
 async function retry(body) {
-  const r3 = await post("/v1/retries", body);
-  return `${plural(r3.conversations?.length ?? 0, "conversation")} repaired.`;
+  let applied = 0, failed = 0, after;
+  const rebuilding = /* @__PURE__ */ new Set(), errors = /* @__PURE__ */ new Set();
+  do {
+    const r3 = await post("/v1/retries", { ...body, after });
+    applied += r3.applied;
+    failed += r3.failed;
+    for (const c3 of r3.conversations) {
+      if (c3.rebuilding) rebuilding.add(c3.projection);
+      if (c3.error) errors.add(c3.error);
+    }
+    after = r3.next_after;
+  } while (after);
+  return [
+    applied > 0 && `Applied: ${plural(applied, "event")}.`,
+    failed > 0 && `Failed again: ${plural(failed, "event")}. The table says why.`,
+    rebuilding.size > 0 && `A conversation is too large for a retry, so the rebuild of ${[...rebuilding].join(", ")} runs instead.`,
+    ...[...errors].slice(0, 3)
+  ].filter(Boolean).join(" ") || "There was nothing to retry.";
 }
 async function verify(say) {
   for await (const message of sent(await ask("/v1/verify/stream", { method: "POST" }))) {
@@ -2990,7 +3108,7 @@ function App() {
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keys", children: "?" })
     ] }),
     help && /* @__PURE__ */ a3(Keys, { close: () => setHelp(false) }),
-    signIn ? /* @__PURE__ */ a3(SignIn, { done: () => setSignIn(false) }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, children: view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, {}) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
+    signIn ? /* @__PURE__ */ a3(SignIn, { done: () => setSignIn(false) }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, children: view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
   ] });
 }
 Q(/* @__PURE__ */ a3(App, {}), document.getElementById("app"));

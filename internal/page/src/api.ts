@@ -164,6 +164,7 @@ export interface Context {
     search?: { query: string; embedding_model?: string; embedding_missing?: string };
     settings?: { query: string; condense: string; project_memory: boolean };
     tried_budgets?: number[];
+    followed?: { seq: number; section?: string; fits_at?: number };
     sections: SectionManifest[];
   };
 }

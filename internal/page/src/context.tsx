@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 
 import { ask, type Context, type Conversation, lacks, path, type Problem, useAccess, useGet } from "./api";
 import { EventLink } from "./event";
+import { Followed } from "./followed";
 import { Budget, Bytes, Dropped, Lines, sectionName } from "./lines";
 import type { Outline } from "./outline";
 import { contextQuery, Controls } from "./parameters";
@@ -26,6 +27,7 @@ export function ContextView({ c, outline, p }: { c: Conversation; outline: Outli
       {p["served"] && <ServedBanner c={c} seq={p["served"]} />}
       {error && <Notice error={error} />}
       {data && m && <div aria-busy={loading}>
+        {p["follow"] && <Followed c={c} p={p} data={data} seq={Number(p["follow"])} />}
         <Budget data={data} />
         <div class="bar formats">
           <div role="group" aria-label="Show as" class="choice">{formats.map(([f, name]) => <button key={f} aria-pressed={f === shown} onClick={() => change({ show: f })}>{name}</button>)}</div>
@@ -33,7 +35,7 @@ export function ContextView({ c, outline, p }: { c: Conversation; outline: Outli
           <Remember key={url} c={c} query={query} />
           <a href={link({ c: c.id, view: "compare", ...keep(p), ...keep(p, "_b") })}>Compare with another</a>
         </div>
-        {shown === "bytes" ? <Bytes data={data} /> : shown === "anthropic" || shown === "openai" ? <Messages c={c} query={query} format={shown} /> : <Lines data={data} />}
+        {shown === "bytes" ? <Bytes data={data} /> : shown === "anthropic" || shown === "openai" ? <Messages c={c} query={query} format={shown} /> : <Lines data={data} followed={Number(p["follow"])} />}
         <LeftOut c={c} p={p} data={data} />
       </div>}
       {!data && !error && <Notice>Loading…</Notice>}
@@ -81,7 +83,7 @@ function LeftOut({ c, p, data }: { c: Conversation; p: Params; data: Context }) 
   const open = p["left"] === "1";
   const tried = useGet<Context>(open ? path("/v1/conversations/{}/context", [c.id], { ...contextQuery(p), explain: "candidates" }) : null, 400);
   return (
-    <section class="left" aria-label="Left out">
+    <section class="left" id="left" aria-label="Left out">
       <div class="bar"><h2>Left out</h2><span class="space" /><button aria-expanded={open} onClick={() => change({ left: open ? undefined : "1" }, true)}>{open ? "Hide the items" : "Show the items, and when they fit"}</button></div>
       <Dropped data={data} />
       {open && !tried.data && <Notice error={tried.error as Problem}>Trying larger budgets…</Notice>}

@@ -18,7 +18,7 @@ export function Conversations({ p }: { p: Params }) {
     <div class="page">
       <h1>Conversations</h1>
       <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
-        <input type="search" placeholder="Search what was said, by words and meaning" aria-label="Search all conversations" value={query}
+        <input type="search" placeholder="Search by words and meaning" aria-label="Search all conversations" value={query}
           onInput={(e) => change({ q: e.currentTarget.value }, true)} />
         <label>Project <select value={p["project"] ?? ""} onChange={(e) => change({ project: e.currentTarget.value })}>
           <option value="">all</option>
@@ -38,7 +38,7 @@ export function Conversations({ p }: { p: Params }) {
       <Notice error={found.error ?? list.error}>
         {query ? found.loading ? "Searching…" : `${plural(found.data?.conversations.length ?? 0, "conversation")} found, the best first`
           : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them."
-          : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the latest to change first`}
+          : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the last recorded first`}
       </Notice>
       <ul class="cards">
         {(query ? found.data?.conversations ?? [] : list.list).map((c) => <Card key={c.id} c={c} />)}

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 
 import { path, useAccess, useGet } from "./api";
 import { asText, count, firstLine, Notice, plural, Text } from "./text";
-import { change } from "./url";
+import { change, link, params } from "./url";
 
 type CloudEvent = Record<string, unknown> & { data?: unknown };
 interface Listed { events: { seq: number; bytes: number; event?: CloudEvent }[] }
@@ -26,6 +26,7 @@ export function EventPanel({ seq, of }: { seq: string; of?: string }) {
       <div class="bar">
         <h2>Event {seq}</h2>
         <span class="space" />
+        {followable.test(String(data?.["type"])) && <a href={follow(String(data!["subject"] ?? of), seq)} title="Does the agent see it, and if not, at which budget would it?">In the context?</a>}
         <button class="quiet" onClick={() => void copy()}>{copied ? "Copied" : "Copy as curl"}</button>
         <button class="quiet" onClick={() => change({ event: undefined })} aria-label="Close the event">✕</button>
       </div>
@@ -41,6 +42,14 @@ export function EventPanel({ seq, of }: { seq: string; of?: string }) {
       </div>}
     </aside>
   );
+}
+
+const followable = /^dev\.mneme\.(message\.created|tool\.called|tool\.returned)\.v1$/;
+
+// follow links to the context of the event's conversation, with the parameters of the one that is open.
+function follow(conversation: string, seq: string): string {
+  const p = params();
+  return link({ ...p["c"] === conversation && p["view"] === "context" ? p : {}, c: conversation, view: "context", follow: seq, event: undefined });
 }
 
 interface Embedded { model?: string; dimensions: number; passages: { start: number; end: number; terms: number; vector?: number[] }[] }

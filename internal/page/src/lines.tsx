@@ -26,6 +26,7 @@ export function Budget({ data }: { data: Context }) {
       <p class="legend">
         {parts.map((s) => <a key={s.name} href={`#s-${s.name}`}><i class={`s-${s.name}`} />{sectionName(s.name)} <b>{percent(s.used)} %</b></a>)}
         <span class="space" />
+        <a href="#left">What was left out</a>
         <span><b>{count(m.used)}</b> of {count(m.budget)} characters, as of #{data.as_of}</span>
       </p>
     </div>
@@ -47,7 +48,7 @@ function split(markdown: string, ranges: { start: number; end: number }[]): Line
   });
 }
 
-export function Lines({ data }: { data: Context }) {
+export function Lines({ data, followed }: { data: Context; followed?: number }) {
   const text = data.markdown ?? "";
   const all = data.sections.flatMap((s) => {
     const ranges = data.manifest!.sections.find((m) => m.name === s.name)?.ranges ?? [];
@@ -60,8 +61,9 @@ export function Lines({ data }: { data: Context }) {
     const { start, end: stop, text: shown } = lines[i]!;
     const between = text.slice(end, start).trim();
     if (between) out.push(<div key={`b${i}`} id={name !== section ? `s-${name}` : undefined} class={`line heading ${name !== section ? "first" : ""}`}>{between.split(/\n\n+/).map((part, j, parts) => <pre key={j} class={j === parts.length - 1 ? "last" : ""}><Text of={part} /></pre>)}</div>);
+    const here = followed && (item.seq === followed || item.result_seq === followed);
     out.push(
-      <div key={i} class={`line s-${name}`}>
+      <div key={i} id={here ? `e-${followed}` : undefined} class={`line s-${name} ${here ? "followed" : ""}`}>
         <pre><Text of={shown.replace(/^\n+|\n+$/g, "")} /></pre>
         <div class="why"><Why item={item} /></div>
       </div>,

@@ -96,7 +96,7 @@ function App() {
       {signIn ? <SignIn done={() => setSignIn(false)} />
         : <main id="main" tabIndex={-1}>
           {view === "conversation" ? <ConversationView key={p["c"]} id={p["c"]!} p={p} /> : view === "projects" ? <Projects /> : view === "project" ? <ProjectView name={p["project"] ?? ""} p={p} />
-            : view === "tail" ? <Tail p={p} /> : view === "operations" ? <Operations /> : <Conversations p={p} />}
+            : view === "tail" ? <Tail p={p} /> : view === "operations" ? <Operations p={p} /> : <Conversations p={p} />}
         </main>}
     </>
   );

@@ -1,9 +1,12 @@
 // What an operator looks at: how far the read models are, what failed, and whether all of it is right.
 import { useEffect, useState } from "preact/hooks";
 
-import { ask, lacks, path, post, Problem, useAccess, useGet } from "./api";
+import { ask, lacks, post, Problem, tenant, useAccess, useGet } from "./api";
+import { Doctor } from "./doctor";
+import { EventPanel } from "./event";
 import { sent } from "./stream";
 import { count, Notice, plural, Text, Time } from "./text";
+import { change, type Params } from "./url";
 
 interface Partition { name: string; store: string; generation: number; partition: number; state: string; checkpoint: number; lag: number; failed: number; holder?: string; rate: number; error?: string }
 interface Rebuild { projection: string; generation: number; state: string; applied?: number; total?: number; eta_seconds?: number; error?: string }
@@ -19,29 +22,31 @@ interface Failed { projection: string; seq: number; tenant: string; conversation
 interface Verified { equal: boolean; projections: { name: string; equal: boolean; conversations: number; events: number; differences?: { conversation: string }[] }[] }
 interface Setting { name: string; value: string; source: string; meaning: string }
 
+type Section = "models" | "failed";
+
 const every = 3000; // milliseconds between two looks, while the tab is in sight
 
-export function Operations() {
+export function Operations({ p }: { p: Params }) {
   const access = useAccess();
   const mayRetry = lacks(access, "operate"), mayRebuild = lacks(access, "operate", true);
   const status = useGet<Status>("/v1/status");
   const failed = useGet<{ failed: Failed[] }>(mayRetry === undefined ? "/v1/failed?limit=200" : null);
-  const [said, say] = useState("");
-  const [problem, setProblem] = useState<Problem>();
+  const [said, setSaid] = useState<{ at: Section; text?: string; problem?: Problem }>();
   useEffect(() => {
     const timer = setInterval(() => { if (!document.hidden) status.again(); }, every);
     return () => clearInterval(timer);
   }, []);
-  // act asks first, because each of these changes or reads the whole log.
-  const act = async (question: string, doing: string, f: () => Promise<string>) => {
+  // act asks first, because each of these changes or reads the whole log. It says in a section how it goes.
+  const act = async (at: Section, question: string, doing: string, f: (say: (text: string) => void) => Promise<string>) => {
     if (!confirm(question)) return;
-    setProblem(undefined);
+    const say = (text: string) => setSaid({ at, text });
     say(doing);
-    try { say(await f()); failed.again(); status.again(); } catch (e) { say(""); setProblem(e as Problem); }
+    try { say(await f(say)); failed.again(); status.again(); } catch (e) { setSaid({ at, problem: e as Problem }); }
   };
+  const saidAt = (at: Section) => said?.at !== at ? null : said.problem ? <Notice error={said.problem} /> : <p class="notice" role="status">{said.text}</p>;
   const s = status.data;
   return (
-    <div class="page">
+    <div class="body"><div class="view"><div class="page">
       <h1>Operations</h1>
       {status.error && <Notice error={status.error} />}
       {s && <p class="figures">
@@ -53,19 +58,19 @@ export function Operations() {
         <span><b>{s.version.version}</b> version</span>
       </p>}
       {s?.stream.error && <p class="notice error" role="alert">The log accepts no writes: <Text of={s.stream.error} /></p>}
+      {mayRebuild === undefined && <Doctor asked={p["doctor"] !== undefined} />}
       {s && <section aria-label="Read models">
-        <div class="bar"><h2>Read models</h2><span class="space" />{mayRebuild === undefined && <button onClick={() => void act("Replay the whole log and compare the read models with it?", "Replaying the log…", () => verify(say))}>Verify against the log</button>}</div>
-        {mayRebuild && <p class="dim">To verify or rebuild: {mayRebuild}</p>}
-        {said && <p class="notice" role="status">{said}</p>}
-        {problem && <Notice error={problem} />}
+        <div class="bar"><h2>Read models</h2><span class="space" />{mayRebuild === undefined && <button onClick={() => void act("models", "Replay the whole log and compare the read models with it?", "Replaying the log…", verify)}>Verify against the log</button>}</div>
+        {mayRebuild && <p class="dim">To check, verify or rebuild: {mayRebuild}</p>}
+        {saidAt("models")}
         <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of read models"><table>
-          <thead><tr><th>Projection</th><th class="n">Partition</th><th class="n">Generation</th><th>State</th><th class="n">Checkpoint</th><th class="n">Lag</th><th class="n">Failed</th><th class="n">Events/s</th><th>Held by</th><th><span class="hidden">Actions</span></th></tr></thead>
+          <thead><tr><th>Projection</th><th>State</th><th><span class="hidden">Actions</span></th><th class="n">Lag</th><th class="n">Failed</th><th class="n">Checkpoint</th><th class="n">Events/s</th><th class="n">Partition</th><th class="n">Generation</th><th>Held by</th></tr></thead>
           <tbody>{s.projections.map((x) => (
             <tr key={`${x.name}-${x.generation}-${x.partition}-${x.store}`}>
-              <td>{x.name}</td><td class="n">{x.partition}</td><td class="n">{x.generation}</td><td><State of={x.state} />{x.error && <div class="dim"><Text of={x.error} /></div>}</td>
-              <td class="n">{count(x.checkpoint)}</td><td class="n">{count(x.lag)}</td><td class="n">{count(x.failed)}</td><td class="n">{count(Math.round(x.rate))}</td><td><Text of={x.holder ?? ""} /></td>
-              <td>{mayRebuild === undefined && x.partition === 0 && <button class="quiet" onClick={() => void act(`Rebuild ${x.name} from the log? Readers see the old one until the new one has caught up.`, "Starting the rebuild…",
-                async () => { await post("/v1/rebuilds", { projection: x.name }); return `The rebuild of ${x.name} runs.`; })}>Rebuild</button>}</td>
+              <td>{x.name}</td><td><State of={x.state} />{x.error && <div class={isBad(x.state) ? "bad-text" : "dim"}><Text of={x.error} /></div>}</td>
+              <td>{mayRebuild === undefined && x.partition === 0 && <button class="quiet" onClick={() => void act("models", `Rebuild ${x.name} from the log? Readers see the old one until the new one has caught up.`, "Starting the rebuild…",
+                async () => { await post("/v1/rebuilds", { projection: x.name }); return `The rebuild of ${x.name} has started.`; })}>Rebuild</button>}</td>
+              <td class="n">{count(x.lag)}</td><td class="n">{count(x.failed)}</td><td class="n">{count(x.checkpoint)}</td><td class="n">{count(Math.round(x.rate))}</td><td class="n">{x.partition}</td><td class="n">{x.generation}</td><td class="nowrap"><Text of={x.holder ?? ""} /></td>
             </tr>
           ))}</tbody>
         </table></div>
@@ -74,13 +79,14 @@ export function Operations() {
           {r.eta_seconds !== undefined && `, about ${count(Math.ceil(r.eta_seconds))} s left`}{r.error && <div class="bad-text"><Text of={r.error} /></div>}</li>)}</ul></>}
       </section>}
       <section aria-label="Failed events">
-        <div class="bar"><h2>Failed events</h2><span class="space" />{(failed.data?.failed.length ?? 0) > 0 && <button onClick={() => void act("Repair every conversation with failed events?", "Repairing…", () => retry({ all: true }))}>Retry all</button>}</div>
-        <Notice error={failed.error}>{mayRetry !== undefined ? mayRetry || "Loading…" : !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : plural(failed.data.failed.length, "failed event")}</Notice>
+        <div class="bar"><h2>Failed events</h2><span class="space" />{(failed.data?.failed.length ?? 0) > 0 && <button onClick={() => void act("failed", "Try all failed events again? Their conversations are made anew from the log.", "Trying again…", () => retry({ all: true }))}>Retry all</button>}</div>
+        <Notice error={failed.error}>{mayRetry !== undefined ? mayRetry || "Loading…" : !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : "The log keeps them. An invalid event breaks a rule: its producer must be fixed. An error could not be applied: fix the cause, then retry."}</Notice>
+        {saidAt("failed")}
         {(failed.data?.failed.length ?? 0) > 0 && <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of failed events"><table>
           <thead><tr><th>Event</th><th>Projection</th><th>Class</th><th>Reason</th><th>Conversation</th><th><span class="hidden">Actions</span></th></tr></thead>
           <tbody>{failed.data!.failed.map((f) => (
-            <tr key={`${f.projection}-${f.seq}`}><td><a href={path("/v1/events/{}", [String(f.seq)], { tenant: f.tenant })} title="the event as JSON">#{f.seq}</a></td><td>{f.projection}</td><td>{f.class}</td><td><Text of={f.reason} /></td><td><Text of={f.conversation} /></td>
-              <td><button class="quiet" onClick={() => void act(`Repair the conversation of event ${f.seq}?`, "Repairing…", () => retry({ seq: f.seq }))}>Retry</button></td></tr>
+            <tr key={`${f.projection}-${f.seq}`}><td><button class="quiet seq" title="Show the event as it is in the log" onClick={() => change({ event: String(f.seq), ...f.tenant === (tenant() ?? "default") ? {} : { tenant: f.tenant } })}>#{f.seq}</button></td><td>{f.projection}</td><td>{f.class}</td><td><Text of={f.reason} /></td><td><Text of={f.conversation} /></td>
+              <td><button class="quiet" onClick={() => void act("failed", `Try event ${f.seq} again? Its conversation is made anew from the log.`, "Trying again…", () => retry({ seq: f.seq }))}>Retry</button></td></tr>
           ))}</tbody>
         </table></div>}
       </section>
@@ -92,12 +98,14 @@ export function Operations() {
         </table></div>
       </section>}
       {mayRebuild === undefined && <Settings />}
-    </div>
+    </div></div>{p["event"] && <EventPanel seq={p["event"]} />}</div>
   );
 }
 
+const isBad = (state: string) => ["halted", "damaged", "unavailable"].includes(state);
+
 function State({ of }: { of: string }) {
-  return <span class={`state ${["live", "serving"].includes(of) ? "good" : ["halted", "damaged", "unavailable"].includes(of) ? "bad" : "busy"}`}>{of}</span>;
+  return <span class={`state ${["live", "serving"].includes(of) ? "good" : isBad(of) ? "bad" : "busy"}`}>{of}</span>;
 }
 
 function Settings() {
@@ -114,9 +122,26 @@ function Settings() {
   );
 }
 
+interface Retried { applied: number; failed: number; next_after?: number; conversations: { projection: string; error?: string; rebuilding?: boolean }[] }
+
+// retry tries skipped events again, page by page, and returns the result in a sentence.
 async function retry(body: object): Promise<string> {
-  const r = await post<{ conversations?: unknown[] }>("/v1/retries", body);
-  return `${plural(r.conversations?.length ?? 0, "conversation")} repaired.`;
+  let applied = 0, failed = 0, after: number | undefined;
+  const rebuilding = new Set<string>(), errors = new Set<string>();
+  do {
+    const r: Retried = await post("/v1/retries", { ...body, after });
+    applied += r.applied;
+    failed += r.failed;
+    for (const c of r.conversations) {
+      if (c.rebuilding) rebuilding.add(c.projection);
+      if (c.error) errors.add(c.error);
+    }
+    after = r.next_after;
+  } while (after);
+  return [
+    applied > 0 && `Applied: ${plural(applied, "event")}.`, failed > 0 && `Failed again: ${plural(failed, "event")}. The table says why.`,
+    rebuilding.size > 0 && `A conversation is too large for a retry, so the rebuild of ${[...rebuilding].join(", ")} runs instead.`, ...[...errors].slice(0, 3),
+  ].filter(Boolean).join(" ") || "There was nothing to retry.";
 }
 
 // verify replays the log, says how far it is, and returns the result in a sentence.

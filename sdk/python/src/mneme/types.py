@@ -94,6 +94,9 @@ class ContextOptions(TypedDict, total=False):
     # candidates: also what each section considered and left out, at most 50 of it, and with which
     # larger budget it would be shown. Not with format=markdown
     explain: Literal["false", "true", "candidates"] | None
+    # with explain=candidates: the sequence of an event; the manifest's member followed says which
+    # section shows it, or with which larger budget one would
+    follow: int | None
     # remember that this context was served, as a small event: see GET
     # /v1/conversations/{id}/contexts. Needs the role write
     record: bool | None

@@ -1,0 +1,159 @@
+package connect
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEachAgentGetsTheFormThatItReads(t *testing.T) {
+	for agent, want := range map[string]map[string]string{
+		Cursor: {
+			".cursor/hooks.json": `{
+  "version": 1,
+  "hooks": {
+    "sessionStart": [
+      {
+        "command": "HOOK cursor",
+        "timeout": 5
+      }
+    ],
+    "beforeSubmitPrompt": [
+      {
+        "command": "HOOK cursor",
+        "timeout": 3
+      }
+    ]
+  }
+}
+`,
+			".cursor/mcp.json": `{
+  "mcpServers": {
+    "mneme": {
+      "command": "MNEME",
+      "args": [
+        "mcp"
+      ]
+    }
+  }
+}
+`,
+		},
+		CopilotCLI: {
+			".copilot/mcp-config.json": `{
+  "mcpServers": {
+    "mneme": {
+      "type": "local",
+      "command": "MNEME",
+      "args": [
+        "mcp"
+      ],
+      "tools": [
+        "*"
+      ]
+    }
+  }
+}
+`,
+		},
+		OpenHands: {
+			".openhands/hooks.json": `{
+  "session_start": [
+    {
+      "hooks": [
+        {
+          "type": "command",
+          "command": "HOOK openhands",
+          "timeout": 5
+        }
+      ]
+    }
+  ],
+`,
+		},
+		Goose: {
+			".config/goose/config.yaml": `extensions:
+  mneme:
+    type: stdio
+    name: mneme
+    enabled: true
+    timeout: 60
+    cmd: "MNEME"
+    args: ["mcp"]
+`,
+		},
+	} {
+		home, options := machine(t)
+		o := options(agent)
+		_, err := Connect(t.Context(), o)
+		require.NoError(t, err)
+		hook, err := commandLine([]string{o.Hook})
+		require.NoError(t, err)
+		for path, text := range want {
+			text = strings.NewReplacer("HOOK", strings.Trim(quoted(hook), `"`), "MNEME", strings.Trim(quoted(o.Mneme), `"`)).Replace(text)
+			got := get(t, filepath.Join(home, filepath.FromSlash(path)))
+			require.Equal(t, text, got[:min(len(got), len(text))], path)
+		}
+	}
+}
+
+// OpenHands takes events in either form, but not the same event in both, and no others beside a member hooks.
+func TestHooksOfOpenHandsKeepTheFormOfTheFile(t *testing.T) {
+	home, options := machine(t)
+	path := filepath.Join(home, ".openhands", "hooks.json")
+	const mine = `{"matcher": "*", "hooks": [{"command": "mine"}]}`
+	for text, names := range map[string][]string{
+		`{"hooks": {"SessionStart": [` + mine + `]}}`:  {`"hooks": {"SessionStart": [` + mine + `, {`, `"user_prompt_submit": [{`},
+		`{"hooks": {"session_start": [` + mine + `]}}`: {`"hooks": {"session_start": [` + mine + `, {`},
+		`{"SessionStart": [` + mine + `]}`:             {`{"SessionStart": [` + mine + `, {`, `"user_prompt_submit": [{`},
+		`{"stop": [` + mine + `]}`:                     {`{"stop": [` + mine + `, {`, `"session_start": [{`},
+	} {
+		put(t, path, text)
+		_, err := Connect(t.Context(), options(OpenHands))
+		require.NoError(t, err)
+		got := get(t, path)
+		for _, name := range names {
+			require.Contains(t, got, name)
+		}
+		require.Equal(t, strings.Contains(text, `"hooks": {`), strings.Contains(got, `"hooks": {`), "a member of this name would hide the others")
+		require.NotEqual(t, strings.Contains(got, `"SessionStart"`), strings.Contains(got, `"session_start"`))
+		require.True(t, Inspect("")[8].Connected)
+		_, err = Disconnect(t.Context(), options(OpenHands))
+		require.NoError(t, err)
+		require.Equal(t, text, get(t, path))
+	}
+}
+
+func TestTheVersionThatConnectWroteGoesWithItsHooks(t *testing.T) {
+	home, options := machine(t)
+	path := filepath.Join(home, ".cursor", "hooks.json")
+	_, err := Connect(t.Context(), options(Cursor))
+	require.NoError(t, err)
+	put(t, path, get(t, path)+"// edited\n")
+	_, err = Disconnect(t.Context(), options(Cursor))
+	require.NoError(t, err)
+	require.Equal(t, "{}\n// edited\n", get(t, path))
+}
+
+func TestWhereAnAgentKeepsItsSettingsIsAsked(t *testing.T) {
+	home, _ := machine(t)
+	t.Setenv("OH_PERSISTENCE_DIR", filepath.Join(home, "hooks"))
+	t.Setenv("OPENHANDS_PERSISTENCE_DIR", filepath.Join(home, "cli"))
+	t.Setenv("COPILOT_HOME", filepath.Join(home, "copilot"))
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
+	for agent, want := range map[string][]string{
+		OpenHands:  {"hooks/hooks.json", "cli/mcp.json"},
+		CopilotCLI: {"copilot/hooks/mneme.json", "copilot/mcp-config.json"},
+		Goose:      {"config/goose/config.yaml"},
+	} {
+		a, err := find(agent)
+		require.NoError(t, err)
+		list, err := a.targets("")
+		require.NoError(t, err)
+		for i, path := range want {
+			require.Equal(t, filepath.Join(home, filepath.FromSlash(path)), list[i].path)
+		}
+	}
+}

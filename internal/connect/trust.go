@@ -1,0 +1,60 @@
+package connect
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// untrusted returns the events of our hooks that Codex skips. Its user trusts a hook with /hooks, which Codex notes in
+// config.toml under the file, the event and the place of the hook:
+//
+//	[hooks.state."/home/me/.codex/hooks.json:session_start:0:0"]
+//	trusted_hash = "…"
+//
+// A hook that has moved or changed since must be trusted again. That it has changed can't be seen here, because the hash is Codex's own.
+func untrusted(targets []target) (events []string) {
+	list, err := load(targets[0].path)
+	if err != nil {
+		return nil
+	}
+	config, err := load(targets[1].path)
+	if err != nil {
+		return nil
+	}
+	var noted struct {
+		Hooks struct {
+			State map[string]struct {
+				Hash string `toml:"trusted_hash"`
+			} `toml:"state"`
+		} `toml:"hooks"`
+	}
+	if toml.Unmarshal(bytes.TrimPrefix(config.raw, byteOrderMark), &noted) != nil {
+		return nil
+	}
+	trusted := map[string]bool{}
+	for key, state := range noted.Hooks.State {
+		if place, ours := strings.CutPrefix(key, targets[0].path+":"); ours && state.Hash != "" {
+			trusted[strings.ToLower(strings.ReplaceAll(place, "_", ""))] = true
+		}
+	}
+	d, err := parse(list.raw)
+	if err != nil {
+		return nil
+	}
+	f := targets[0].format.(jsonFile)
+	hooks, err := f.container(d)
+	if err != nil {
+		return nil
+	}
+	_ = f.each(hooks, func(at place) { // what is wrong with the file is said elsewhere
+		if !trusted[fmt.Sprintf("%s:%d:%d", strings.ToLower(at.event), at.atGroup, at.atIt)] {
+			events = append(events, at.event)
+		}
+	})
+	slices.Reverse(events)
+	return events
+}

@@ -1,0 +1,200 @@
+package connect
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// yamlFile is goose's config.yaml, which gets an extension:
+//
+//	extensions:
+//	  mneme:
+//	    cmd: …
+//	    args: ["mcp"]
+//	    …
+//
+// Lines are added and removed, so that the rest keeps its comments and its formatting.
+type yamlFile struct{}
+
+func serversYAML(*agent) format { return yamlFile{} }
+
+// extension is what is read of an extension.
+type extension struct {
+	Command string   `yaml:"cmd"`
+	Args    []string `yaml:"args"`
+}
+
+// YAML returns an MCP server as goose's config.yaml has it.
+func YAML(command string, args []string) string {
+	return "extensions:\n" + entry("  ", command, args)
+}
+
+// entry returns the lines of our extension.
+func entry(indent, command string, args []string) string {
+	lines := []string{
+		"mneme:", "  type: stdio", "  name: mneme", "  enabled: true", "  timeout: 60", "  cmd: " + quoted(command), "  args: " + quoted(args),
+	}
+	return indent + strings.Join(lines, "\n"+indent) + "\n"
+}
+
+// extensions is the part of the file with the extensions. Its nodes are nil if they are not there.
+type extensions struct {
+	key, value *yaml.Node
+	ownKey     *yaml.Node
+	own        []string // our command
+	count      int
+}
+
+func parseYAML(raw []byte) (e extensions, err error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(raw, &root); err != nil {
+		return e, fmt.Errorf("it is not valid YAML, so nothing was changed: correct it first (%s)", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if root.Kind == 0 || root.Content[0].Tag == "!!null" {
+		return e, nil
+	}
+	top := root.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return e, errors.New("it is not a YAML mapping, so nothing was changed: it must hold lines like GOOSE_MODEL: NAME")
+	}
+	if e.key, e.value = member(top, "extensions"); e.value == nil || e.value.Tag == "!!null" {
+		return e, nil
+	}
+	if e.value.Kind != yaml.MappingNode {
+		return e, errors.New("extensions is not a mapping: correct it first")
+	}
+	e.count = len(e.value.Content) / 2
+	key, value := member(e.value, "mneme")
+	if e.ownKey = key; key == nil {
+		return e, nil
+	}
+	var own extension
+	if value.Decode(&own) == nil {
+		if command := append([]string{own.Command}, own.Args...); isServer(command) {
+			e.own = command
+		}
+	}
+	return e, nil
+}
+
+// member returns the key and the value of a member, nil if there is none.
+func member(mapping *yaml.Node, name string) (key, value *yaml.Node) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == name {
+			return mapping.Content[i], mapping.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// read implements [format].
+func (yamlFile) read(raw []byte) (c Commands, _ int, err error) {
+	e, err := parseYAML(raw)
+	c.MCP = e.own
+	return c, 0, err
+}
+
+// emptyMapping matches the line of extensions that are {}.
+var emptyMapping = regexp.MustCompile(`^extensions:([ \t]*\{[ \t]*\})[ \t]*(#.*)?\r?\n?$`)
+
+// write implements [format].
+func (yamlFile) write(raw []byte, want Commands) ([]byte, error) {
+	e, err := parseYAML(raw)
+	switch {
+	case err != nil:
+		return nil, err
+	case want.MCP == nil && e.own == nil, want.MCP != nil && slices.Equal(e.own, want.MCP):
+		return raw, nil
+	case e.ownKey != nil && e.own == nil:
+		return nil, errors.New("extensions.mneme is another extension: rename it, or remove it")
+	}
+	lines := slices.Collect(bytes.Lines(raw))
+	indent, at := "  ", len(lines)
+	if e.own != nil {
+		indent, at = strings.Repeat(" ", e.ownKey.Column-1), e.ownKey.Line-1
+		end := at + 1
+		for end < len(lines) && len(bytes.TrimSpace(lines[end])) > 0 && indentOf(lines[end]) > len(indent) {
+			end++
+		}
+		lines = slices.Delete(lines, at, end)
+		if e.count == 1 && want.MCP == nil {
+			lines = slices.Delete(lines, e.key.Line-1, e.key.Line)
+		}
+	} else if e.key != nil {
+		at = e.key.Line
+		if e.count > 0 {
+			indent = strings.Repeat(" ", e.value.Content[0].Column-1)
+		} else if found := emptyMapping.FindSubmatch(lines[at-1]); found != nil {
+			lines[at-1] = bytes.Replace(lines[at-1], found[1], nil, 1)
+		}
+	}
+	if want.MCP != nil {
+		lines = slices.Insert(lines, at, newExtension(raw, lines[:at], e.key == nil, indent, want.MCP)...)
+	}
+	after := bytes.Join(lines, nil)
+	if !onlyOurs(raw, after, want.MCP) {
+		return nil, fmt.Errorf("it can't be edited safely, so nothing was changed: %s", byHand(want.MCP))
+	}
+	return after, nil
+}
+
+// byHand says what to do with a file that can't be edited.
+func byHand(command []string) string {
+	if command == nil {
+		return "remove extensions.mneme by hand"
+	}
+	return "add this by hand\n\n" + YAML(command[0], command[1:])
+}
+
+// newExtension returns the lines of our extension in the line ends of the file, with the key of the extensions if it is alone.
+func newExtension(raw []byte, before [][]byte, alone bool, indent string, command []string) [][]byte {
+	text := entry(indent, command[0], command[1:])
+	if alone {
+		text = YAML(command[0], command[1:])
+	}
+	if n := len(before); n > 0 && !bytes.HasSuffix(before[n-1], []byte("\n")) {
+		text = "\n" + text
+	}
+	if bytes.Contains(raw, []byte("\r\n")) {
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	return [][]byte{[]byte(text)}
+}
+
+func indentOf(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " ")) }
+
+// onlyOurs reports whether two texts differ only in our extension, and the second has the one that is wanted.
+func onlyOurs(before, after []byte, want []string) bool {
+	got, err := parseYAML(after)
+	if err != nil || !slices.Equal(got.own, want) {
+		return false
+	}
+	a, ok := rest(before)
+	b, also := rest(after)
+	return ok && also && (len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b))
+}
+
+// rest returns what a file holds besides our extension, not ok if it can't be told.
+func rest(raw []byte) (all map[string]any, ok bool) {
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	if err := decoder.Decode(&all); err != nil && !errors.Is(err, io.EOF) {
+		return nil, false
+	}
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) { // a second document
+		return nil, false
+	}
+	list, _ := all["extensions"].(map[string]any)
+	delete(list, "mneme")
+	if len(list) == 0 {
+		delete(all, "extensions")
+	}
+	return all, true
+}

@@ -1,0 +1,56 @@
+package neo4jstore
+
+import (
+	"context"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+const (
+	// The new partition shows what its ancestors showed, and counts repairs on from there.
+	showInherited = `MATCH (s:$EngineSettled {key: $key}) SET s.seq = CASE WHEN s.seq < $seq THEN $seq ELSE s.seq END
+		WITH s MATCH (p:$EngineSettled) WHERE p.key IN $ancestors
+		WITH s, max(p.repairs) AS repairs SET s.repairs = coalesce(s.repairs, repairs)`
+
+	inheritedAtOnce = 1000
+)
+
+// Inherit implements projection.Inheritor: a conversation is shown up to where its partition is
+// settled. First that is raised, then the conversations move, so that none is hidden in between.
+func (s *store) Inherit(ctx context.Context, ancestors []int, cp projection.Checkpoint, belong func(events.ConversationID) bool) error {
+	key := s.checkpointKey(cp.Partition)
+	from := make([]string, len(ancestors))
+	for i, ancestor := range ancestors {
+		from[i] = s.checkpointKey(ancestor)
+	}
+	if _, err := s.write(ctx, s.engine(showInherited), map[string]any{"key": key, "ancestors": from, "seq": number(cp.Seq)}); err != nil {
+		return err
+	}
+	rows, err := s.Read(ctx, "MATCH (c:"+s.Conversation+") WHERE c.key STARTS WITH $prefix AND c.checkpoint IN $ancestors RETURN c.key, c.tenant, c.id",
+		map[string]any{"prefix": s.prefix(), "ancestors": from})
+	if err != nil {
+		return err
+	}
+	var moved []string
+	for _, row := range rows {
+		v := &values{list: row}
+		conversation, id := v.text(), events.ConversationID{Tenant: v.text(), ID: v.text()}
+		if v.err != nil {
+			return v.err
+		}
+		if belong(id) {
+			moved = append(moved, conversation)
+		}
+	}
+	for len(moved) > 0 {
+		n := min(len(moved), inheritedAtOnce)
+		params := In("keys", moved[:n])
+		params["to"] = key
+		if _, err := s.write(ctx, "UNWIND $in.keys AS key MATCH (c:"+s.Conversation+" {key: key}) SET c.checkpoint = $to", params); err != nil {
+			return err
+		}
+		moved = moved[n:]
+	}
+	return nil
+}
