@@ -187,20 +187,28 @@ func (l Layout) check() error {
 }
 
 // missing returns the statements of the layout's schema whose index or constraint does not exist.
+// The index of a constraint that is being made, or that remains of one, is not the constraint.
 func (d *db) missing(ctx context.Context, l Layout) ([]string, error) {
 	if l.migrated() {
 		return nil, nil
 	}
-	rows, err := d.Read(ctx, "SHOW INDEXES YIELD name RETURN name", nil)
+	rows, err := d.Read(ctx, "SHOW INDEXES YIELD name, owningConstraint RETURN name, owningConstraint IS NOT NULL", nil)
 	if err != nil {
 		return nil, err
 	}
-	there := map[string]bool{}
+	there := map[string]bool{} // by name of the index
 	for _, row := range rows {
-		name, _ := row[0].(string)
-		there[name] = true
+		v := &values{list: row}
+		name, constraint := v.text(), v.flag()
+		if v.err != nil {
+			return nil, v.err
+		}
+		there[name] = constraint
 	}
-	return slices.DeleteFunc(l.schema(), func(s string) bool { return there[nameOf(s)] }), nil
+	return slices.DeleteFunc(l.schema(), func(s string) bool {
+		constraint, ok := there[nameOf(s)]
+		return ok && (constraint || !strings.HasPrefix(s, createConstraint))
+	}), nil
 }
 
 // Store is one generation of a read model in Neo4j. It implements projection.Store; a read model
@@ -217,17 +225,29 @@ func Open[U projection.Unit](ctx context.Context, c Config, generation int, code
 		if err := d.migrate(ctx); err != nil {
 			return err
 		}
-		missing, err := d.missing(ctx, codec.Layout)
-		if err != nil || len(missing) == 0 {
-			return err
-		}
-		for _, statement := range missing {
-			if err := d.define(ctx, statement); err != nil {
-				return fmt.Errorf("schema of %s: %w", codec.Projection, err)
-			}
-		}
-		return d.awaitIndexes(ctx)
+		return d.make(ctx, codec.Layout)
 	})
+}
+
+// make makes the layout's schema, unless migrations do.
+func (d *db) make(ctx context.Context, l Layout) error {
+	if l.migrated() {
+		return nil
+	}
+	missing, err := d.missing(ctx, l)
+	if err != nil {
+		return err
+	}
+	for _, statement := range missing {
+		if err := d.define(ctx, statement); err != nil {
+			return fmt.Errorf("schema of %s: %w", l.Projection, err)
+		}
+	}
+	var indexes []Index
+	for _, statement := range l.schema() {
+		indexes = append(indexes, Index{nameOf(statement), statement})
+	}
+	return d.awaitIndexes(ctx, indexes)
 }
 
 // OpenReader connects to read. Until a writer has made the schema it returns ErrNotThere.

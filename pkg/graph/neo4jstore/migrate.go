@@ -44,7 +44,7 @@ func (d *db) migrate(ctx context.Context) error {
 			return fmt.Errorf("schema %d, %s: %w", n+1, migrations[n].name, err)
 		}
 	}
-	return d.awaitIndexes(ctx)
+	return d.awaitIndexes(ctx, Indexes())
 }
 
 // apply applies one migration.
@@ -144,16 +144,18 @@ func contested(err error) bool {
 	return strings.HasPrefix(code, "Neo.ClientError.Schema.") && strings.HasSuffix(code, "AlreadyExists") || strings.HasSuffix(code, ".Schema.ConstraintCreationFailed")
 }
 
+const createConstraint = "CREATE CONSTRAINT "
+
 // dropRemains drops the remains of a constraint if the server died while making it. The
 // server makes the index first, in a separate transaction. Without its constraint that index
 // never comes online, and its name is taken.
 func (d *db) dropRemains(ctx context.Context, statement string) error {
-	const create = "CREATE CONSTRAINT "
-	name, _, _ := strings.Cut(strings.TrimPrefix(statement, create), " ")
-	if !strings.HasPrefix(statement, create) {
+	rest, ok := strings.CutPrefix(statement, createConstraint)
+	if !ok {
 		return nil
 	}
-	making, err := d.Read(ctx, "SHOW TRANSACTIONS YIELD currentQuery WHERE currentQuery STARTS WITH $statement RETURN currentQuery", map[string]any{"statement": create + name + " "})
+	name, _, _ := strings.Cut(rest, " ")
+	making, err := d.Read(ctx, "SHOW TRANSACTIONS YIELD currentQuery WHERE currentQuery STARTS WITH $statement RETURN currentQuery", map[string]any{"statement": createConstraint + name + " "})
 	if err != nil || len(making) > 0 {
 		return err
 	}
@@ -217,16 +219,40 @@ func (d *db) checkForeign(ctx context.Context) error {
 	return err
 }
 
-// indexPatience is how long new indexes may take.
-const indexPatience = 5 * time.Minute
+const (
+	// indexPatience is how long new indexes may take.
+	indexPatience = 5 * time.Minute
+	// indexPause is the time between two looks at indexes that are being made.
+	indexPause = 100 * time.Millisecond
 
-func (d *db) awaitIndexes(ctx context.Context) error {
-	if _, err := d.single(ctx, neo4j.AccessModeRead, indexPatience, "CALL db.awaitIndexes($seconds)", map[string]any{"seconds": int(indexPatience.Seconds())}); err != nil {
-		return err
+	selectPending = "SHOW INDEXES YIELD name, state, populationPercent WHERE name IN $names AND state <> 'ONLINE' RETURN name, state, populationPercent ORDER BY name"
+)
+
+// awaitIndexes waits until these indexes are online. It does not wait for all that the server
+// has, as db.awaitIndexes does: the index of a constraint that another program is making, or gave
+// up on, comes online late or never.
+func (d *db) awaitIndexes(ctx context.Context, list []Index) error {
+	names := make([]string, len(list))
+	for i, index := range list {
+		names[i] = index.Name
 	}
-	rows, err := d.Read(ctx, "SHOW INDEXES YIELD name, state WHERE state = 'FAILED' RETURN name", nil)
-	if err == nil && len(rows) > 0 {
-		err = fmt.Errorf("index %v could not be made: drop it and start again", rows[0][0])
+	for began := time.Now(); ; {
+		pending, err := d.Read(ctx, selectPending, map[string]any{"names": names})
+		if err != nil || len(pending) == 0 {
+			return err
+		}
+		for _, row := range pending {
+			if row[1] == "FAILED" {
+				return fmt.Errorf("index %v could not be made: drop it and start again", row[0])
+			}
+		}
+		if waited := time.Since(began); waited > indexPatience {
+			return fmt.Errorf("index %v has been made to %.0f %% in %s: start again, or drop it if that stays so", pending[0][0], pending[0][2], waited.Round(time.Second))
+		}
+		select {
+		case <-time.After(indexPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return err
 }

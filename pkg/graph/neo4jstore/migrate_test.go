@@ -1,10 +1,12 @@
 package neo4jstore
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -49,6 +51,7 @@ func TestTheSchemaOfAServer(t *testing.T) {
 		test func(*testing.T, *db)
 	}{
 		{"another program's nodes are refused", foreign},
+		{"a constraint that another program never completes is not waited for", unfinished},
 		{"programs that start together make it once, whatever remains of a constraint", together},
 		{"the index of vectors moves from messages to passages, once", moved},
 		{"what is documented is what there is", documented},
@@ -115,6 +118,38 @@ func foreign(t *testing.T, d *db) {
 	execute(t, d, "MATCH (m:Message) DELETE m")
 }
 
+// The server makes the index of a constraint in a transaction of its own, before the one that asks for
+// the constraint commits.
+func unfinished(t *testing.T, d *db) {
+	session := d.driver.NewSession(t.Context(), neo4j.SessionConfig{})
+	defer func() { require.NoError(t, session.Close(t.Context())) }()
+	tx, err := session.BeginTransaction(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Run(t.Context(), "CREATE CONSTRAINT others_key FOR (o:Others) REQUIRE o.key IS UNIQUE", nil)
+	require.NoError(t, err)
+	pending, err := d.Read(t.Context(), selectPending, map[string]any{"names": []string{"others_key"}})
+	require.NoError(t, err)
+	require.Len(t, pending, 1)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	own := Layout{Projection: "mine", Conversation: "MyConversation", Event: "MyEvent"}
+	execute(t, d, "CREATE INDEX mine_serving FOR (s:MineServing) ON (s.key)") // remains of a constraint
+	missing, err := d.missing(ctx, own)
+	require.NoError(t, err)
+	require.Len(t, missing, len(own.schema()))
+	require.NoError(t, d.make(ctx, own))
+	missing, err = d.missing(ctx, own)
+	require.NoError(t, err)
+	require.Empty(t, missing)
+
+	require.NoError(t, tx.Rollback(t.Context()))
+	for _, statement := range own.schema() { // the next tests look at the whole server
+		kind, _, _ := strings.Cut(strings.TrimPrefix(statement, "CREATE "), " ")
+		execute(t, d, "DROP "+kind+" "+nameOf(statement))
+	}
+}
+
 // beforeMove is the number of migrations before the vector index moved.
 const beforeMove = 4
 
@@ -139,7 +174,7 @@ func together(t *testing.T, d *db) {
 					return err
 				}
 			}
-			return own.awaitIndexes(t.Context())
+			return own.awaitIndexes(t.Context(), Indexes())
 		})
 	}
 	close(start)
