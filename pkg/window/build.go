@@ -102,10 +102,17 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := build(ctx, src, req)
+	ctx, cancel := context.WithCancel(ctx)
+	g := &gathered{done: make(chan struct{})}
+	defer func() {
+		cancel()
+		g.once.Do(func() { close(g.done) }) // nothing was begun
+		<-g.done                            // what is read belongs to this request
+	}()
+	c, err := build(ctx, src, req, g)
 	if err == nil && req.Candidates {
 		c.follow(req.Follow)
-		err = c.tryBudgets(ctx, src, req)
+		err = c.tryBudgets(ctx, src, req, g)
 	}
 	if err != nil {
 		return nil, err
@@ -114,7 +121,7 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 }
 
 // build builds the context of a request that has its defaults.
-func build(ctx context.Context, src Source, req Request) (_ *Context, err error) {
+func build(ctx context.Context, src Source, req Request, g *gathered) (_ *Context, err error) {
 	b := &builder{src: src, req: req, excluded: excludedByDefault, shown: map[uint64]bool{}}
 	if req.Exclude != nil {
 		b.excluded = files.Exclude(req.Exclude)
@@ -128,6 +135,10 @@ func build(ctx context.Context, src Source, req Request) (_ *Context, err error)
 		return nil, fmt.Errorf("context of conversation %q: %w", req.Conversation.ID, err)
 	}
 	list := strategies[req.Strategy]
+	if src.Earlier != nil && Young(&b.conversation, req.MaxChars) && slices.ContainsFunc(list, func(s section) bool { return s.name == SectionEarlier }) {
+		b.gathered = g
+		g.begin(ctx, src.Earlier, b.query()) // beside the other sections
+	}
 	filled, err := b.fill(ctx, list)
 	if err != nil {
 		return nil, fmt.Errorf("context of conversation %q: %w", req.Conversation.ID, err)
@@ -169,6 +180,8 @@ type builder struct {
 	used   int             // by them and the frame
 	shown  map[uint64]bool // sequences of what they show
 	recent recent          // what the recent turns show
+
+	gathered *gathered // of earlier sessions; nil if they are not shown
 
 	// The searches, made once: nil before, or if search is not possible.
 	past     *past

@@ -116,7 +116,7 @@ const maxTried = 4_000_000
 
 // tryBudgets finds out with which larger budgets the candidates are shown. It builds the context
 // with each, because a budget moves the limits between sections: nothing shorter tells for certain.
-func (c *Context) tryBudgets(ctx context.Context, src Source, req Request) error {
+func (c *Context) tryBudgets(ctx context.Context, src Source, req Request, g *gathered) error {
 	req.Candidates = false
 	left := 0 // candidates that no budget tried shows
 	for i := range c.Manifest.Sections {
@@ -132,7 +132,7 @@ func (c *Context) tryBudgets(ctx context.Context, src Source, req Request) error
 		if room -= req.MaxChars; left == 0 || room < 0 || req.MaxChars > MaxMaxChars {
 			return nil
 		}
-		larger, err := build(ctx, src, req)
+		larger, err := build(ctx, src, req, g)
 		if err != nil {
 			return err
 		}

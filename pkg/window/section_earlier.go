@@ -2,15 +2,17 @@ package window
 
 import (
 	"context"
+	"sync"
 
 	"mneme.dev/mneme/pkg/graph"
 )
 
 // Earlier tells what earlier sessions of the conversation's project left. Package projects has it.
 type Earlier interface {
-	// Earlier returns what an agent needs most of it for a query, as items that take at most room characters together.
-	// It never returns anything of the conversation itself.
-	Earlier(ctx context.Context, query string, room int) ([]Item, error)
+	// Gather reads what an agent may need for a query, and returns what of it fits into a room: items, the most needed
+	// ones, that take at most room characters together. They never have anything of the conversation itself.
+	// A context with several budgets calls Gather once. It must be safe for use beside other reads.
+	Gather(ctx context.Context, query string) (fit func(room int) []Item, err error)
 }
 
 // The room of the earlier sessions, in characters: what the conversation leaves, within these limits.
@@ -22,12 +24,33 @@ const (
 // Young reports whether a conversation may leave room for earlier sessions: its messages alone do not fill the budget.
 func Young(c *graph.Conversation, maxChars int) bool { return c.TotalChars < maxChars }
 
+// gathered is what was read of earlier sessions. The contexts of one request share it.
+type gathered struct {
+	once sync.Once
+	done chan struct{}
+	fit  func(room int) []Item
+	err  error
+}
+
+// begin starts reading, unless that was done.
+func (g *gathered) begin(ctx context.Context, from Earlier, query string) {
+	g.once.Do(func() {
+		go func() {
+			defer close(g.done)
+			g.fit, g.err = from.Gather(ctx, query)
+		}()
+	})
+}
+
 // collectEarlier shows earlier sessions of the project in the room that a young conversation does not need itself.
-func collectEarlier(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
+func collectEarlier(_ context.Context, b *builder, s section, room int) (f filled, err error) {
 	left := Room(s.heading, min(room, maxEarlier))
-	if b.src.Earlier == nil || left < minEarlier || !Young(&b.conversation, b.req.MaxChars) {
+	if b.gathered == nil || left < minEarlier {
 		return f, nil
 	}
-	f.items, err = b.src.Earlier.Earlier(ctx, b.query(), left)
-	return f, err
+	<-b.gathered.done
+	if b.gathered.err == nil && b.gathered.fit != nil {
+		f.items = b.gathered.fit(left)
+	}
+	return f, b.gathered.err
 }

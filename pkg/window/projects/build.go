@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
@@ -82,10 +84,7 @@ func Build(ctx context.Context, src Source, req Request) (*window.Context, error
 	if len(b.sessions) == 0 {
 		return nil, fmt.Errorf("project %q: %w", req.Project, graph.ErrNotFound)
 	}
-	parts, err := b.tell(ctx, sections, "## Story So Far", req.MaxChars-window.FrameCost)
-	if err != nil {
-		return nil, fmt.Errorf("context of project %q: %w", req.Project, err)
-	}
+	parts := b.tell(sections, "## Story So Far", req.MaxChars-window.FrameCost)
 	asOf := b.newest()
 	if req.AsOf != graph.Latest {
 		asOf = req.AsOf
@@ -93,14 +92,17 @@ func Build(ctx context.Context, src Source, req Request) (*window.Context, error
 	return window.Compose(window.Context{Tenant: req.Tenant, Project: plain.Clip(plain.Line(b.project.Name), window.FrameCost), Strategy: window.StrategyProject, MaxChars: req.MaxChars, AsOf: asOf}, parts), nil
 }
 
+// open finds the project of a request, and reads what its sections need.
 func open(ctx context.Context, src Source, req Request) (*builder, error) {
 	b := newBuilder(src, req)
 	var err error
 	if b.project, err = project.Find(ctx, src.Projects, req.Tenant, req.Project, req.AsOf); err != nil {
 		return nil, err
 	}
-	b.sessions, err = project.Sessions(ctx, src.Projects, b.project, b.query, req.Except)
-	return b, err
+	if err := b.read(ctx, req.Except); err != nil {
+		return nil, fmt.Errorf("context of project %q: %w", req.Project, err)
+	}
+	return b, nil
 }
 
 func newBuilder(src Source, req Request) *builder {
@@ -116,10 +118,35 @@ type builder struct {
 	req      Request
 	project  project.Project
 	query    []string // distinct terms
-	sessions []project.Session
 	excluded func(path string) bool
-	shown    map[shown]bool
-	told     uint64 // sequence of the newest chapter that was read
+
+	// What was read.
+	sessions []project.Session
+	chapters []project.Written // of the story
+	found    []Message         // of the sessions searched, the best first
+
+	shown map[shown]bool
+}
+
+// read reads what the sections show: the story beside the sessions, and then what was said in those that fit the query.
+func (b *builder) read(ctx context.Context, except ...string) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		b.chapters, err = project.Frontier(ctx, b.src.Projects, b.project)
+		return err
+	})
+	g.Go(func() (err error) {
+		if b.sessions, err = project.Sessions(ctx, b.src.Projects, b.project, b.query, except...); err != nil {
+			return err
+		}
+		best := b.searched()
+		if b.src.Past == nil || len(best) == 0 { // no query, or none resembles it
+			return nil
+		}
+		b.found, err = b.src.Past.Said(ctx, best, b.req.Query, b.req.AsOf, maxRelevant)
+		return err
+	})
+	return g.Wait()
 }
 
 // shown identifies a recorded text that a section shows.
@@ -130,7 +157,10 @@ type shown struct {
 
 // newest returns the sequence of the newest event that the context can be made of.
 func (b *builder) newest() uint64 {
-	seq := b.told
+	var seq uint64
+	for _, c := range b.chapters {
+		seq = max(seq, c.Seq)
+	}
 	for _, s := range b.sessions {
 		if seq = max(seq, s.LastSeq); s.Insight != nil {
 			seq = max(seq, s.Insight.Seq)
@@ -143,7 +173,7 @@ func (b *builder) newest() uint64 {
 type section struct {
 	name, heading string
 	share         int // percent of the budget
-	collect       func(ctx context.Context, b *builder, room int) ([]window.Item, error)
+	collect       func(b *builder, room int) []window.Item
 }
 
 // The shares of a context. What stands comes first, because it says what the others are about. Files
@@ -160,22 +190,18 @@ var sections = []section{
 const storyShare = 12
 
 // tell is fill, after the story of the project if there is one.
-func (b *builder) tell(ctx context.Context, list []section, heading string, budget int) ([]window.Part, error) {
-	story, err := b.fill(ctx, []section{{SectionStory, heading, 100, collectStory}}, budget*storyShare/100)
-	if err != nil {
-		return nil, err
-	}
+func (b *builder) tell(list []section, heading string, budget int) []window.Part {
+	story := b.fill([]section{{SectionStory, heading, 100, collectStory}}, budget*storyShare/100)
 	if len(story[0].Items) == 0 {
-		return b.fill(ctx, list, budget)
+		return b.fill(list, budget)
 	}
 	story[0].Share = storyShare
-	parts, err := b.fill(ctx, list, budget-cost(heading, story[0].Items))
-	return append(story, parts...), err
+	return append(story, b.fill(list, budget-cost(heading, story[0].Items))...)
 }
 
 // fill gives each section its share and what the sections before it left. Items come in the order of
 // their importance; the first that does not fit ends the section.
-func (b *builder) fill(ctx context.Context, list []section, budget int) ([]window.Part, error) {
+func (b *builder) fill(list []section, budget int) []window.Part {
 	var parts []window.Part
 	spare := 0
 	for i, s := range list {
@@ -187,10 +213,7 @@ func (b *builder) fill(ctx context.Context, list []section, budget int) ([]windo
 			}
 		}
 		left := window.Room(s.heading, room)
-		items, err := s.collect(ctx, b, left)
-		if err != nil {
-			return nil, err
-		}
+		items := s.collect(b, left)
 		part := window.Part{Section: window.Section{Name: s.name, Heading: s.heading}, Share: s.share, Room: room}
 		for n, it := range items {
 			it = it.Measured()
@@ -207,7 +230,7 @@ func (b *builder) fill(ctx context.Context, list []section, budget int) ([]windo
 		spare = room - cost(s.heading, part.Items)
 		parts = append(parts, part)
 	}
-	return parts, nil
+	return parts
 }
 
 func cost(heading string, items []window.Item) int {

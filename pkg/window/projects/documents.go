@@ -2,7 +2,6 @@ package projects
 
 import (
 	"context"
-	"fmt"
 
 	"mneme.dev/mneme/pkg/window"
 )
@@ -38,10 +37,7 @@ func Documents(ctx context.Context, src Source, req Request) ([]Document, uint64
 	var list []Document
 	for _, d := range documents {
 		clear(b.shown) // what another document shows, this one may show too
-		parts, err := b.fill(ctx, d.sections, documentChars)
-		if err != nil {
-			return nil, 0, fmt.Errorf("%s of project %q: %w", d.file, req.Project, err)
-		}
+		parts := b.fill(d.sections, documentChars)
 		if made := window.Compose(window.Context{Tenant: req.Tenant, Strategy: window.StrategyProject, MaxChars: documentChars}, parts); len(made.Sections) > 0 {
 			list = append(list, Document{d.file, window.SectionsMarkdown(made.Sections)})
 		}
@@ -50,7 +46,7 @@ func Documents(ctx context.Context, src Source, req Request) ([]Document, uint64
 }
 
 // collectOpen shows what the newest sessions left open.
-func collectOpen(_ context.Context, b *builder, _ int) (list []window.Item, _ error) {
+func collectOpen(b *builder, _ int) (list []window.Item) {
 	for i := range b.sessions {
 		s := &b.sessions[i]
 		it := window.Item{Kind: window.KindNote, Session: s.ID.ID, Turn: s.Turns, Seq: s.LastSeq, Label: b.head(s)}
@@ -61,5 +57,5 @@ func collectOpen(_ context.Context, b *builder, _ int) (list []window.Item, _ er
 			list = append(list, it)
 		}
 	}
-	return list, nil
+	return list
 }

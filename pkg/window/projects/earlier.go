@@ -54,19 +54,21 @@ var earlierSections = []section{
 	{SectionRelevant, "", 16, collectRelevant},
 }
 
-// Earlier implements window.Earlier.
-func (e *Earlier) Earlier(ctx context.Context, query string, room int) (items []window.Item, err error) {
+// Gather implements window.Earlier.
+func (e *Earlier) Gather(ctx context.Context, query string) (fit func(room int) []window.Item, err error) {
 	if e.project.Name == "" {
 		return nil, nil
 	}
 	b := newBuilder(e.src, Request{Tenant: e.project.Tenant, Query: query, AsOf: e.began - 1})
 	b.project = e.project
-	if b.sessions, err = project.Sessions(ctx, e.src.Projects, e.project, b.query, e.except...); err != nil || len(b.sessions) == 0 {
+	if err := b.read(ctx, e.except...); err != nil || len(b.sessions) == 0 {
 		return nil, err
 	}
-	parts, err := b.tell(ctx, earlierSections, "", room)
-	for _, p := range parts {
-		items = append(items, p.Items...)
-	}
-	return items, err
+	return func(room int) (items []window.Item) {
+		clear(b.shown)
+		for _, p := range b.tell(earlierSections, "", room) {
+			items = append(items, p.Items...)
+		}
+		return items
+	}, nil
 }

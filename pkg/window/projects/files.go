@@ -2,7 +2,6 @@ package projects
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"path"
 	"slices"
@@ -38,7 +37,7 @@ type ranked struct {
 }
 
 // collectFiles shows as many of the files most worth knowing as fit, by folder.
-func collectFiles(_ context.Context, b *builder, room int) ([]window.Item, error) {
+func collectFiles(b *builder, room int) []window.Item {
 	list := b.rankFiles()
 	var items []window.Item
 	at := map[string]int{}
@@ -65,7 +64,7 @@ func collectFiles(_ context.Context, b *builder, room int) ([]window.Item, error
 		room -= with.Chars - before
 		items[i], at[dir] = with, i
 	}
-	return items, nil
+	return items
 }
 
 // rankFiles scores the files of all sessions.

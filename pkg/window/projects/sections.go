@@ -2,7 +2,6 @@ package projects
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -43,7 +42,7 @@ func cite(s *project.Session, turn int) string {
 func clip(text string, n int) string { return plain.Clip(plain.Flat(text), n) }
 
 // collectStands shows the newest sessions: what was asked, how it ended and what is open.
-func collectStands(_ context.Context, b *builder, _ int) (list []window.Item, _ error) {
+func collectStands(b *builder, _ int) (list []window.Item) {
 	for i := range b.sessions {
 		s := &b.sessions[i]
 		if s.Request == nil || len(list) == maxStands {
@@ -75,7 +74,7 @@ func collectStands(_ context.Context, b *builder, _ int) (list []window.Item, _ 
 			}
 		}
 	}
-	return list, nil
+	return list
 }
 
 // head says which session it was.
@@ -133,7 +132,7 @@ type lesson struct {
 // collectLearnt shows what the user corrected or asked for in general, failures and what solved them, and findings of
 // summaries: those of the newest sessions and of sessions that the query resembles first. Of similar lines the newest
 // stands.
-func collectLearnt(_ context.Context, b *builder, _ int) ([]window.Item, error) {
+func collectLearnt(b *builder, _ int) []window.Item {
 	var list []lesson
 	var known []map[string]bool
 	add := func(s *project.Session, rank int, kind string, weight float64, text string, turn int, seq uint64) {
@@ -178,7 +177,7 @@ func collectLearnt(_ context.Context, b *builder, _ int) ([]window.Item, error) 
 	for i := range list {
 		items[i] = list[i].item
 	}
-	return items, nil
+	return items
 }
 
 func fixText(f *project.Fix) string {
@@ -224,7 +223,7 @@ func overlap(query []string, terms map[string]bool) float64 {
 const maxWork = 16
 
 // collectWork shows the commands that were run again and again, and those that keep failing.
-func collectWork(_ context.Context, b *builder, _ int) ([]window.Item, error) {
+func collectWork(b *builder, _ int) []window.Item {
 	type command struct {
 		text                string
 		runs, good, bad, in int
@@ -272,7 +271,7 @@ func collectWork(_ context.Context, b *builder, _ int) ([]window.Item, error) {
 		}
 		items = append(items, window.Item{Kind: window.KindNote, Session: c.session.ID.ID, Turn: c.turn, Seq: c.seq, Label: label, Text: c.text})
 	}
-	return items, nil
+	return items
 }
 
 // Limits of the relevant past.
@@ -282,30 +281,26 @@ const (
 	searched         = 4 // sessions whose messages are searched
 )
 
-// collectRelevant shows the messages and summaries that fit the query best.
-func collectRelevant(ctx context.Context, b *builder, _ int) ([]window.Item, error) {
-	if b.src.Past == nil || len(b.query) == 0 {
-		return nil, nil
-	}
+// searched returns the sessions whose messages are searched: those that fit the query best.
+func (b *builder) searched() []project.Session {
 	best := slices.DeleteFunc(slices.Clone(b.sessions), func(s project.Session) bool { return s.Fit == 0 })
 	slices.SortStableFunc(best, func(a, b project.Session) int { return cmp.Compare(b.Fit, a.Fit) })
-	best = best[:min(len(best), searched)]
-	found, err := b.src.Past.Said(ctx, best, b.req.Query, b.req.AsOf, maxRelevant)
-	if err != nil {
-		return nil, err
-	}
-	var items []window.Item
-	for _, m := range found {
+	return best[:min(len(best), searched)]
+}
+
+// collectRelevant shows the messages that fit the query best.
+func collectRelevant(b *builder, _ int) (items []window.Item) {
+	for _, m := range b.found {
 		if b.shown[shown{m.Conversation.ID, m.Seq}] {
 			continue
 		}
-		i := slices.IndexFunc(best, func(s project.Session) bool { return s.ID == m.Conversation })
+		i := slices.IndexFunc(b.sessions, func(s project.Session) bool { return s.ID == m.Conversation })
 		items = append(items, window.Item{
 			Kind: window.KindNote, Session: m.Conversation.ID, Turn: m.Turn, Seq: m.Seq, Role: m.Role,
-			Label: cite(&best[i], m.Turn) + " " + roles[m.Role], Text: clip(m.Text, maxRelevantChars),
+			Label: cite(&b.sessions[i], m.Turn) + " " + roles[m.Role], Text: clip(m.Text, maxRelevantChars),
 		})
 	}
-	return items, nil
+	return items
 }
 
 var roles = map[string]string{"user": "User", "assistant": "Assistant", "system": "System"}

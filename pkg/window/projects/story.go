@@ -1,7 +1,6 @@
 package projects
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -14,10 +13,8 @@ import (
 const maxTold = 900
 
 // collectStory shows the newest chapters of the highest levels.
-func collectStory(ctx context.Context, b *builder, room int) (items []window.Item, _ error) {
-	list, err := project.Frontier(ctx, b.src.Projects, b.project)
-	for _, c := range list {
-		b.told = max(b.told, c.Seq)
+func collectStory(b *builder, room int) (items []window.Item) {
+	for _, c := range b.chapters {
 		texts := []string{c.Text}
 		if c.Actions != "" {
 			texts = append(texts, "Done: "+c.Actions)
@@ -36,7 +33,7 @@ func collectStory(ctx context.Context, b *builder, room int) (items []window.Ite
 		it.Text = clip(strings.Join(texts, " "), limit)
 		items = append(items, it)
 	}
-	return items, err
+	return items
 }
 
 const (
