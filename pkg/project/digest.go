@@ -157,6 +157,8 @@ type Digest struct {
 
 	// Placed is where the conversation was last entered in the list of its project, see [Member].
 	Placed uint64 `json:"m,omitempty"`
+
+	memo *memo // of a digest that readers share, else nil
 }
 
 // Alias says that a project is another one.

@@ -2,6 +2,9 @@ package project
 
 import (
 	"context"
+	"slices"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/projection"
@@ -46,11 +49,8 @@ type Store interface {
 	Reader
 }
 
-// Replay makes a digest of its newest stored base and the steps after it, oldest first.
-func Replay(steps []Step) (*Digest, error) {
-	if len(steps) == 0 {
-		return nil, nil
-	}
+// replay makes a digest of its newest stored base and the steps after it, oldest first.
+func replay(steps []Step) (*Digest, error) {
 	d, err := DecodeDigest(steps[0].Base)
 	if err != nil {
 		return nil, err
@@ -62,5 +62,50 @@ func Replay(steps []Step) (*Digest, error) {
 		}
 		d.Apply(&c, s.Seq)
 	}
+	d.memo = &memo{}
 	return &d, nil
+}
+
+// keptDigests is how many digests a [Replayer] keeps: about 10 KB each.
+const keptDigests = 1_024
+
+// Replayer makes digests of stored steps, and keeps the last ones: contexts of a project read the same ones again and
+// again, and decoding them takes longer than reading them. It is safe for concurrent use.
+type Replayer struct{ kept *lru.Cache[replayed, kept] }
+
+type (
+	replayed struct {
+		id  events.ConversationID
+		seq uint64 // of the last step
+	}
+	kept struct {
+		steps  []Step
+		digest *Digest
+	}
+)
+
+// NewReplayer makes an empty replayer.
+func NewReplayer() *Replayer {
+	cache, err := lru.New[replayed, kept](keptDigests)
+	if err != nil { // only for a size that is not positive
+		panic(err)
+	}
+	return &Replayer{cache}
+}
+
+// Replay makes the digest of a conversation: of its newest stored base and the steps after it, oldest first. It is nil
+// without steps. Others may have the same one, so it must not be changed.
+func (r *Replayer) Replay(id events.ConversationID, steps []Step) (*Digest, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	key := replayed{id, steps[len(steps)-1].Seq}
+	if k, ok := r.kept.Get(key); ok && slices.Equal(k.steps, steps) { // a repair writes other steps
+		return k.digest, nil
+	}
+	d, err := replay(steps)
+	if err == nil {
+		r.kept.Add(key, kept{steps, d})
+	}
+	return d, err
 }

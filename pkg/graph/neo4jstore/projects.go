@@ -12,7 +12,13 @@ import (
 )
 
 // Projects is the read model "projects" in Neo4j.
-type Projects struct{ *Store[*project.Unit] }
+type Projects struct {
+	*Store[*project.Unit]
+	replayer *project.Replayer
+}
+
+// NewProjects returns the reads of a store of [ProjectsCodec].
+func NewProjects(s *Store[*project.Unit]) *Projects { return &Projects{s, project.NewReplayer()} }
 
 var _ project.Store = (*Projects)(nil)
 
@@ -21,7 +27,7 @@ var ProjectsCodec = Codec[*project.Unit]{
 	Layout: projectsLayout,
 	Begin:  func(t *Tx) Work[*project.Unit] { return &projectsTx{t} },
 	Hash: func(ctx context.Context, s *Store[*project.Unit], id events.ConversationID) (projection.ConversationHash, error) {
-		return (&Projects{s}).hash(ctx, id)
+		return (&Projects{Store: s}).hash(ctx, id)
 	},
 }
 
@@ -32,7 +38,7 @@ func OpenProjects(ctx context.Context, c Config, generation int) (*Projects, err
 	if err != nil {
 		return nil, err
 	}
-	return &Projects{s}, nil
+	return NewProjects(s), nil
 }
 
 // Steps and members never change, so readers use those up to the settled sequence. Hints and the
@@ -145,7 +151,7 @@ func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asO
 			return nil, v.err
 		}
 		for _, i := range at[key] {
-			if list[i], err = project.Replay(steps); err != nil {
+			if list[i], err = p.replayer.Replay(ids[i], steps); err != nil {
 				return nil, err
 			}
 		}

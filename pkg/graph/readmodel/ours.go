@@ -94,8 +94,8 @@ func Summaries() *Typed[*summary.Unit, summary.Store] {
 func Projects() *Typed[*project.Unit, project.Store] {
 	return &Typed[*project.Unit, project.Store]{
 		Spec[*project.Unit]{project.Projection(files.DefaultTable()), &sqlitestore.ProjectsCodec, &neo4jstore.ProjectsCodec},
-		func(s *sqlitestore.Store[*project.Unit]) project.Store { return &sqlitestore.Projects{Store: s} },
-		func(s *neo4jstore.Store[*project.Unit]) project.Store { return &neo4jstore.Projects{Store: s} },
+		func(s *sqlitestore.Store[*project.Unit]) project.Store { return sqlitestore.NewProjects(s) },
+		func(s *neo4jstore.Store[*project.Unit]) project.Store { return neo4jstore.NewProjects(s) },
 	}
 }
 

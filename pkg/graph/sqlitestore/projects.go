@@ -13,7 +13,13 @@ import (
 )
 
 // Projects is the read model "projects" in SQLite.
-type Projects struct{ *Store[*project.Unit] }
+type Projects struct {
+	*Store[*project.Unit]
+	replayer *project.Replayer
+}
+
+// NewProjects returns the reads of a store of [ProjectsCodec].
+func NewProjects(s *Store[*project.Unit]) *Projects { return &Projects{s, project.NewReplayer()} }
 
 var _ project.Store = (*Projects)(nil)
 
@@ -51,7 +57,7 @@ func OpenProjects(ctx context.Context, path string) (*Projects, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Projects{s}, nil
+	return NewProjects(s), nil
 }
 
 type projectsTx struct{ *Tx }
@@ -204,7 +210,7 @@ func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asO
 			if err != nil {
 				return err
 			}
-			if list[i], err = project.Replay(steps); err != nil {
+			if list[i], err = p.replayer.Replay(id, steps); err != nil {
 				return err
 			}
 		}

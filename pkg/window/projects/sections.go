@@ -129,47 +129,30 @@ type lesson struct {
 	score float64
 }
 
+// weights say what a lesson counts by its kind. A sentence that was picked out without a model says little on its own.
+var weights = map[string]float64{project.LessonTaught: 1, project.LessonSolved: 0.7, project.LessonFound: 0.8, project.LessonPicked: 0.3}
+
+// lessonLabels are the kinds of lessons as a reader sees them.
+var lessonLabels = map[string]string{project.LessonTaught: "User", project.LessonSolved: "Solved", project.LessonFound: "Found", project.LessonPicked: "Found"}
+
 // collectLearnt shows what the user corrected or asked for in general, failures and what solved them, and findings of
 // summaries: those of the newest sessions and of sessions that the query resembles first. Of similar lines the newest
 // stands.
 func collectLearnt(b *builder, _ int) []window.Item {
 	var list []lesson
 	var known []map[string]bool
-	add := func(s *project.Session, rank int, kind string, weight float64, text string, turn int, seq uint64) {
-		terms := map[string]bool{}
-		for _, t := range project.QueryTerms(text) {
-			terms[t] = true
-		}
-		if len(terms) == 0 || slices.ContainsFunc(known, func(k map[string]bool) bool { return alike(terms, k) }) || b.shown[shown{s.ID.ID, seq}] && kind == "User" && s.Request != nil && s.First.Seq == seq {
-			return
-		}
-		known = append(known, terms)
-		list = append(list, lesson{
-			window.Item{Kind: window.KindNote, Session: s.ID.ID, Turn: turn, Seq: seq, Label: cite(s, turn) + " " + kind, Text: text},
-			weight * (recency(rank) + s.Fit + overlap(b.query, terms)),
-		})
-	}
 	for i := range b.sessions {
 		s := &b.sessions[i]
-		for _, t := range slices.Backward(s.Taught) {
-			add(s, i, "User", 1, t.Text, t.Turn, t.Seq)
-		}
-		for _, f := range slices.Backward(s.Fixes) {
-			add(s, i, "Solved", 0.7, fixText(&f), f.Turn, f.Seq)
-		}
-		if s.Insight != nil {
-			for _, f := range s.Insight.Findings {
-				add(s, i, "Found", 0.8, f, 0, s.Insight.Seq) // of the whole session
+		for _, l := range s.Lessons() {
+			asked := l.Kind == project.LessonTaught && s.Request != nil && s.First.Seq == l.Seq && b.shown[shown{s.ID.ID, l.Seq}]
+			if len(l.Terms) == 0 || asked || slices.ContainsFunc(known, func(k map[string]bool) bool { return alike(l.Terms, k) }) {
+				continue
 			}
-		}
-		if s.Summary != nil {
-			for _, f := range s.Summary.Findings {
-				weight := 0.3 // a sentence that was picked out without a model says little on its own
-				if s.Summary.ByModel {
-					weight = 0.8
-				}
-				add(s, i, "Found", weight, f, s.Summary.Last, s.Summary.Seq)
-			}
+			known = append(known, l.Terms)
+			list = append(list, lesson{
+				window.Item{Kind: window.KindNote, Session: s.ID.ID, Turn: l.Turn, Seq: l.Seq, Label: cite(s, l.Turn) + " " + lessonLabels[l.Kind], Text: l.Text},
+				weights[l.Kind] * (recency(i) + s.Fit + overlap(b.query, l.Terms)),
+			})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b lesson) int { return cmp.Compare(b.score, a.score) })
@@ -180,29 +163,20 @@ func collectLearnt(b *builder, _ int) []window.Item {
 	return items
 }
 
-func fixText(f *project.Fix) string {
-	text := fmt.Sprintf("%q when running %s", clip(f.Trouble, 140), clip(cmp.Or(f.Failed, f.Command), 80))
-	if f.Failed != "" {
-		text += "; " + clip(f.Command, 80) + " succeeded"
-	}
-	if len(f.Changed) > 0 {
-		text += "; it succeeded after a change of " + strings.Join(f.Changed, ", ")
-	}
-	return text
-}
-
 // alike reports whether two texts say about the same: most terms of the shorter are in the longer.
 func alike(a, b map[string]bool) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	same := 0
+	others := 0
 	for t := range a {
-		if b[t] {
-			same++
+		if !b[t] {
+			if others++; others*10 > len(a)*3 {
+				return false
+			}
 		}
 	}
-	return same*10 >= len(a)*7
+	return true
 }
 
 // overlap is the share of a query's terms that a text has.
