@@ -101,6 +101,7 @@ type CLI struct {
 	Summarize   SummarizeCmd   `cmd:"" group:"write" help:"Summarize a conversation now."`
 	Resummarize ResummarizeCmd `cmd:"" group:"write" help:"Write new revisions of a conversation's summaries."`
 	Condense    CondenseCmd    `cmd:"" group:"write" help:"Have a model condense large tool results."`
+	Analyze     AnalyzeCmd     `cmd:"" group:"write" help:"Have a model do a task with many conversations, and remember the answers."`
 
 	Status     StatusCmd     `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
 	Verify     VerifyCmd     `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`

@@ -54,6 +54,7 @@ var Routes = map[string]Need{
 	"show-tool-call":           {Role: Read, Scope: InProject, Audit: AuditNone},
 	"list-summaries":           {Role: Read, Scope: InProject, Audit: AuditNone},
 	"show-summary":             {Role: Read, Scope: InProject, Audit: AuditNone},
+	"list-analyses":            {Role: Read, Scope: InProject, Audit: AuditNone},
 	"list-files":               {Role: Read, Scope: InProject, Audit: AuditNone},
 	"read-context":             {Role: Read, Scope: InProject, Audit: AuditNone, Note: "`record=true` needs the role write"},
 	"list-contexts":            {Role: Read, Scope: InProject, Audit: AuditNone},

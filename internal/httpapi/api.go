@@ -155,6 +155,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerBranches(h)
 	a.registerContext(h)
 	a.registerServed(h)
+	a.registerAnalyses(h)
 	a.registerProjects(h)
 	a.registerHooks(h)
 	if a.Cache != nil {

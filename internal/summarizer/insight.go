@@ -128,8 +128,8 @@ func (r *Reactor) analyse(ctx context.Context, c summary.Conversation, model Ana
 	if err != nil {
 		return false, err
 	}
-	e, err := events.New(c.ID.ID, summary.Source, fmt.Sprintf("insight/%s/%d-%d", project.TaskSession, c.Turn, c.Chars), &events.InsightWritten{
-		Task: project.TaskSession, Answer: answer, Turns: c.Turn, Chars: c.Chars, Model: model.Model(), PromptHash: model.InsightPromptHash(),
+	e, err := events.New(c.ID.ID, summary.Source, fmt.Sprintf("insight/%s/%d-%d", summary.TaskSession, c.Turn, c.Chars), &events.InsightWritten{
+		Task: summary.TaskSession, Answer: answer, Turns: c.Turn, Chars: c.Chars, Model: model.Model(), PromptHash: model.InsightPromptHash(),
 	})
 	if err != nil {
 		return false, err

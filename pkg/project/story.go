@@ -16,10 +16,6 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// TaskSession is the task of the insights that digests keep: what a session was about, what it found and what it left
-// to do.
-const TaskSession = "session"
-
 // Insight is what a model said about the whole conversation.
 type Insight struct {
 	Topic    string   `json:"x"`
@@ -60,7 +56,7 @@ func (c *Chapter) Draft() summary.Draft {
 
 func (r reducer) insight(_ *Digest, e *events.Recorded) *Change {
 	p := e.Payload.(*events.InsightWritten)
-	if p.Task != TaskSession {
+	if p.Task != summary.TaskSession {
 		return nil
 	}
 	i := &Insight{Chars: p.Chars, Turns: p.Turns}

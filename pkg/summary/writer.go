@@ -55,6 +55,9 @@ type Draft struct {
 	Topics       []string // Up to 4.
 }
 
+// TaskSession is the task of an [Insight]: what a session was about, what it found and what it left to do.
+const TaskSession = "session"
+
 // Insight is what a model says about a session as a whole. Its JSON is the answer of the event that records it.
 type Insight struct {
 	MainTopic   string   `json:"main_topic"` // Never empty.

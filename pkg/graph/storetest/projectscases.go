@@ -12,6 +12,7 @@ import (
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 type (
@@ -159,7 +160,7 @@ func projectsCases(w projectsShop) []namedCase {
 			}
 			for _, c := range []string{"a", "b", "c", "d"} {
 				h.Add(c, &events.ConversationStarted{Project: "p"})
-				h.Add(c, &events.InsightWritten{Task: project.TaskSession, Answer: map[string]json.RawMessage{
+				h.Add(c, &events.InsightWritten{Task: summary.TaskSession, Answer: map[string]json.RawMessage{
 					"main_topic": json.RawMessage(`"about ` + c + `"`), "key_findings": json.RawMessage(`["one",2]`), "action_items": json.RawMessage(`["do\n## it",""]`),
 				}, Turns: 2, Chars: 3_000, Model: "m"})
 			}
@@ -284,7 +285,7 @@ func projectsCases(w projectsShop) []namedCase {
 						message(fmt.Sprintf("m%d", n), "user", "always use tabs in this project"), message(fmt.Sprintf("m%d", n), "assistant", "done"),
 						read(k, "/w/r/a.go"), write(k, "/w/r/b.go"), call(k, "Bash", `{"command":"go test ./..."}`),
 						result(k, "ok", true), result(k, "x.go:1: error: undefined: y", false), written(fmt.Sprintf("s%d", n), 1, 1, 1),
-						&events.InsightWritten{Task: project.TaskSession, Answer: map[string]json.RawMessage{"main_topic": json.RawMessage(`"x"`)}, Chars: n, Model: "m"},
+						&events.InsightWritten{Task: summary.TaskSession, Answer: map[string]json.RawMessage{"main_topic": json.RawMessage(`"x"`)}, Chars: n, Model: "m"},
 						call(k, "TodoWrite", `{"todos":[{"content":"do","status":"pending"}]}`),
 					}).Draw(r, "event"))
 				}

@@ -78,7 +78,7 @@ func (c *chat) ask(ctx context.Context, r request) (answer, *Error) {
 		body.MaxCompletion = c.profile.MaxTokens
 	}
 	if r.form != nil {
-		body.ResponseFormat = &chatFormat{Type: "json_schema", Schema: chatSchema{Name: r.form.name, Description: r.form.use, Schema: json.RawMessage(r.form.schema), Strict: true}}
+		body.ResponseFormat = &chatFormat{Type: "json_schema", Schema: chatSchema{Name: r.form.name, Description: r.form.use, Schema: json.RawMessage(r.form.schema), Strict: !r.form.loose}}
 	}
 	var resp chatAnswer
 	if err := post(ctx, c.api, "chat/completions", body, &resp); err != nil {

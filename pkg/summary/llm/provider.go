@@ -24,7 +24,10 @@ type provider interface {
 }
 
 // form is the form of an answer. Models read its name and what it is used for.
-type form struct{ name, use, schema string }
+type form struct {
+	name, use, schema string
+	loose             bool // servers can't enforce the schema
+}
 
 var summaryForm = form{name: "write_summary", use: "Writes down the summary of the record.", schema: schema}
 

@@ -19,6 +19,7 @@ import (
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/graph/storetest"
 	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/summary"
 	"mneme.dev/mneme/pkg/window"
 )
 
@@ -74,7 +75,7 @@ func TestAContextKeepsItsBudgetAndItsLines(t *testing.T) {
 				Project: "p", Names: []string{"p"}, Level: 1, Told: []events.Told{{ID: "c0"}}, Conversation: hostile.Draw(t, "chapter"), Actions: hostile.Draw(t, "done"),
 				Findings: []string{hostile.Draw(t, "finding")}, Began: hostile.Draw(t, "began"), Method: "llm",
 			})
-			h.Add("c0", &events.InsightWritten{Task: project.TaskSession, Model: "m", Answer: map[string]json.RawMessage{
+			h.Add("c0", &events.InsightWritten{Task: summary.TaskSession, Model: "m", Answer: map[string]json.RawMessage{
 				"main_topic": quote(hostile.Draw(t, "topic")), "key_findings": json.RawMessage("[" + string(quote(hostile.Draw(t, "found"))) + "]"), "action_items": json.RawMessage("[" + string(quote(hostile.Draw(t, "todo"))) + "]"),
 			}})
 		}
