@@ -1,0 +1,366 @@
+package health
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+		"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
+	"mneme.dev/mneme/pkg/project"
+)
+
+// Rule names a rule.
+type Rule string
+
+// The rules.
+const (
+	Loop       Rule = "loop"
+	Failing    Rule = "failing"
+	Reread     Rule = "rereads"
+	LongTurn   Rule = "long_turn"
+	Unanswered Rule = "unanswered"
+)
+
+// Thresholds of the rules. The least value that nearly always means trouble in recorded sessions.
+const (
+	LoopCalls   = 3   // calls with the same result
+	FailedCalls = 2   // failures of the same call
+	Rereads     = 3   // reads beyond the first of a part of a file
+	TurnSteps   = 150 // steps of a turn
+)
+
+// MaxSeqs is how many events a finding names, the first ones.
+const MaxSeqs = 20
+
+// maxSubject is the longest subject in characters.
+const maxSubject = 200
+
+// Finding is something odd. Count is of calls (loop, failing), of reads that brought nothing new
+// (rereads), of steps (long_turn), or of requests (unanswered).
+type Finding struct {
+	Rule     Rule
+	Count    int
+	Tool     string // "" if it is not about a tool
+	Subject  string // the call's arguments or command, the file, or the beginning of the user message, on one line
+	Turn     int    // of the first event
+	FirstSeq uint64
+	LastSeq  uint64
+	Seqs     []uint64 // of the events it stands on: calls, or messages; at most MaxSeqs
+}
+
+// Checker applies the rules to rows in log order. The zero value is not usable, see [New].
+type Checker struct {
+	cwd     string
+	table   *files.Table
+	waiting map[graph.Ref]*call
+	runs    map[events.Digest]*run
+	seen    map[events.Digest]bool // outcomes of calls that may have changed something
+	news    int                    // how much new has happened
+	files   map[string]*reads
+	turn    turn
+	asked   *asked
+	found   []Finding
+}
+
+// call is a call whose result has not come.
+type call struct {
+	graph.Position
+	tool, subject string
+	key           events.Digest
+	looks         bool
+	accesses      []files.Access
+}
+
+// sighting gathers the events of a finding.
+type sighting struct {
+	Finding
+	repeats int
+}
+
+func (s *sighting) add(p graph.Position) {
+	if s.Count == 0 {
+		s.Turn, s.FirstSeq = p.Turn, p.Seq
+	}
+	s.Count++
+	s.LastSeq = max(s.LastSeq, p.Seq)
+	if len(s.Seqs) < MaxSeqs {
+		s.Seqs = append(s.Seqs, p.Seq)
+	}
+}
+
+// run is a run of equal calls with nothing new between.
+type run struct {
+	sighting
+	news    int
+	failed  bool
+	outcome events.Digest
+}
+
+// reads are the reads of a file since it was written.
+type reads struct {
+	sighting
+	parts map[events.Digest]part // by call
+}
+
+type part struct {
+	outcome events.Digest
+	first   graph.Position
+	named   bool // the finding names the first read
+}
+
+type turn struct {
+	sighting
+	number int
+}
+
+type asked struct{ sighting }
+
+// New returns a checker of a conversation whose tools run in a directory, "" if unknown.
+func New(cwd string) *Checker {
+	return &Checker{
+		cwd: cwd, table: files.DefaultTable(), waiting: map[graph.Ref]*call{}, runs: map[events.Digest]*run{},
+		seen: map[events.Digest]bool{}, files: map[string]*reads{},
+	}
+}
+
+// Add takes the next row.
+func (c *Checker) Add(e graph.Entry) {
+	switch {
+	case e.Message != nil:
+		c.message(e.Message)
+	case e.Call != nil:
+		c.called(e.Call)
+	default:
+		c.returned(e.Result)
+	}
+}
+
+func (c *Checker) message(m *graph.Message) {
+	if m.Turn != c.turn.number {
+		c.endTurn()
+		c.turn.number = m.Turn
+	}
+	switch m.Role {
+	case "assistant":
+		c.asked = nil
+		if c.turn.Count == 0 {
+			c.turn.Rule = LongTurn
+		}
+		c.turn.add(m.Position)
+	case "user":
+		c.news++
+		text := strings.TrimSpace(m.Content.Text)
+		c.turn.Subject = text
+		if !project.Asks(&events.MessageCreated{Role: m.Role, Content: m.Content.Text, Origin: m.Via}) {
+			if m.Via == "" && !strings.HasPrefix(text, "<") {
+				c.asked = nil // the user stopped what was going on
+			}
+			return
+		}
+		if c.asked == nil {
+			c.asked = &asked{sighting{Finding: Finding{Rule: Unanswered, Subject: text}}}
+		}
+		c.asked.add(m.Position)
+	}
+}
+
+func (c *Checker) called(t *graph.ToolCall) {
+	c.asked = nil
+	made := files.Call{Tool: t.ToolName, Arguments: json.RawMessage(t.Arguments.Text), Cwd: c.cwd}
+	key, subject := identify(t)
+	c.waiting[t.Ref()] = &call{
+		Position: t.Position, tool: t.ToolName, subject: subject, key: key,
+		looks: c.table.Looks(made), accesses: c.table.FromCall(made),
+	}
+}
+
+func (c *Checker) returned(r *graph.ToolResult) {
+	made, ok := c.waiting[r.Ref()]
+	if !ok {
+		return // the call is unknown
+	}
+	delete(c.waiting, r.Ref())
+	failed := r.Success != nil && !*r.Success
+	outcome := digestOf(r)
+	if c.changed(made, outcome, failed) {
+		c.news++
+	}
+	if !failed {
+		c.read(made, outcome)
+	}
+	c.repeat(made, outcome, failed)
+}
+
+// changed reports whether a call is something new.
+func (c *Checker) changed(made *call, outcome events.Digest, failed bool) bool {
+	writes := slices.ContainsFunc(made.accesses, func(a files.Access) bool { return a.Kind == files.KindWrite })
+	if made.looks || failed && writes && !c.table.Shell(made.tool) {
+		return false
+	}
+	key := events.DigestOf(made.key.String(), outcome.String())
+	if failed { // its output may have times or addresses in it
+		key = made.key
+	}
+	if c.seen[key] {
+		return false
+	}
+	c.seen[key] = true
+	return true
+}
+
+// repeat applies the rules loop and failing.
+func (c *Checker) repeat(made *call, outcome events.Digest, failed bool) {
+	now := c.runs[made.key]
+	if now == nil || now.news != c.news || now.failed != failed || !failed && now.outcome != outcome {
+		if now != nil {
+			c.endRun(now)
+		}
+		rule := Loop
+		if failed {
+			rule = Failing
+		}
+		now = &run{sighting: sighting{Finding: Finding{Rule: rule, Tool: made.tool, Subject: made.subject}}, news: c.news, failed: failed, outcome: outcome}
+		c.runs[made.key] = now
+	}
+	if !failed && made.looks && slices.ContainsFunc(made.accesses, func(a files.Access) bool { return a.Kind == files.KindRead }) {
+		return // the rule for rereads sees it
+	}
+	now.add(made.Position)
+}
+
+func (c *Checker) endRun(r *run) {
+	if r.failed && r.Count >= FailedCalls || !r.failed && r.Count >= LoopCalls {
+		c.report(r.Finding)
+	}
+}
+
+// read applies the rule rereads.
+func (c *Checker) read(made *call, outcome events.Digest) {
+	for _, a := range made.accesses {
+		f := c.files[a.Path]
+		switch {
+		case a.Kind == files.KindWrite && f != nil:
+			c.endReads(f)
+			delete(c.files, a.Path)
+		case a.Kind == files.KindRead:
+			if f == nil {
+				f = &reads{sighting: sighting{Finding: Finding{Rule: Reread, Tool: made.tool, Subject: a.Path}}, parts: map[events.Digest]part{}}
+				c.files[a.Path] = f
+			}
+			before, known := f.parts[made.key]
+			if !known || before.outcome != outcome {
+				f.parts[made.key] = part{outcome: outcome, first: made.Position}
+				continue
+			}
+			if !before.named {
+				f.add(before.first)
+				before.named = true
+				f.parts[made.key] = before
+			}
+			f.add(made.Position)
+			f.repeats++
+		}
+	}
+}
+
+func (c *Checker) endReads(r *reads) {
+	if r.repeats >= Rereads {
+		r.Count = r.repeats
+		slices.Sort(r.Seqs)
+		r.FirstSeq = r.Seqs[0]
+		c.report(r.Finding)
+	}
+}
+
+func (c *Checker) endTurn() {
+	if c.turn.Count >= TurnSteps {
+		c.turn.Seqs = []uint64{c.turn.FirstSeq, c.turn.LastSeq}
+		c.report(c.turn.Finding)
+	}
+	c.turn = turn{}
+}
+
+func (c *Checker) report(f Finding) {
+	f.Subject = plain.Clip(plain.Flat(f.Subject), maxSubject)
+	f.Seqs = slices.Clone(f.Seqs)
+	c.found = append(c.found, f)
+}
+
+// Findings ends the conversation and returns what is odd about it, in log order. Add must not be called
+// after it.
+func (c *Checker) Findings() []Finding {
+	c.endTurn()
+	for _, r := range c.runs {
+		c.endRun(r)
+	}
+	for _, f := range c.files {
+		c.endReads(f)
+	}
+	if c.asked != nil {
+		c.report(c.asked.Finding)
+	}
+	slices.SortFunc(c.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.FirstSeq, b.FirstSeq), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.LastSeq, b.LastSeq))
+	})
+	return c.found
+}
+
+// beside are arguments that say nothing about what a call does.
+var beside = []string{"description", "explanation", "timeout", "timeout_ms", "timeout_sec", "run_in_background"}
+
+// identify returns what two equal calls have in common, and how to show it.
+func identify(t *graph.ToolCall) (key events.Digest, subject string) {
+	text := t.Arguments.Text
+	if !t.Arguments.Whole() {
+		return events.DigestOf(t.ToolName, t.Arguments.Hash.String()), text
+	}
+	subject = text
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &members) == nil {
+		for _, name := range beside {
+			delete(members, name)
+		}
+		var b bytes.Buffer
+		for i, name := range sortedNames(members) {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(name + "=")
+			var s string
+			if json.Unmarshal(members[name], &s) == nil {
+				b.WriteString(s)
+			} else {
+				b.Write(members[name])
+			}
+			b.WriteByte(0)
+		}
+		text = b.String()
+		subject = strings.ReplaceAll(text, "\x00", "")
+		if len(members) == 1 {
+			_, subject, _ = strings.Cut(subject, "=")
+		}
+	}
+	return events.DigestOf(t.ToolName, text), subject
+}
+
+func sortedNames(members map[string]json.RawMessage) []string {
+	names := make([]string, 0, len(members))
+	for name := range members {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// digestOf returns a result's fingerprint.
+func digestOf(r *graph.ToolResult) events.Digest {
+	if r.Result.Whole() {
+		return events.DigestOf(r.Result.Text, r.Error)
+	}
+	return events.DigestOf(r.Result.Hash.String(), r.Error)
+}
