@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
-		"mneme.dev/mneme/events"
+	"github.com/cespare/xxhash/v2"
+
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
@@ -30,8 +33,8 @@ const (
 const (
 	LoopCalls   = 3   // calls with the same result
 	FailedCalls = 2   // failures of the same call
-	Rereads     = 3   // reads beyond the first of a part of a file
-	TurnSteps   = 150 // steps of a turn
+	Rereads     = 2   // reads of a file that brought nothing new
+	TurnSteps   = 100 // steps of a turn
 )
 
 // MaxSeqs is how many events a finding names, the first ones.
@@ -77,10 +80,7 @@ type call struct {
 }
 
 // sighting gathers the events of a finding.
-type sighting struct {
-	Finding
-	repeats int
-}
+type sighting struct{ Finding }
 
 func (s *sighting) add(p graph.Position) {
 	if s.Count == 0 {
@@ -104,13 +104,8 @@ type run struct {
 // reads are the reads of a file since it was written.
 type reads struct {
 	sighting
-	parts map[events.Digest]part // by call
-}
-
-type part struct {
-	outcome events.Digest
-	first   graph.Position
-	named   bool // the finding names the first read
+	first graph.Position
+	lines map[uint64]bool // hashes of the lines that were read
 }
 
 type turn struct {
@@ -163,7 +158,7 @@ func (c *Checker) message(m *graph.Message) {
 			return
 		}
 		if c.asked == nil {
-			c.asked = &asked{sighting{Finding: Finding{Rule: Unanswered, Subject: text}}}
+			c.asked = &asked{sighting{Finding{Rule: Unanswered, Subject: text}}}
 		}
 		c.asked.add(m.Position)
 	}
@@ -191,7 +186,7 @@ func (c *Checker) returned(r *graph.ToolResult) {
 		c.news++
 	}
 	if !failed {
-		c.read(made, outcome)
+		c.read(made, r)
 	}
 	c.repeat(made, outcome, failed)
 }
@@ -224,7 +219,7 @@ func (c *Checker) repeat(made *call, outcome events.Digest, failed bool) {
 		if failed {
 			rule = Failing
 		}
-		now = &run{sighting: sighting{Finding: Finding{Rule: rule, Tool: made.tool, Subject: made.subject}}, news: c.news, failed: failed, outcome: outcome}
+		now = &run{sighting: sighting{Finding{Rule: rule, Tool: made.tool, Subject: made.subject}}, news: c.news, failed: failed, outcome: outcome}
 		c.runs[made.key] = now
 	}
 	if !failed && made.looks && slices.ContainsFunc(made.accesses, func(a files.Access) bool { return a.Kind == files.KindRead }) {
@@ -240,41 +235,55 @@ func (c *Checker) endRun(r *run) {
 }
 
 // read applies the rule rereads.
-func (c *Checker) read(made *call, outcome events.Digest) {
+func (c *Checker) read(made *call, r *graph.ToolResult) {
 	for _, a := range made.accesses {
 		f := c.files[a.Path]
-		switch {
-		case a.Kind == files.KindWrite && f != nil:
+		if a.Kind == files.KindWrite && f != nil {
 			c.endReads(f)
 			delete(c.files, a.Path)
-		case a.Kind == files.KindRead:
-			if f == nil {
-				f = &reads{sighting: sighting{Finding: Finding{Rule: Reread, Tool: made.tool, Subject: a.Path}}, parts: map[events.Digest]part{}}
-				c.files[a.Path] = f
-			}
-			before, known := f.parts[made.key]
-			if !known || before.outcome != outcome {
-				f.parts[made.key] = part{outcome: outcome, first: made.Position}
-				continue
-			}
-			if !before.named {
-				f.add(before.first)
-				before.named = true
-				f.parts[made.key] = before
-			}
+		}
+		if a.Kind != files.KindRead || !made.looks || len(made.accesses) > 1 {
+			continue // a command that also does something else, or reads several files
+		}
+		if f == nil {
+			f = &reads{sighting: sighting{Finding{Rule: Reread, Tool: made.tool, Subject: a.Path}}, first: made.Position, lines: map[uint64]bool{}}
+			c.files[a.Path] = f
+		}
+		if f.known(r.Result.Text) {
 			f.add(made.Position)
-			f.repeats++
 		}
 	}
 }
 
-func (c *Checker) endReads(r *reads) {
-	if r.repeats >= Rereads {
-		r.Count = r.repeats
-		slices.Sort(r.Seqs)
-		r.FirstSeq = r.Seqs[0]
-		c.report(r.Finding)
+// minLines is the least number of lines of a text that can be a read of what was read before: fewer may
+// be a message.
+const minLines = 5
+
+// known reports whether nine of ten lines of a text were read before, and remembers the text.
+func (f *reads) known(text string) bool {
+	lines, known := 0, 0
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); len(line) < 4 {
+			continue
+		}
+		lines++
+		if h := xxhash.Sum64String(line); f.lines[h] {
+			known++
+		} else {
+			f.lines[h] = true
+		}
 	}
+	return lines >= minLines && known*10 >= lines*9
+}
+
+func (c *Checker) endReads(f *reads) {
+	if f.Count < Rereads {
+		return
+	}
+	found := f.Finding
+	found.Seqs = append([]uint64{f.first.Seq}, found.Seqs[:min(len(found.Seqs), MaxSeqs-1)]...)
+	found.FirstSeq, found.Turn = f.first.Seq, f.first.Turn
+	c.report(found)
 }
 
 func (c *Checker) endTurn() {
@@ -313,6 +322,9 @@ func (c *Checker) Findings() []Finding {
 // beside are arguments that say nothing about what a call does.
 var beside = []string{"description", "explanation", "timeout", "timeout_ms", "timeout_sec", "run_in_background"}
 
+// shown matches what a command ends with if only a part of its output is wanted.
+var shown = regexp.MustCompile(`(\s*2>&1)?(\s*\|\s*(head|tail)(\s+-?\w+)*)*\s*$`)
+
 // identify returns what two equal calls have in common, and how to show it.
 func identify(t *graph.ToolCall) (key events.Digest, subject string) {
 	text := t.Arguments.Text
@@ -333,7 +345,7 @@ func identify(t *graph.ToolCall) (key events.Digest, subject string) {
 			b.WriteString(name + "=")
 			var s string
 			if json.Unmarshal(members[name], &s) == nil {
-				b.WriteString(s)
+				b.WriteString(shown.ReplaceAllString(s, ""))
 			} else {
 				b.Write(members[name])
 			}
