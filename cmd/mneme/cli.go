@@ -196,6 +196,7 @@ type ConversationsCmd struct {
 	List      ConversationsListCmd      `cmd:"" group:"read" help:"List conversations, newest event first."`
 	Show      ConversationsShowCmd      `cmd:"" group:"read" help:"Show a conversation, with the end of its transcript."`
 	Similar   ConversationsSimilarCmd   `cmd:"" group:"read" help:"Find conversations that are similar to one."`
+	Health    ConversationsHealthCmd    `cmd:"" group:"read" help:"Say what is odd about a conversation: loops, failures that repeat, re-reads."`
 	About     ConversationsAboutCmd     `cmd:"" group:"read" help:"Find conversations about a file, a line of it, or a symbol."`
 	Export    ConversationsExportCmd    `cmd:"" group:"read" help:"Export all events of a conversation, for import elsewhere."`
 	Create    ConversationsCreateCmd    `cmd:"" group:"write" help:"Create a conversation."`

@@ -48,6 +48,7 @@ var Routes = map[string]Need{
 	"show-embedding":           {Role: Read, Scope: InProject, Audit: AuditNone},
 	"list-turns":               {Role: Read, Scope: InProject, Audit: AuditNone},
 	"show-outline":             {Role: Read, Scope: InProject, Audit: AuditNone},
+	"show-health":              {Role: Read, Scope: InProject, Audit: AuditNone},
 	"list-events":              {Role: Read, Scope: InProject, Audit: AuditNone},
 	"list-steps":               {Role: Read, Scope: InProject, Audit: AuditNone},
 	"list-tool-calls":          {Role: Read, Scope: InProject, Audit: AuditNone},

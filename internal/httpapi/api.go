@@ -147,6 +147,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerEmbedding(h)
 	a.registerTurns(h)
 	a.registerOutline(h)
+	a.registerHealth(h)
 	a.registerToolCalls(h)
 	a.registerSummaries(h)
 	a.registerFiles(h)

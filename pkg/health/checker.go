@@ -33,7 +33,7 @@ const (
 const (
 	LoopCalls   = 3   // calls with the same result
 	FailedCalls = 2   // failures of the same call
-	Rereads     = 2   // reads of a file that brought nothing new
+	Reads       = 3   // reads of the same part of a file
 	TurnSteps   = 100 // steps of a turn
 )
 
@@ -43,7 +43,7 @@ const MaxSeqs = 20
 // maxSubject is the longest subject in characters.
 const maxSubject = 200
 
-// Finding is something odd. Count is of calls (loop, failing), of reads that brought nothing new
+// Finding is something odd. Count is of calls (loop, failing), of reads of what was read before
 // (rereads), of steps (long_turn), or of requests (unanswered).
 type Finding struct {
 	Rule     Rule
@@ -105,7 +105,8 @@ type run struct {
 type reads struct {
 	sighting
 	first graph.Position
-	lines map[uint64]bool // hashes of the lines that were read
+	lines map[uint64]int // how often a line was read, by its hash
+	again bool           // a part was read Reads times
 }
 
 type turn struct {
@@ -246,7 +247,7 @@ func (c *Checker) read(made *call, r *graph.ToolResult) {
 			continue // a command that also does something else, or reads several files
 		}
 		if f == nil {
-			f = &reads{sighting: sighting{Finding{Rule: Reread, Tool: made.tool, Subject: a.Path}}, first: made.Position, lines: map[uint64]bool{}}
+			f = &reads{sighting: sighting{Finding{Rule: Reread, Tool: made.tool, Subject: a.Path}}, first: made.Position, lines: map[uint64]int{}}
 			c.files[a.Path] = f
 		}
 		if f.known(r.Result.Text) {
@@ -259,25 +260,40 @@ func (c *Checker) read(made *call, r *graph.ToolResult) {
 // be a message.
 const minLines = 5
 
-// known reports whether nine of ten lines of a text were read before, and remembers the text.
+// known reports whether nine of ten lines of a text were read before, and remembers the text. If three of
+// four were read Reads-1 times before, again becomes true.
 func (f *reads) known(text string) bool {
-	lines, known := 0, 0
+	lines, known, often := 0, 0, 0
+	own := map[uint64]bool{}
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimSpace(line); len(line) < 4 {
 			continue
 		}
+		h := xxhash.Sum64String(line)
+		if own[h] {
+			continue
+		}
+		own[h] = true
 		lines++
-		if h := xxhash.Sum64String(line); f.lines[h] {
+		if f.lines[h] > 0 {
 			known++
-		} else {
-			f.lines[h] = true
+		}
+		if f.lines[h] >= Reads-1 {
+			often++
 		}
 	}
-	return lines >= minLines && known*10 >= lines*9
+	for h := range own {
+		f.lines[h]++
+	}
+	if lines < minLines || known*10 < lines*9 {
+		return false
+	}
+	f.again = f.again || often*4 >= lines*3
+	return true
 }
 
 func (c *Checker) endReads(f *reads) {
-	if f.Count < Rereads {
+	if !f.again || f.Count < Reads-1 {
 		return
 	}
 	found := f.Finding

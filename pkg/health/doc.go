@@ -9,7 +9,7 @@
 //
 //	loop        the same call had the same result [LoopCalls] times, and nothing new happened between
 //	failing     the same call failed [FailedCalls] times, and nothing new happened between
-//	rereads     one file was read again [Rereads] times with the same result, unwritten between
+//	rereads     the same part of a file was read [Reads] times, and the file was not written between
 //	long_turn   a turn has [TurnSteps] steps or more
 //	unanswered  the conversation ends with a request that got neither an answer nor a call
 //
