@@ -93,6 +93,7 @@ type CLI struct {
 	Summaries SummariesCmd `cmd:"" group:"read" help:"List the summaries, or show one in full."`
 	Files     FilesCmd     `cmd:"" group:"read" help:"List the files that a conversation's tools touched."`
 	Event     EventCmd     `cmd:"" group:"read" help:"Show one event of the log in full."`
+	Export    ExportCmd    `cmd:"" group:"read" help:"Export conversations, turns, calls or files as a table for your own tools: Parquet, JSON lines or CSV."`
 	Tail      TailCmd      `cmd:"" group:"read" help:"Follow the log as events are published."`
 
 	Import  ImportCmd  `cmd:"" group:"write" help:"Import recorded transcripts into the log."`
@@ -198,7 +199,7 @@ type ConversationsCmd struct {
 	Similar   ConversationsSimilarCmd   `cmd:"" group:"read" help:"Find conversations that are similar to one."`
 	Health    ConversationsHealthCmd    `cmd:"" group:"read" help:"Say what is odd about a conversation: loops, failures that repeat, re-reads."`
 	About     ConversationsAboutCmd     `cmd:"" group:"read" help:"Find conversations about a file, a line of it, or a symbol."`
-	Export    ConversationsExportCmd    `cmd:"" group:"read" help:"Export all events of a conversation, for import elsewhere."`
+	Export    ConversationsExportCmd    `cmd:"" group:"read" help:"Export all events of a conversation, for import into another mneme."`
 	Create    ConversationsCreateCmd    `cmd:"" group:"write" help:"Create a conversation."`
 	Update    ConversationsUpdateCmd    `cmd:"" group:"write" help:"Change a conversation's title or tags."`
 	Archive   ConversationsArchiveCmd   `cmd:"" group:"write" help:"Archive a conversation; it stays readable."`

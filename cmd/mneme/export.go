@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/tabular"
+	"mneme.dev/mneme/internal/writefile"
+)
+
+// ExportCmd writes a table of all conversations.
+type ExportCmd struct {
+	Table   string  `arg:"" enum:"conversations,turns,calls,files" help:"The table: conversations, turns, calls or files."`
+	Format  string  `help:"parquet, jsonl (one JSON object a line) or csv." enum:"parquet,jsonl,csv" default:"parquet"`
+	Since   instant `help:"Only of conversations whose newest event is from this time or later: RFC 3339, or a date, which means its local midnight." placeholder:"TIME"`
+	Project string  `help:"Only of conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
+	Output  string  `short:"o" help:"The file to write, - for standard output. A regular file is written completely or not at all; a device, a FIFO or /dev/fd/N is written to directly. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
+}
+
+// Help implements kong.HelpProvider.
+func (*ExportCmd) Help() string {
+	return `Writes a table for your own tools, such as DuckDB, pandas or a spreadsheet. docs/export.md lists the columns. To move conversations to another mneme, with all of their events, use mneme conversations export.
+
+Examples:
+
+    mneme export calls -o calls.parquet
+    mneme export conversations --format csv -o conversations.csv
+    mneme export files --project . --since 2026-01-31 --format jsonl | jq -r .path
+    duckdb -c "SELECT tool, count(*), avg(duration_ms) FROM 'calls.parquet' GROUP BY tool"`
+}
+
+// Run writes the table.
+func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if g.JSON {
+		return usageError("this command writes files: use --format jsonl")
+	}
+	toTerminal := c.Output == "-" || c.Output == "/dev/stdout"
+	if toTerminal && c.Format == "parquet" && t.isPerson() {
+		return usageError("Parquet is no text: name a file with -o, or use --format csv")
+	}
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	project, err := projectNamed(c.Project)
+	if err != nil {
+		return err
+	}
+	e := exporting{api: api, table: c.Table, format: c.Format, filters: parameters{"order": "created", "project": project, "updated_after": c.Since.query}}
+	if toTerminal {
+		return e.write(ctx, escapeControls{t.out, t.isPerson()})
+	}
+	from, to := io.Pipe()
+	go func() { _ = to.CloseWithError(e.write(ctx, to)) }()
+	defer func() { _ = from.CloseWithError(io.ErrClosedPipe) }()
+	return writefile.Write(c.Output, from)
+}
+
+// exporting writes a table page by page.
+type exporting struct {
+	api           *client
+	table, format string
+	filters       parameters
+}
+
+func (e *exporting) write(ctx context.Context, to io.Writer) error {
+	switch e.table {
+	case "conversations":
+		return exportTable(ctx, e, to, func(c *httpapi.Conversation, write func(tabular.Conversation) error) error {
+			return write(tabular.ConversationRow(c))
+		})
+	case "turns":
+		return exportTable(ctx, e, to, func(c *httpapi.Conversation, write func(tabular.Turn) error) error {
+			return eachRow(ctx, e.api, conversation(c.ID, "/turns"), "turns", oldestFirst, func(t *httpapi.Turn) error {
+				row, own := tabular.TurnRow(c, t)
+				if !own {
+					return nil
+				}
+				return write(row)
+			})
+		})
+	case "calls":
+		return exportTable(ctx, e, to, func(c *httpapi.Conversation, write func(tabular.Call) error) error {
+			return eachRow(ctx, e.api, conversation(c.ID, "/tool-calls"), "tool_calls", oldestFirst, func(t *httpapi.ToolCall) error {
+				row, own := tabular.CallRow(c, t)
+				if !own {
+					return nil
+				}
+				return write(row)
+			})
+		})
+	default:
+		return exportTable(ctx, e, to, func(c *httpapi.Conversation, write func(tabular.File) error) error {
+			var answer struct{ Files []httpapi.File }
+			if err := e.api.get(ctx, conversation(c.ID, "/files"), parameters{"limit": maxFiles, "all": true}, &answer); err != nil {
+				return err
+			}
+			for i := range answer.Files {
+				if err := write(tabular.FileRow(c, &answer.Files[i])); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// maxFiles is the most files that the API lists of a conversation.
+const maxFiles = 10_000
+
+var oldestFirst = parameters{"order": "oldest"}
+
+// exportTable writes the rows that each conversation has. A conversation that is deleted meanwhile has no more.
+func exportTable[T any](ctx context.Context, e *exporting, to io.Writer, rows func(*httpapi.Conversation, func(T) error) error) error {
+	w, err := tabular.New[T](e.format, to)
+	if err != nil {
+		return err
+	}
+	err = eachRow(ctx, e.api, "/v1/conversations", "conversations", e.filters, func(c *httpapi.Conversation) error {
+		err := rows(c, w.Write)
+		var answered *answeredError
+		if errors.As(err, &answered) && answered.status == http.StatusNotFound {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// eachRow reads a list page by page, and passes its rows on one by one.
+func eachRow[T any](ctx context.Context, api *client, path, member string, query parameters, visit func(*T) error) error {
+	for cursor := ""; ; {
+		var page map[string]json.RawMessage
+		if err := api.get(ctx, path, query.with(parameters{"limit": maxPage, "cursor": cursor}), &page); err != nil {
+			return err
+		}
+		var rows []T
+		if err := json.Unmarshal(page[member], &rows); err != nil {
+			return err
+		}
+		for i := range rows {
+			if err := visit(&rows[i]); err != nil {
+				return err
+			}
+		}
+		cursor = ""
+		if raw, more := page["next_cursor"]; more {
+			if err := json.Unmarshal(raw, &cursor); err != nil {
+				return err
+			}
+		}
+		if cursor == "" {
+			return nil
+		}
+	}
+}
