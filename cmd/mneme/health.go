@@ -25,7 +25,7 @@ func (*ConversationsHealthCmd) Help() string {
     loop        the same call had the same result 3 times, with nothing new between
     failing     the same call failed twice, with nothing new between
     rereads     the same part of a file was read 3 times, with no write between
-    long_turn   a turn has 100 steps or more
+    long_turn   a turn has 150 steps or more
     unanswered  the conversation ends with a request without an answer
 
 The exit code is 3 if there is a finding, else 0. One run examines up to 50,000 messages, calls and results, and says where to go on if there are more.

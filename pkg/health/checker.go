@@ -34,7 +34,7 @@ const (
 	LoopCalls   = 3   // calls with the same result
 	FailedCalls = 2   // failures of the same call
 	Reads       = 3   // reads of the same part of a file
-	TurnSteps   = 100 // steps of a turn
+	TurnSteps   = 150 // steps of a turn
 )
 
 // MaxSeqs is how many events a finding names, the first ones.
