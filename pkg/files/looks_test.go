@@ -32,7 +32,7 @@ func TestACallLooksOnlyIfItCertainlyChangesNothing(t *testing.T) {
 		{Tool: "Bash"},
 		shell(""), shell("go test ./..."), shell("cat a > b"), shell("git commit -m x"), shell("sed -i s/a/b/ f"),
 		shell("find . -delete"), shell("find . -exec rm {} +"), shell("$X a"), shell("ls $(rm a)"), shell("f() { ls; }; f"),
-		shell("cat <<E >f\nx\nE"), shell("ls &>log"), shell("git"+" -c a=b push"), shell("if"),
+		shell("cat <<E >f\nx\nE"), shell("ls &>log"), shell("git -c a=b push"), shell("if"),
 	} {
 		assert.Falsef(t, table.Looks(c), "%s %s", c.Tool, c.Arguments)
 	}

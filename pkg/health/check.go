@@ -26,6 +26,10 @@ type Report struct {
 // Check reads up to MaxRows rows of a conversation from a sequence on, as of another, and applies the
 // rules. It returns [graph.ErrNotFound] as the reader does.
 func Check(ctx context.Context, r graph.Reader, id events.ConversationID, from, asOf uint64) (Report, error) {
+	return check(ctx, r, id, from, asOf, MaxRows)
+}
+
+func check(ctx context.Context, r graph.Reader, id events.ConversationID, from, asOf uint64, maxRows int) (Report, error) {
 	c, err := r.Conversation(ctx, id, asOf)
 	if err != nil {
 		return Report{}, err
@@ -38,7 +42,7 @@ func Check(ctx context.Context, r graph.Reader, id events.ConversationID, from, 
 			return Report{}, err
 		}
 		for _, row := range rows {
-			if report.Rows == MaxRows {
+			if report.Rows == maxRows {
 				report.Next = row.Position().Seq
 				checker.asked = nil // the answer may follow
 				report.Findings = append(report.Findings, checker.Findings()...)
