@@ -84,6 +84,9 @@ func (t *terminal) health(h *httpapi.Health) error {
 			return err
 		}
 	}
+	if h.Found > len(h.Findings) {
+		t.say("the first %s of %d are shown", counted(len(h.Findings), "finding"), h.Found)
+	}
 	if !h.Complete {
 		t.say("%s examined; go on with --from %d", counted(h.Rows, "row"), h.NextFrom)
 	}

@@ -24,7 +24,8 @@ type Finding struct {
 // Health is what is odd about a conversation.
 type Health struct {
 	ConversationID string    `json:"conversation_id"`
-	Findings       []Finding `json:"findings" doc:"in log order"`
+	Findings       []Finding `json:"findings" doc:"in log order, at most the first 1,000"`
+	Found          int       `json:"found" doc:"how many findings there are"`
 	Rows           int       `json:"rows" doc:"how many messages, calls and results were examined, at most 50,000"`
 	Complete       bool      `json:"complete" doc:"all rows from the beginning, or from the sequence asked for, were examined"`
 	NextFrom       uint64    `json:"next_from,omitempty" doc:"where to go on, if the conversation is longer; absent if it is not"`
@@ -55,7 +56,7 @@ func (a *api) health(ctx context.Context, in *healthInput) (*healthOutput, error
 		return nil, a.problem(err)
 	}
 	return &healthOutput{Body: Health{
-		ConversationID: in.ID, Rows: r.Rows, Complete: r.Next == 0, NextFrom: r.Next,
+		ConversationID: in.ID, Found: r.Found, Rows: r.Rows, Complete: r.Next == 0, NextFrom: r.Next,
 		Findings: each(r.Findings, func(f health.Finding) Finding {
 			return Finding{Rule: string(f.Rule), Count: f.Count, Tool: f.Tool, Subject: f.Subject, Turn: f.Turn, FirstSeq: f.FirstSeq, LastSeq: f.LastSeq, Seqs: f.Seqs}
 		}),

@@ -21,7 +21,7 @@ func TestHealthSaysWhatIsOddAndOnWhichEvents(t *testing.T) {
 	first := seq - 6
 	got := health("")
 	require.Equal(t, httpapi.Health{
-		ConversationID: "c1", Rows: 7, Complete: true, Findings: []httpapi.Finding{
+		ConversationID: "c1", Found: 2, Rows: 7, Complete: true, Findings: []httpapi.Finding{
 			{Rule: "failing", Count: 2, Tool: "Bash", Subject: "make", Turn: 1, FirstSeq: first + 1, LastSeq: first + 3, Seqs: []uint64{first + 1, first + 3}},
 			{Rule: "unanswered", Count: 1, Subject: "then look", Turn: 2, FirstSeq: seq, LastSeq: seq, Seqs: []uint64{seq}},
 		},

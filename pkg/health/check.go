@@ -10,13 +10,17 @@ import (
 // MaxRows is how many rows Check reads: messages, calls and results.
 const MaxRows = 50_000
 
+// MaxFindings is how many findings a report has, the first ones.
+const MaxFindings = 1_000
+
 // pageRows is how many rows are read at once.
 const pageRows = 100
 
 // Report is what is odd about a conversation, or about a part of it.
 type Report struct {
 	Conversation graph.Conversation
-	Findings     []Finding // in log order, not nil
+	Findings     []Finding // in log order, at most MaxFindings, not nil
+	Found        int       // how many findings there are
 	Rows         int       // how many rows were examined
 	// Next is the sequence from which another check would go on, if the conversation is longer than one
 	// check reads; 0 if it is not. The rules do not see across the border.
@@ -34,7 +38,7 @@ func check(ctx context.Context, r graph.Reader, id events.ConversationID, from, 
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Conversation: c, Findings: []Finding{}}
+	report := Report{Conversation: c}
 	checker := New(c.Cwd)
 	for {
 		rows, err := r.Transcript(ctx, id, graph.TranscriptQuery{From: from, Before: c.LastSeq + 1, Limit: pageRows, OldestFirst: true})
@@ -45,16 +49,21 @@ func check(ctx context.Context, r graph.Reader, id events.ConversationID, from, 
 			if report.Rows == maxRows {
 				report.Next = row.Position().Seq
 				checker.asked = nil // the answer may follow
-				report.Findings = append(report.Findings, checker.Findings()...)
-				return report, nil
+				return report.with(checker), nil
 			}
 			checker.Add(row)
 			report.Rows++
 			from = row.Position().Seq + 1
 		}
 		if len(rows) < pageRows {
-			report.Findings = append(report.Findings, checker.Findings()...)
-			return report, nil
+			return report.with(checker), nil
 		}
 	}
+}
+
+func (r Report) with(c *Checker) Report {
+	list := c.Findings()
+	r.Found = len(list)
+	r.Findings = append([]Finding{}, list[:min(len(list), MaxFindings)]...)
+	return r
 }

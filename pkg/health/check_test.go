@@ -38,6 +38,22 @@ func stored(t *testing.T, payloads []events.Payload) graph.Reader {
 	return store
 }
 
+func TestAReportHasTheFirstOfManyFindings(t *testing.T) {
+	t.Parallel()
+	c := New("")
+	told := (&told{}).user("go")
+	for i := range MaxFindings + 5 {
+		told.bash(fmt.Sprint("make ", i), "!no").bash(fmt.Sprint("make ", i), "!no")
+	}
+	for _, row := range told.rows {
+		c.Add(row)
+	}
+	r := Report{}.with(c)
+	require.Equal(t, MaxFindings+5, r.Found)
+	require.Len(t, r.Findings, MaxFindings)
+	require.Equal(t, "make 0", r.Findings[0].Subject)
+}
+
 func TestALongConversationIsCheckedInParts(t *testing.T) {
 	t.Parallel()
 	list := []events.Payload{&events.MessageCreated{MessageID: "u", Role: "user", Content: "go"}}
