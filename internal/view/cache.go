@@ -1,9 +1,11 @@
 package view
 
 import (
-	"container/list"
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/sourcegraph/conc/iter"
@@ -32,10 +34,11 @@ type Cache struct {
 	embedder Embedder
 	loading  *semaphore.Weighted // places for loading indexes
 
-	mu      sync.Mutex
-	entries map[key]*list.Element // of *entry
-	recent  list.List             // most recently searched first
-	figures Figures
+	mu       sync.Mutex
+	entries  map[key]*entry
+	list     []*entry // the same, in no order
+	searches uint64   // so far
+	figures  Figures
 }
 
 // Figures counts what a cache did since it was made.
@@ -55,6 +58,8 @@ type key struct {
 
 type entry struct {
 	key        key
+	at         int    // in Cache.list
+	searched   uint64 // number of the last search
 	bytes      int // of the index; these four add up in Figures.Bytes
 	textsBytes int // of the texts
 	codeBytes  int // of the code
@@ -83,7 +88,7 @@ type entry struct {
 // searched conversation, even if that is larger. With a nil embedder nothing is ranked by
 // meaning.
 func NewCache(budget int, embedder Embedder) *Cache {
-	return &Cache{budget: budget, embedder: embedder, loading: semaphore.NewWeighted(maxLoading), entries: map[key]*list.Element{}}
+	return &Cache{budget: budget, embedder: embedder, loading: semaphore.NewWeighted(maxLoading), entries: map[key]*entry{}}
 }
 
 // Figures returns the counts.
@@ -97,15 +102,17 @@ func (c *Cache) Figures() Figures {
 func (c *Cache) of(k key) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[k]; ok {
-		c.recent.MoveToFront(e)
+	c.searches++
+	e := c.entries[k]
+	if e != nil {
 		c.figures.Hits++
-		return e.Value.(*entry)
+	} else {
+		e = &entry{key: k, at: len(c.list), index: &recall.Index{}, refreshing: semaphore.NewWeighted(1)}
+		c.entries[k], c.list = e, append(c.list, e)
+		c.figures.Loads++
+		c.figures.Indexes++
 	}
-	e := &entry{key: k, index: &recall.Index{}, refreshing: semaphore.NewWeighted(1)}
-	c.entries[k] = c.recent.PushFront(e)
-	c.figures.Loads++
-	c.figures.Indexes++
+	e.searched = c.searches
 	return e
 }
 
@@ -113,10 +120,7 @@ func (c *Cache) of(k key) *entry {
 func (c *Cache) held(k key) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := c.entries[k]; at != nil {
-		return at.Value.(*entry)
-	}
-	return nil
+	return c.entries[k]
 }
 
 // resize updates the size of a part of an entry and evicts others if the cache is over
@@ -124,19 +128,39 @@ func (c *Cache) held(k key) *entry {
 func (c *Cache) resize(e *entry, part *int, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := c.entries[e.key]; at == nil || at.Value != e {
+	if c.entries[e.key] != e {
 		return // evicted since
 	}
 	c.figures.Bytes += bytes - *part
 	*part = bytes
-	for c.figures.Bytes > c.budget && c.recent.Len() > 1 {
-		c.remove(c.recent.Back())
+	for c.figures.Bytes > c.budget && len(c.list) > 1 {
+		c.remove(c.victim())
 		c.figures.Evicted++
 	}
 }
 
-func (c *Cache) remove(at *list.Element) {
-	e := c.recent.Remove(at).(*entry)
+// sampled is how many entries are compared to find one to evict.
+const sampled = 3
+
+// victim returns the entry that was searched longest ago, of all or of a random few. To always evict the
+// oldest of all would find nothing in the cache if slightly more conversations than fit into it took turns.
+func (c *Cache) victim() *entry {
+	from := c.list
+	if len(from) > sampled {
+		from = nil
+		at := rand.IntN(len(c.list))
+		for n := range sampled { // different ones
+			from = append(from, c.list[(at+n*len(c.list)/sampled)%len(c.list)])
+		}
+	}
+	return slices.MinFunc(from, func(a, b *entry) int { return cmp.Compare(a.searched, b.searched) })
+}
+
+func (c *Cache) remove(e *entry) {
+	last := c.list[len(c.list)-1]
+	c.list[e.at], last.at = last, e.at
+	c.list[len(c.list)-1] = nil
+	c.list = c.list[:len(c.list)-1]
 	delete(c.entries, e.key)
 	c.figures.Bytes -= e.bytes + e.textsBytes + e.codeBytes + e.rowBytes
 	c.figures.Indexes--
@@ -146,8 +170,8 @@ func (c *Cache) remove(at *list.Element) {
 func (c *Cache) forget(e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := c.entries[e.key]; at != nil && at.Value == e {
-		c.remove(at)
+	if c.entries[e.key] == e {
+		c.remove(e)
 	}
 }
 

@@ -124,6 +124,27 @@ func TestCacheKeepsTheLatestSearchedConversations(t *testing.T) {
 	require.LessOrEqual(t, f.Bytes, 2*one.Figures().Bytes+one.Figures().Bytes/2)
 }
 
+// Always evicting the one searched longest ago would find none of them.
+func TestCacheServesMoreConversationsInTurnThanItHolds(t *testing.T) {
+	s := newStore(t)
+	const all, held, rounds = 44, 40, 6
+	text := strings.Repeat("some words about the parser ", 20)
+	for n := range all {
+		s.say(fmt.Sprint("c", n), text)
+	}
+	one := view.NewCache(1<<30, nil)
+	found(t, one, s.model, "c0", "parser", 0)
+	c := view.NewCache(held*one.Figures().Bytes+one.Figures().Bytes/2, nil)
+	for range rounds {
+		for n := range all {
+			require.NotEmpty(t, found(t, c, s.model, fmt.Sprint("c", n), "parser", 0))
+		}
+	}
+	f := c.Figures()
+	require.Equal(t, held, f.Indexes)
+	require.Greater(t, f.Hits, all*(rounds-1)/3)
+}
+
 func TestDeletedConversationIsNotFoundAndItsIndexIsDropped(t *testing.T) {
 	s, c := newStore(t), view.NewCache(1<<20, nil)
 	_, err := c.Of(view.Source{Messages: s.model}).Search(t.Context(), id("nobody"), recall.Query{Text: "x"})
