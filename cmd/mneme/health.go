@@ -34,7 +34,7 @@ Examples:
 
     mneme conversations health ID
     mneme conversations health ID --json | jq -r '.findings[] | [.rule, .count, .subject] | @tsv'
-    mneme event SEQ                                open an event that a finding names`
+    mneme event 4021                               open an event that a finding names`
 }
 
 // Run prints the findings.
