@@ -80,6 +80,7 @@ func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput,
 		Tenant: in.Tenant,
 		Format: importFormat, MaxRefused: maxRefusedLines,
 		Lookup: importer.Lookup(in.Tenant, a.Models.Graph),
+		Admit:  func(count, size int) (func(), error) { return a.hold(in.Tenant, count, size) },
 		Rejected: func(_ string, bad *transcript.LineError) {
 			if len(out.Body.Problems) < maxLineProblems {
 				out.Body.Problems = append(out.Body.Problems, LineProblem{Line: bad.Line, Reason: bad.Reason})

@@ -232,7 +232,7 @@ func (a *api) newWrite(ctx context.Context, id events.ConversationID, key string
 	if err != nil {
 		return nil, err
 	}
-	if err := a.take(id.Tenant, e); err != nil {
+	if err := a.take(ctx, id.Tenant, e); err != nil {
 		return nil, err
 	}
 	e.Time = time.Now().UTC()

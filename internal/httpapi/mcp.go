@@ -16,7 +16,7 @@ func (a *api) agents() http.Handler {
 	return mcp.New(mcp.Config{
 		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Condense: a.Condense, Logger: a.Logger,
 		Explain: a.explainTool, Refuse: writeProblem, Called: a.Telemetry.Metrics.ToolCalled,
-		Enter: a.enterCall, Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping, Audit: a.auditCall,
+		Admit: a.hold, Enter: a.enterCall, Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping, Audit: a.auditCall,
 	})
 }
 

@@ -223,7 +223,7 @@ func (a *api) changeMemory(ctx context.Context, m *projectMemory, change *events
 		return 0, err
 	}
 	e.Time = time.Now().UTC()
-	if err := a.take(m.id.Tenant, e); err != nil {
+	if err := a.take(ctx, m.id.Tenant, e); err != nil {
 		return 0, err
 	}
 	ack, err := a.Log.PublishAfter(ctx, m.id.Tenant, e, events.Kind(events.TypeMemoryChanged), m.last)

@@ -120,7 +120,7 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	if len(list) == 0 {
 		return out, nil
 	}
-	if err := a.take(in.Tenant, list...); err != nil {
+	if err := a.take(ctx, in.Tenant, list...); err != nil {
 		return nil, err
 	}
 	strip(list)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -56,8 +57,8 @@ func tenantOf(ctx huma.Context) (tenant string, ok bool) {
 	return "", false
 }
 
-// take counts events that a tenant is about to publish. The error is a problem.
-func (a *api) take(tenant string, list ...events.Event) error {
+// take counts events that a tenant is about to publish, until the request ends. The error is a problem.
+func (a *api) take(ctx context.Context, tenant string, list ...events.Event) error {
 	if a.Quotas == nil {
 		return nil
 	}
@@ -65,11 +66,35 @@ func (a *api) take(tenant string, list ...events.Event) error {
 	for i := range list {
 		size += len(list[i].Data)
 	}
+	settle := func() {}
+	if !makesRoom(list) {
+		var err error
+		if settle, err = a.hold(tenant, len(list), size); err != nil {
+			return err
+		}
+	}
 	if err := a.Quotas.Take(tenant, len(list), size); err != nil {
+		settle()
 		a.Telemetry.Metrics.Refused("quota", len(list))
 		return overQuota(err)
 	}
+	context.AfterFunc(ctx, settle)
 	return nil
+}
+
+// makesRoom reports whether events are needed to get below a quota again: a tenant that may store no more
+// can still delete a conversation.
+func makesRoom(list []events.Event) bool {
+	return len(list) == 1 && list[0].Type == events.TypeConversationDeleted
+}
+
+// hold counts events that a tenant is about to store. The error is a problem.
+func (a *api) hold(tenant string, count, size int) (settle func(), err error) {
+	if settle, err = a.Quotas.Hold(tenant, count, size); err != nil {
+		a.Telemetry.Metrics.Refused("quota", count)
+		return nil, huma.NewError(http.StatusInsufficientStorage, err.Error())
+	}
+	return settle, nil
 }
 
 // quotaError is the problem of a tenant that is over its quota.

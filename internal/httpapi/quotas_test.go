@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,4 +53,57 @@ func TestATenantOverItsQuotaGets429AndStoresNothing(t *testing.T) {
 	var metrics string
 	b.get("/metrics", &metrics)
 	require.True(t, strings.Contains(metrics, `mneme_publish_refused_events_total{error_type="quota"} 2`))
+}
+
+func TestATenantThatStoresAllItMayIsRefusedUntilThereIsRoom(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "quotas.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("tenants:\n  small: {max_events: 4}\n"), 0o600))
+	i, err := instance.Start(t.Context(), instance.Config{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: settings.Access{Quotas: path},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	b := &bundle{t, i}
+	post := func(tenant, id string) (*http.Response, []byte) {
+		return b.send(http.MethodPost, "/v1/events?tenant="+tenant, map[string]string{"Content-Type": events.ContentTypeEvent}, structured("c", id, message(id, "user", "hello")))
+	}
+	for n := range 3 {
+		response, raw := post("small", strconv.Itoa(n))
+		require.Equal(t, http.StatusCreated, response.StatusCode, "%s", raw)
+	}
+	lines := ""
+	for n := range 3 {
+		lines += string(structured("d", "line"+strconv.Itoa(n), message("line"+strconv.Itoa(n), "user", "hello"))) + "\n"
+	}
+	response, raw := b.send(http.MethodPost, "/v1/import?tenant=small", map[string]string{"Content-Type": "application/x-ndjson"}, []byte(lines))
+	require.Equal(t, http.StatusInsufficientStorage, response.StatusCode, "%s", raw)
+	require.Contains(t, string(raw), `the tenant \"small\" is over its quota max_events: it stores 3 of 4 events, which leaves no room for 3 more. Waiting does not help`)
+	require.Empty(t, response.Header.Get("Retry-After"))
+
+	response, raw = post("small", "last")
+	require.Equal(t, http.StatusCreated, response.StatusCode, "%s", raw)
+	for range 3 {
+		response, raw = post("small", "over")
+		require.Equal(t, http.StatusInsufficientStorage, response.StatusCode, "%s", raw)
+		require.Contains(t, string(raw), `it stores 4 of 4 events, which leaves no room for 1 more`)
+		require.Empty(t, response.Header.Get("Retry-After"))
+	}
+	state, err := i.Log.State(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 4, state.Head)
+	response, raw = post("other", "over")
+	require.Equal(t, http.StatusCreated, response.StatusCode, "%s", raw)
+
+	response, raw = b.send(http.MethodDelete, "/v1/conversations/c?tenant=small", nil, nil)
+	require.Less(t, response.StatusCode, 300, "to delete makes room: %s", raw)
+	require.NoError(t, os.WriteFile(path, []byte("tenants:\n  small: {max_events: 100}\n"), 0o600))
+	require.Eventually(t, func() bool {
+		response, _ := post("small", "more")
+		return response.StatusCode == http.StatusCreated
+	}, 20*time.Second, 50*time.Millisecond, "a larger quota")
+
+	var metrics string
+	b.get("/metrics", &metrics)
+	require.Contains(t, metrics, `mneme_publish_refused_events_total{error_type="quota"}`)
 }

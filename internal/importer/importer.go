@@ -63,6 +63,9 @@ type Options struct {
 	// Rejected is called for each line that could not be imported, and once for each
 	// deleted conversation.
 	Rejected func(file string, err *transcript.LineError)
+	// Admit is called before events are published that are new, with the size of their data. If it fails, the
+	// import ends with its error; else settle is called when they are published, or can't be. Nil admits all.
+	Admit func(count, size int) (settle func(), err error)
 	// Redact are the rules of what is redacted before it is published. Nil redacts nothing.
 	Redact *redact.Rules
 	// RedactAll redacts recordings of every format; else only those of formats that an agent itself writes are.
@@ -382,8 +385,24 @@ func (r *run) publish(ctx context.Context, s *sent) (err error) {
 			}
 		}
 	}
+	settle, err := r.admit(list)
+	if err != nil {
+		return err
+	}
+	defer settle()
 	s.acks, err = r.log.PublishAll(ctx, r.Tenant, list)
 	return err
+}
+
+func (r *run) admit(list []events.Event) (settle func(), err error) {
+	if r.Admit == nil || len(list) == 0 {
+		return func() {}, nil
+	}
+	size := 0
+	for i := range list {
+		size += len(list[i].Data)
+	}
+	return r.Admit(len(list), size)
 }
 
 // settled waits for the batch that was sent, and counts its events.

@@ -28,7 +28,7 @@ func (i *Instance) listenOTLP(c *Config) error {
 }
 
 // exported starts the receiver of what exporters send, nil if nobody listens for them.
-func (i *Instance) exported(ctx context.Context, c *Config, models *service.Models) *otlp.Receiver {
+func (i *Instance) exported(ctx context.Context, c *Config, models *service.Models, quotas *quota.Quotas) *otlp.Receiver {
 	if len(i.otlp) == 0 {
 		return nil
 	}
@@ -37,6 +37,7 @@ func (i *Instance) exported(ctx context.Context, c *Config, models *service.Mode
 		Lookup: func(tenant string) func(context.Context, []events.Event) ([]importer.Known, error) {
 			return importer.Lookup(tenant, models.Graph)
 		},
+		Admit: quotas.Hold,
 	})
 }
 

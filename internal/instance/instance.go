@@ -194,7 +194,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.closeGate = closeGate
-	quotas, closeQuotas, err := program.OpenQuotas(ctx, c.Access.Quotas, c.Logger)
+	quotas, closeQuotas, err := program.OpenQuotas(ctx, c.Access.Quotas, c.Data, i.Log, c.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, &program.UsageError{Err: err}
 	}
 	i.captured = captured(&c, i.HTTPURL(), i.Log, models)
-	i.receiver = i.exported(ctx, &c, models)
+	i.receiver = i.exported(ctx, &c, models, quotas)
 	for _, consumer := range i.consumers {
 		consumer.Start()
 	}

@@ -67,6 +67,13 @@ func (c *call) remember(ctx context.Context, in rememberArguments) (answer, erro
 	}
 	start.Time = time.Now().UTC()
 	message.Time = start.Time
+	if c.Admit != nil {
+		settle, err := c.Admit(c.tenant, 2, len(start.Data)+len(message.Data))
+		if err != nil {
+			return answer{}, err
+		}
+		defer settle()
+	}
 	acks, err := c.Log.PublishAll(ctx, c.tenant, []events.Event{start, message})
 	if err != nil {
 		return answer{}, err

@@ -54,6 +54,9 @@ type Config struct {
 	Explain func(context.Context, error) string
 	// Refuse answers a request that never becomes a tool call.
 	Refuse func(w http.ResponseWriter, status int, detail string)
+	// Admit is asked before a tenant stores events, with the size of their data; settle is called when they are
+	// stored, or can't be. Nil admits all.
+	Admit func(tenant string, count, size int) (settle func(), err error)
 	// Enter waits for one of the places for calls, which leave gives back.
 	Enter func(context.Context) (leave func(), err error)
 	// Subscribe takes one of the tenant's places for requests that wait for changes, which leave gives back.

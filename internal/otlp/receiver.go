@@ -16,6 +16,7 @@ import (
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/intake"
 	"mneme.dev/mneme/internal/logstate"
+	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/internal/transcript"
 )
@@ -31,6 +32,8 @@ type Config struct {
 	Log Log
 	// Lookup returns an [importer.Options.Lookup] of a tenant.
 	Lookup func(tenant string) func(context.Context, []events.Event) ([]importer.Known, error)
+	// Admit is asked before a tenant stores events, as in [importer.Options]; nil admits all.
+	Admit func(tenant string, count, size int) (settle func(), err error)
 	// Redact are the rules of what is redacted before it is published; nil redacts nothing.
 	Redact *redact.Rules
 	// Memory is the file in which the histories are remembered over a restart; "" remembers nothing.
@@ -193,13 +196,20 @@ func (r *Receiver) publish(ctx context.Context, tenant string, p *plan, refuse f
 	}
 	report, err := importer.ImportItems(ctx, r.Log, "OpenTelemetry", p.items, importer.Options{
 		Tenant: tenant, Lookup: r.Lookup(tenant), Redact: r.Redact, RedactAll: true, Cleaner: cleaner, FirstCounts: true,
-		Rejected: func(_ string, err *transcript.LineError) { refuse(err.Line, err.Reason) },
+		Rejected: func(_ string, err *transcript.LineError) { refuse(err.Line, err.Reason) }, Admit: r.admit(tenant),
 	})
 	r.memory.seq = max(r.memory.seq, report.LastSeq)
 	r.statusMu.Lock()
 	r.status.Published += uint64(report.Published)
 	r.statusMu.Unlock()
 	return err
+}
+
+func (r *Receiver) admit(tenant string) func(count, size int) (func(), error) {
+	if r.Admit == nil {
+		return nil
+	}
+	return func(count, size int) (func(), error) { return r.Admit(tenant, count, size) }
 }
 
 // keyOf returns the session that an entry names, "" if it names none.
@@ -268,7 +278,11 @@ func (r *Receiver) trouble(err error) {
 	r.statusMu.Lock()
 	r.status.note(err.Error())
 	r.statusMu.Unlock()
+	again := "; it is asked to send it again"
+	if full := (*quota.FullError)(nil); errors.As(err, &full) {
+		again = ", and is lost"
+	}
 	r.news.Do(func() {
-		r.Logger.Warn("what an exporter of OpenTelemetry sent could not be recorded; it is asked to send it again", "error", err)
+		r.Logger.Warn("what an exporter of OpenTelemetry sent could not be recorded"+again, "error", err)
 	})
 }

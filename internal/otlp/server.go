@@ -164,6 +164,8 @@ func (s *Server) http(w http.ResponseWriter, r *http.Request) {
 		case codes.ResourceExhausted:
 			w.Header().Set("Retry-After", "1")
 			code = http.StatusTooManyRequests
+		case codes.FailedPrecondition:
+			code = http.StatusInsufficientStorage
 		}
 		answer(w, r, code, status.Code(err), status.Convert(err).Message())
 		return
@@ -271,13 +273,17 @@ func (s *Server) logs(ctx context.Context, request *collogspb.ExportLogsServiceR
 	return out, nil
 }
 
-// take records a request. Its errors are those with which an exporter sends it again.
+// take records a request. Its errors are those with which an exporter sends it again, and one with which it does not: that the
+// tenant may store no more.
 func (s *Server) take(ctx context.Context, kind signal, list []entry, size int) (taken, error) {
 	tenant, _ := ctx.Value(tenantKey{}).(string)
 	if err := s.Quotas.Take(tenant, len(list), size); err != nil {
 		return taken{}, status.Error(codes.ResourceExhausted, err.Error())
 	}
 	result, err := s.Receiver.take(ctx, tenant, kind, list)
+	if full := (*quota.FullError)(nil); errors.As(err, &full) {
+		return taken{}, status.Error(codes.FailedPrecondition, full.Error())
+	}
 	if err != nil {
 		return taken{}, status.Error(codes.Unavailable, "it could not be recorded now: "+err.Error())
 	}

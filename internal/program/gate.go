@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"mneme.dev/mneme/internal/access/jwt"
 	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // loadWithin is how long a program waits for the tokens before it serves.
@@ -91,14 +93,15 @@ func ServingOf(s settings.Access, hosts settings.Hosts, trusted bool) Serving {
 }
 
 // OpenQuotas returns what tenants may take by a file, or nil without one. It keeps the quotas up to
-// date until stop is called.
-func OpenQuotas(ctx context.Context, path string, logger *slog.Logger) (q *quota.Quotas, stop func(), err error) {
+// date, and counts in the log what tenants store, until stop is called. What was counted is kept below data.
+func OpenQuotas(ctx context.Context, path, data string, log *eventlog.Log, logger *slog.Logger) (q *quota.Quotas, stop func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
 	}
 	if q, err = quota.Open(path); err != nil {
 		return nil, nil, &UsageError{fmt.Errorf("MNEME_QUOTAS_FILE: %w", err)}
 	}
+	q.Count(quota.NewMeter(log, filepath.Join(data, "stored.json"), logger))
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var ended sync.WaitGroup
 	ended.Go(func() { q.Run(running, logger) })

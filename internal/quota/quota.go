@@ -1,6 +1,7 @@
-// Package quota bounds what one tenant may take of a process, so that a flood from one leaves the
-// others their share. Each process counts for itself: with three replicas of the API a tenant has three
-// times its quota.
+// Package quota bounds what one tenant may take, so that a flood from one leaves the others their share.
+// What is taken for a moment, such as requests and events a second, each process counts for itself: with
+// three replicas of the API a tenant has three times its quota. What is stored is counted in the log, see
+// [Meter].
 package quota
 
 import (
@@ -16,31 +17,10 @@ import (
 	"sync"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	"golang.org/x/time/rate"
 
-	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
 )
-
-// Limits are the quota of one tenant. Zero means no limit.
-type Limits struct {
-	Requests int     `yaml:"requests"`          // handled at the same time
-	Events   float64 `yaml:"events_per_second"` // published
-	Bytes    float64 `yaml:"bytes_per_second"`  // of published events
-}
-
-// file is the file of quotas:
-//
-//	default: {requests: 8, events_per_second: 500, bytes_per_second: 5000000}
-//	tenants:
-//	  team-a: {requests: 32, events_per_second: 2000}
-//
-// A tenant that is listed has its own limits and none of the default.
-type file struct {
-	Default Limits            `yaml:"default"`
-	Tenants map[string]Limits `yaml:"tenants"`
-}
 
 // maxFileBytes bounds the file.
 const maxFileBytes = 1 << 20
@@ -66,6 +46,7 @@ type Quotas struct {
 	lock    sync.Mutex
 	limits  file
 	tenants map[string]*tenant
+	meter   *Meter // nil: nobody counts what is stored
 }
 
 // tenant is what a tenant takes now.
@@ -82,6 +63,16 @@ func Open(path string) (*Quotas, error) {
 	return q, q.Load()
 }
 
+// Count has a meter count what tenants store, while any quota bounds that. Call it before [Quotas.Run].
+func (q *Quotas) Count(m *Meter) { q.meter = m }
+
+// counts reports whether any quota bounds what is stored.
+func (q *Quotas) counts() bool {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	return q.limits.stores()
+}
+
 // Load reads the file again. What tenants have taken already counts on; if the file is wrong, the quotas
 // read before stay in force.
 func (q *Quotas) Load() error {
@@ -92,13 +83,8 @@ func (q *Quotas) Load() error {
 	if len(text) > maxFileBytes {
 		return fmt.Errorf("%s has more than %d bytes", q.path, maxFileBytes)
 	}
-	var read file
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&read); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %w", q.path, err)
-	}
-	if err := read.check(); err != nil {
+	read, err := parse(text)
+	if err != nil {
 		return fmt.Errorf("%s: %w", q.path, err)
 	}
 	q.lock.Lock()
@@ -106,26 +92,6 @@ func (q *Quotas) Load() error {
 	q.limits = read
 	for name, t := range q.tenants {
 		t.set(q.of(name))
-	}
-	return nil
-}
-
-func (f *file) check() error {
-	errs := []error{f.Default.check("default")}
-	for name, l := range f.Tenants {
-		if name == "" || len(name) > events.MaxTenantBytes {
-			errs = append(errs, fmt.Errorf("tenants: the name %q has not 1 to %d bytes", name, events.MaxTenantBytes))
-		}
-		errs = append(errs, l.check("tenants."+name))
-	}
-	return errors.Join(errs...)
-}
-
-func (l Limits) check(where string) error {
-	for name, value := range map[string]float64{"requests": float64(l.Requests), "events_per_second": l.Events, "bytes_per_second": l.Bytes} {
-		if value < 0 || math.IsInf(value, 0) || math.IsNaN(value) {
-			return fmt.Errorf("%s.%s: %v is no limit: it must be positive, or 0 for none", where, name, value)
-		}
 	}
 	return nil
 }
@@ -271,8 +237,13 @@ func (p *paced) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Run reads the file again when it changes, until ctx ends.
+// Run reads the file again when it changes, and counts what tenants store, until ctx ends.
 func (q *Quotas) Run(ctx context.Context, logger *slog.Logger) {
+	var counting sync.WaitGroup
+	defer counting.Wait()
+	if q.meter != nil {
+		counting.Go(func() { q.meter.run(ctx, q.counts) })
+	}
 	access.Reread(ctx, q.path, time.Second, q.Load, func(err error) {
 		logger.Error("the file of quotas can't be read; the quotas read before stay in force", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}, nil)

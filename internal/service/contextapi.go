@@ -70,7 +70,7 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 		return err
 	}
 	defer closeGate()
-	quotas, closeQuotas, err := program.OpenQuotas(ctx, s.Access.Quotas, logger)
+	quotas, closeQuotas, err := program.OpenQuotas(ctx, s.Access.Quotas, s.Data, log, logger)
 	if err != nil {
 		return err
 	}

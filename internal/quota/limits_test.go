@@ -1,0 +1,48 @@
+package quota
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAFileSaysWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	q := open(t, `
+default: {requests: 8, max_bytes: 20GiB}
+tenants:
+  a: {events_per_second: 0.5, bytes_per_second: 5MB, max_events: 1000000, max_bytes: 1000}
+  unbounded: {}
+  nothing:
+`)
+	require.Equal(t, Limits{Requests: 8, MaxBytes: 20 << 30}, q.of("other"))
+	require.Equal(t, Limits{Events: 0.5, Bytes: 5e6, MaxEvents: 1e6, MaxBytes: 1000}, q.of("a"))
+	require.Equal(t, Limits{}, q.of("unbounded"), "a tenant that is listed has none of the default's limits")
+	require.Equal(t, Limits{}, q.of("nothing"))
+}
+
+func TestAWrongFileIsRefusedWithTheTenantAndTheField(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"default: {max_event: 5}":                              `default.max_event: there is no such field; known are bytes_per_second, events_per_second, max_bytes, max_events`,
+		"tenants: {a: {max_events: -1}}":                       `tenants.a.max_events: -1 is no limit: it must be positive, or 0 for none`,
+		"tenants: {a: {max_events: 1.5}}":                      `tenants.a.max_events: 1.5 is no whole number`,
+		"tenants: {a: {max_events: 5k}}":                       `tenants.a.max_events: "5k" is no number`,
+		"tenants: {a: {max_events: 1e30}}":                     `tenants.a.max_events: 1e30 is no whole number`,
+		"tenants: {a: {max_bytes: 5 parsecs}}":                 `tenants.a.max_bytes: "5 parsecs" is no number of bytes, such as 5000000, 500MB or 20GiB`,
+		"tenants: {a: {max_bytes: -5MB}}":                      `tenants.a.max_bytes: "-5MB" is no number of bytes`,
+		"tenants: {a: {max_bytes: -5}}":                        `tenants.a.max_bytes: -5 is no limit`,
+		"tenants: {a: {max_bytes: [1]}}":                       `tenants.a.max_bytes: "" is no number of bytes`,
+		"tenants: {a: {requests: }}":                           `tenants.a.requests: "" is no number`,
+		"tenants: {a: {bytes_per_second: 5 parsecs}}":          `tenants.a.bytes_per_second: "5 parsecs" is no number`,
+		"tenants: {a: {events_per_second: .nan}}":              `tenants.a.events_per_second: NaN is no limit`,
+		"tenants: {a: {requests: 1, requests: 2}}":             `tenants.a: not fields of a quota`,
+		"tenants: {a: 5}":                                      `tenants.a: not fields of a quota, such as {max_events: 100000}: `,
+		"tenants: {a: {requests: x}, b: {max_bytes: y}}\n":     "tenants.a.requests: \"x\" is no number\ntenants.b.max_bytes: \"y\" is no number of bytes",
+		"tenants: {a: {max_bytes: y, requests: x}}":            "tenants.a.max_bytes: \"y\" is no number of bytes, such as 5000000, 500MB or 20GiB\ntenants.a.requests: \"x\" is no number",
+		"default: {requests: 1}\ntenant: {a: {requests: 2}}\n": `field tenant not found`,
+	} {
+		_, err := parse([]byte(text))
+		require.ErrorContains(t, err, want, "%s", text)
+	}
+}

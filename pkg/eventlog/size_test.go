@@ -1,0 +1,42 @@
+package eventlog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+)
+
+func TestTheStoredBytesOfAllMessagesAreTheSizeOfTheLog(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{Partitions: 4})
+	for n := range 20 {
+		_, err := b.log.PublishAll(t.Context(), fmt.Sprint("tenant ", n%3), b.events(fmt.Sprint("conversation ", n), 1+n, strings.Repeat("é", n*100)))
+		require.NoError(t, err)
+		_, err = b.log.Publish(t.Context(), "single", b.events("c", 1, "x")[0])
+		require.NoError(t, err)
+	}
+	require.NoError(t, b.log.conn.Publish("mneme.t.bare.other", []byte("no headers")))
+	require.NoError(t, b.log.conn.Flush())
+	state, err := b.log.State(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 231, state.Messages)
+	var messages, size uint64
+	require.NoError(t, b.log.ScanAll(t.Context(), 1, state.Head, func(m Message) error {
+		messages++
+		size += m.StoredBytes()
+		return nil
+	}))
+	require.Equal(t, state.Messages, messages)
+	require.Equal(t, state.Bytes, size)
+
+	var tail []uint64
+	require.NoError(t, b.log.ScanAll(t.Context(), 229, 230, func(m Message) error {
+		tail = append(tail, m.Seq)
+		return nil
+	}))
+	require.Equal(t, []uint64{229, 230}, tail)
+}
