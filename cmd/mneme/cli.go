@@ -115,6 +115,7 @@ type CLI struct {
 	Failed     FailedCmd     `cmd:"" group:"operate" help:"List, show and retry events that a projection skipped."`
 	Partitions PartitionsCmd `cmd:"" group:"operate" help:"Show how many partitions the log has, or give it more."`
 	Tokens     TokensCmd     `cmd:"" group:"operate" help:"Make, list and revoke access tokens."`
+	Quotas     QuotasCmd     `cmd:"" group:"operate" help:"Show what tenants use of their quotas."`
 	Audit      AuditCmd      `cmd:"" group:"operate" help:"Show who changed what, and who read across conversations."`
 	Config     ConfigCmd     `cmd:"" group:"operate" help:"Show the settings in effect, and the source of each."`
 

@@ -100,6 +100,7 @@ var Routes = map[string]Need{
 	"rebuild":        {Role: Operate, Scope: Across, Audit: AuditChange, Target: []string{"projection", "force"}, Note: "`force` needs the role admin, because it can lose the last copy of events"},
 	"cancel-rebuild": {Role: Operate, Scope: Across, Audit: AuditChange, Target: []string{"projection"}},
 	"repair-log":     {Role: Admin, Scope: Across, Audit: AuditChange, Target: []string{"dry_run", "accept"}},
+	"list-quotas":    {Role: Operate, Scope: InTenant, Audit: AuditNone},
 	"list-audit":     {Role: Operate, Scope: InTenant, Audit: AuditNone, Note: "entries that are not about one tenant are shown only to tokens of all tenants"},
 	"erase":          {Role: Admin, Scope: Across, Audit: AuditChange, Target: []string{"conversation", "project", "all", "before", "dry_run"}},
 	"show-erasure":   {Role: Operate, Scope: Across, Audit: AuditNone},

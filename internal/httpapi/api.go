@@ -167,6 +167,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerOperations(h)
 	a.registerAccess(h)
 	a.registerAudit(h)
+	a.registerQuotas(h)
 	a.registerStream(h)
 	a.registerFailed(h)
 	if a.Rebuilds != nil {

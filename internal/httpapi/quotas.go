@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,10 +17,11 @@ import (
 )
 
 // share is the middleware that lets a tenant have only its share of the requests handled at the same
-// time. It follows authorize, which sets the tenant that a token is of. Streams have limits of their own.
+// time. It follows authorize, which sets the tenant that a token is of. Streams have limits of their own, and
+// an operator can always see who takes everything.
 func (a *api) share(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		if a.Quotas == nil || ctx.Operation().OperationID == "stream" {
+		if a.Quotas == nil || slices.Contains([]string{"stream", "list-quotas"}, ctx.Operation().OperationID) {
 			next(ctx)
 			return
 		}
@@ -48,10 +50,10 @@ func tenantOf(ctx huma.Context) (tenant string, ok bool) {
 	for _, p := range ctx.Operation().Parameters {
 		if p.Name == "tenant" && p.In == "query" {
 			r, _ := humago.Unwrap(ctx)
-			if tenant = r.URL.Query().Get("tenant"); tenant == "" {
+			if tenant = r.URL.Query().Get("tenant"); tenant == "" && p.Schema.Default != nil {
 				tenant = defaultTenant
 			}
-			return tenant, true
+			return tenant, tenant != "" // else it is about all
 		}
 	}
 	return "", false

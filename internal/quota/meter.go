@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"strings"
 	"time"
@@ -197,11 +196,4 @@ func (m *Meter) read(ctx context.Context, from, upTo uint64, to map[string]Store
 		}
 		return nil
 	})
-}
-
-// tenants returns what every tenant of the log stores.
-func (m *Meter) tenants() map[string]Stored {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	return maps.Clone(m.counted)
 }

@@ -61,6 +61,12 @@ func (b *bench) publish(tenant string, n int) {
 	require.NoError(b, err)
 }
 
+// counted returns what a meter has counted.
+func counted(m *Meter) map[string]Stored {
+	all, _ := m.tenants()
+	return all
+}
+
 // stored returns what the log holds of each tenant, read from it.
 func (b *bench) stored() map[string]Stored {
 	b.Helper()
@@ -70,7 +76,7 @@ func (b *bench) stored() map[string]Stored {
 	require.NoError(b, b.log.ScanAll(b.Context(), 1, state.Head, func(m eventlog.Message) error {
 		a, err := events.ParseSubject(m.Subject)
 		require.NoError(b, err)
-		all[events.Escape(a.Tenant)] = all[events.Escape(a.Tenant)].plus(Stored{1, m.StoredBytes()})
+		all[a.Tenant] = all[a.Tenant].plus(Stored{1, m.StoredBytes()})
 		return nil
 	}))
 	return all
@@ -83,7 +89,7 @@ func TestAMeterCountsWhatTheLogHoldsAndGoesOnAfterARestart(t *testing.T) {
 	b.publish("b.c", 40)
 	m := b.meter()
 	require.NoError(t, m.count(t.Context()))
-	require.Equal(t, b.stored(), m.tenants())
+	require.Equal(t, b.stored(), counted(m))
 	require.EqualValues(t, 250, m.used("a").Events)
 	require.EqualValues(t, 40, m.used("b.c").Events, "a name that subjects escape")
 	state, err := b.log.State(t.Context())
@@ -96,7 +102,7 @@ func TestAMeterCountsWhatTheLogHoldsAndGoesOnAfterARestart(t *testing.T) {
 	require.EqualValues(t, 250, again.used("a").Events, "before anything was read")
 	require.NoError(t, again.count(t.Context()))
 	require.EqualValues(t, 255, again.used("a").Events)
-	require.Equal(t, b.stored(), again.tenants())
+	require.Equal(t, b.stored(), counted(again))
 
 	for text, why := range map[string]string{
 		`{"created":"2020-01-01T00:00:00Z","seq":3,"gone":0,"tenants":{"a":{"events":9,"bytes":9}}}`: "of another log",
@@ -106,7 +112,7 @@ func TestAMeterCountsWhatTheLogHoldsAndGoesOnAfterARestart(t *testing.T) {
 		fresh := b.meter()
 		require.Zero(t, fresh.used("a"), why)
 		require.NoError(t, fresh.count(t.Context()))
-		require.Equal(t, b.stored(), fresh.tenants(), why)
+		require.Equal(t, b.stored(), counted(fresh), why)
 	}
 }
 
@@ -128,7 +134,7 @@ func TestWhatLeavesTheLogMakesRoom(t *testing.T) {
 	require.EqualValues(t, 30, m.used("a").Events, "it may still go on")
 	require.NoError(t, m.count(t.Context()))
 	require.EqualValues(t, 10, m.used("a").Events)
-	require.Equal(t, b.stored(), m.tenants())
+	require.Equal(t, b.stored(), counted(m))
 
 	require.NoError(t, stream.DeleteMsg(t.Context(), 40))
 	require.NoError(t, m.count(t.Context()))
@@ -258,16 +264,23 @@ func TestARunningMeterCountsWhileAQuotaNeedsItAndKeepsItsFigures(t *testing.T) {
 		q.Run(ctx, slog.New(slog.DiscardHandler))
 	}()
 	time.Sleep(1500 * time.Millisecond)
-	require.Empty(t, m.tenants(), "no quota bounds what is stored")
-	require.NoError(t, os.WriteFile(q.path, []byte("tenants: {a: {max_events: 12}}"), 0o600))
+	require.Empty(t, counted(m), "no quota bounds what is stored")
+	require.Equal(t, Report{}, q.Report(), "neither")
+	require.NoError(t, os.WriteFile(q.path, []byte("tenants: {a: {max_events: 12, requests: 2}, new: {max_bytes: 5}}"), 0o600))
 	require.Eventually(t, func() bool {
-		settle, err := q.Hold("a", 1, 1)
-		if err == nil {
-			settle()
-		}
-		return err != nil
+		r := q.Report()
+		return len(r.Tenants) == 2 && !r.Counting
 	}, 20*time.Second, 20*time.Millisecond)
+	_, err := q.Hold("a", 1, 1)
+	require.Error(t, err)
+	leave, err := q.Enter("a")
+	require.NoError(t, err)
+	defer leave()
+	require.Equal(t, []Tenant{
+		{"a", true, []Use{{"requests", 1, 2}, {"max_events", 12, 12}, {"max_bytes", float64(b.stored()["a"].Bytes), 0}}},
+		{"new", true, []Use{{"max_bytes", 0, 5}}},
+	}, q.Report().Tenants)
 	stop()
 	<-ended
-	require.Equal(t, b.stored(), b.meter().tenants())
+	require.Equal(t, b.stored(), counted(b.meter()))
 }

@@ -51,6 +51,8 @@ type ledger struct {
 	lock    sync.Mutex
 	counted map[string]Stored // by tenant, escaped as in subjects
 	held    map[string]*held
+	// complete says that the log was read to its end once.
+	complete bool
 }
 
 func (l *ledger) used(tenant string) Stored {
@@ -98,6 +100,7 @@ func (l *ledger) begin() {
 func (l *ledger) end() {
 	l.lock.Lock()
 	defer l.lock.Unlock()
+	l.complete = true
 	for tenant, h := range l.held {
 		if h.read = (Stored{}); h.all() == (Stored{}) {
 			delete(l.held, tenant)

@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme.dev/mneme/internal/quota"
+)
+
+type quotasInput struct {
+	Tenant string `query:"tenant" maxLength:"128" doc:"only this tenant; all if absent"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"10000" default:"100" doc:"maximum number of tenants"`
+}
+
+type quotasOutput struct{ Body TenantQuotas }
+
+// TenantQuotas says what tenants use and may use.
+type TenantQuotas struct {
+	Configured bool          `json:"configured" doc:"the process that answers has a file of quotas"`
+	Counting   bool          `json:"counting" doc:"the log is being read for the first time: what tenants store is at least what this says"`
+	Total      int           `json:"total" doc:"number of tenants, also beyond the limit"`
+	Tenants    []TenantQuota `json:"tenants" doc:"those that the file names, that the log holds events of, or that took something a moment ago; the one nearest to a limit first"`
+}
+
+// TenantQuota says what one tenant uses and may use.
+type TenantQuota struct {
+	Tenant string     `json:"tenant"`
+	Listed bool       `json:"listed" doc:"the file names it; otherwise it has the limits of the default"`
+	Quotas []QuotaUse `json:"quotas"`
+}
+
+// QuotaUse says how much of one quota is used.
+type QuotaUse struct {
+	Name  string  `json:"name" doc:"the field in the file of quotas"`
+	Used  float64 `json:"used" doc:"of a rate, about the average of the last ten seconds; of requests and rates, only what the process that answers has counted"`
+	Limit float64 `json:"limit" doc:"0 for none"`
+}
+
+func (a *api) registerQuotas(h huma.API) {
+	list := operation("list-quotas", http.MethodGet, "/v1/quotas", "List what tenants use of their quotas", "operations", 404, 422)
+	list.Description = "What is stored is listed once a quota bounds it, of any tenant. Without a file of quotas the list is empty."
+	huma.Register(h, list, a.listQuotas)
+}
+
+func (a *api) listQuotas(_ context.Context, in *quotasInput) (*quotasOutput, error) {
+	out := &quotasOutput{Body: TenantQuotas{Configured: a.Quotas != nil, Tenants: []TenantQuota{}}}
+	report := a.Quotas.Report()
+	if in.Tenant != "" {
+		report.Tenants = slices.DeleteFunc(report.Tenants, func(t quota.Tenant) bool { return t.Name != in.Tenant })
+		if a.Quotas != nil && len(report.Tenants) == 0 {
+			return nil, huma.Error404NotFound(fmt.Sprintf("nothing is known of a tenant %q: the file of quotas does not name it, and no event of it was counted", in.Tenant))
+		}
+	}
+	out.Body.Counting, out.Body.Total = report.Counting, len(report.Tenants)
+	for _, t := range report.Tenants[:min(in.Limit, len(report.Tenants))] {
+		uses := []QuotaUse{}
+		for _, u := range t.Uses {
+			uses = append(uses, QuotaUse(u))
+		}
+		out.Body.Tenants = append(out.Body.Tenants, TenantQuota{t.Name, t.Listed, uses})
+	}
+	return out, nil
+}

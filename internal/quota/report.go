@@ -1,0 +1,135 @@
+package quota
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"mneme.dev/mneme/events"
+)
+
+// Use is what a tenant uses of one quota.
+type Use struct {
+	Name  string  // of the field in the file
+	Used  float64 // of a rate, the average of the last ten seconds, about
+	Limit float64 // 0 for none
+}
+
+// Share is what part of the quota is used, 0 without a limit.
+func (u Use) Share() float64 {
+	if u.Limit == 0 {
+		return 0
+	}
+	return u.Used / u.Limit
+}
+
+// Tenant is what one tenant uses and may use.
+type Tenant struct {
+	Name   string
+	Listed bool // in the file; otherwise the default's limits are its own
+	Uses   []Use
+}
+
+func (t *Tenant) share() (most float64) {
+	for _, u := range t.Uses {
+		most = max(most, u.Share())
+	}
+	return most
+}
+
+// Report is what tenants use and may use.
+type Report struct {
+	// Tenants are those that the file names, that the log holds events of, or that took something a moment
+	// ago. The one that is nearest to a limit is first.
+	Tenants []Tenant
+	// Counting says that what tenants store is at least what the report says, because the log has not been
+	// read to its end yet.
+	Counting bool
+}
+
+// Report returns what tenants use now. What they store is left out while no quota bounds it.
+func (q *Quotas) Report() Report {
+	var report Report
+	if q == nil {
+		return report
+	}
+	counts := q.meter != nil && q.counts()
+	stored := map[string]Stored{}
+	if counts {
+		stored, report.Counting = q.meter.tenants()
+	}
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	names, now := map[string]bool{}, time.Now()
+	for name := range q.limits.Tenants {
+		names[name] = true
+	}
+	for name, t := range q.tenants {
+		if t.taken(now) != (taking{}) {
+			names[name] = true
+		}
+	}
+	for name := range stored {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		limits := q.of(name)
+		_, listed := q.limits.Tenants[name]
+		t := Tenant{Name: name, Listed: listed}
+		add := func(field string, used, limit float64) {
+			if limit > 0 || used > 0 {
+				t.Uses = append(t.Uses, Use{field, used, limit})
+			}
+		}
+		taken := q.tenants[name].taken(now)
+		if limits.Requests > 0 {
+			add("requests", taken.requests, float64(limits.Requests))
+		}
+		add("events_per_second", taken.events, limits.Events)
+		add("bytes_per_second", taken.bytes, limits.Bytes)
+		if counts {
+			add("max_events", float64(stored[name].Events), float64(limits.MaxEvents))
+			add("max_bytes", float64(stored[name].Bytes), float64(limits.MaxBytes))
+		}
+		report.Tenants = append(report.Tenants, t)
+	}
+	slices.SortStableFunc(report.Tenants, func(a, b Tenant) int { return cmp.Compare(b.share(), a.share()) })
+	return report
+}
+
+// taking is what a tenant takes at a moment.
+type taking struct{ requests, events, bytes float64 }
+
+func (t *tenant) taken(now time.Time) taking {
+	if t == nil {
+		return taking{}
+	}
+	return taking{float64(t.requests), average(t.events, now), average(t.bytes, now)}
+}
+
+// average is how much of a limiter was taken per second.
+func average(l *rate.Limiter, now time.Time) float64 {
+	if l == nil {
+		return 0
+	}
+	return max(0, float64(l.Burst())-l.TokensAt(now)) / burst
+}
+
+// tenants returns what every tenant stores, and whether the log was not read to its end yet.
+func (m *Meter) tenants() (all map[string]Stored, counting bool) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	all = map[string]Stored{}
+	for escaped, s := range m.counted {
+		if name, err := events.Unescape(escaped); err == nil { // else no tenant of the API has this name
+			all[name] = s
+		}
+	}
+	for name := range m.held {
+		all[name] = m.used(name)
+	}
+	return all, !m.complete
+}
