@@ -3,14 +3,12 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Analysis is what a model answered about a conversation.
@@ -72,26 +70,16 @@ func (a *api) analyses(ctx context.Context, in *analysesInput) (*analysesOutput,
 		return nil, a.problem(err)
 	}
 	out := &analysesOutput{Body: Analyses{Turns: c.Turn, Chars: c.Chars, Analyses: []Analysis{}}}
-	for range in.Limit {
-		m, err := a.Log.NextOfKind(ctx, in.Tenant, in.ID, kindInsight, from)
-		if errors.Is(err, eventlog.ErrNotFound) {
-			return out, nil
+	out.Body.NextCursor, err = a.eachOfKind(ctx, in.id(), kindInsight, s, from, in.Limit, func(r *events.Recorded, seq uint64) {
+		p, ok := r.Payload.(*events.InsightWritten)
+		if !ok {
+			return
 		}
-		if err != nil {
-			return nil, a.problem(err)
+		shown := Analysis{seq, r.ID, r.Source, "", p.Task, p.Answer, p.Turns, p.Chars, p.Model, p.PromptHash}
+		if !r.Time.IsZero() {
+			shown.Time = r.Time.UTC().Format(time.RFC3339Nano)
 		}
-		from = m.Seq + 1
-		r, _, err := m.Decode()
-		if p, ok := r.Payload.(*events.InsightWritten); ok && err == nil {
-			shown := Analysis{m.Seq, r.ID, r.Source, "", p.Task, p.Answer, p.Turns, p.Chars, p.Model, p.PromptHash}
-			if !r.Time.IsZero() {
-				shown.Time = r.Time.UTC().Format(time.RFC3339Nano)
-			}
-			out.Body.Analyses = append(out.Body.Analyses, shown)
-		}
-	}
-	if _, err := a.Log.NextOfKind(ctx, in.Tenant, in.ID, kindInsight, from); err == nil {
-		out.Body.NextCursor = s.next(from)
-	}
-	return out, nil
+		out.Body.Analyses = append(out.Body.Analyses, shown)
+	})
+	return out, err
 }

@@ -151,25 +151,33 @@ func (a *api) servedList(ctx context.Context, in *servedListInput) (*servedListO
 	}
 	out := &servedListOutput{}
 	out.Body.Contexts = []ServedContext{}
-	for range in.Limit {
-		m, err := a.Log.NextOfKind(ctx, in.Tenant, in.ID, kindServed, from)
+	out.Body.NextCursor, err = a.eachOfKind(ctx, in.id(), kindServed, s, from, in.Limit, func(r *events.Recorded, seq uint64) {
+		if p, ok := r.Payload.(*events.ContextServed); ok {
+			out.Body.Contexts = append(out.Body.Contexts, showServed(*r, seq, p))
+		}
+	})
+	return out, err
+}
+
+// eachOfKind reads a page of a conversation's events of one kind from the log, oldest first. It returns the cursor of
+// the next page, "" if there is none; its error is a problem.
+func (a *api) eachOfKind(ctx context.Context, id events.ConversationID, kind string, s scope, from uint64, limit int, yield func(*events.Recorded, uint64)) (next string, err error) {
+	for n := 0; ; n++ {
+		m, err := a.Log.NextOfKind(ctx, id.Tenant, id.ID, kind, from)
 		if errors.Is(err, eventlog.ErrNotFound) {
-			return out, nil
+			return "", nil
 		}
 		if err != nil {
-			return nil, a.problem(err)
+			return "", a.problem(err)
+		}
+		if n == limit {
+			return s.next(from), nil
 		}
 		from = m.Seq + 1
 		if r, _, err := m.Decode(); err == nil {
-			if p, ok := r.Payload.(*events.ContextServed); ok {
-				out.Body.Contexts = append(out.Body.Contexts, showServed(r, m.Seq, p))
-			}
+			yield(&r, m.Seq)
 		}
 	}
-	if _, err := a.Log.NextOfKind(ctx, in.Tenant, in.ID, kindServed, from); err == nil {
-		out.Body.NextCursor = s.next(from)
-	}
-	return out, nil
 }
 
 func (a *api) served(ctx context.Context, in *servedInput) (*servedOutput, error) {
