@@ -60,10 +60,10 @@ type entry struct {
 	key        key
 	at         int    // in Cache.list
 	searched   uint64 // number of the last search
-	bytes      int // of the index; these four add up in Figures.Bytes
-	textsBytes int // of the texts
-	codeBytes  int // of the code
-	rowBytes   int // of the rows
+	bytes      int    // of the index; these four add up in Figures.Bytes
+	textsBytes int    // of the texts
+	codeBytes  int    // of the code
+	rowBytes   int    // of the rows
 
 	// refreshing is held by the search that reads from the store to bring the index up to
 	// date. Others wait for it as long as their clients do, which no mutex allows. It guards
