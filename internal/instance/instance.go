@@ -143,7 +143,12 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.stores = worker.NewStores(c.Data, c.Models)
-	parts := worker.Parts{Log: i.Log, Feed: projection.NewFeed(i.Log), Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention}
+	quotas, closeQuotas, err := program.OpenQuotas(ctx, c.Access.Quotas, c.Data, i.Log, c.Logger)
+	if err != nil {
+		return nil, err
+	}
+	i.closeGate = closeQuotas
+	parts := worker.Parts{Quotas: quotas, Log: i.Log, Feed: projection.NewFeed(i.Log), Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention}
 	ingestor, err := worker.NewConsumer(ctx, parts, readmodel.Graph())
 	if err != nil {
 		return nil, err
@@ -190,11 +195,6 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	gate, closeGate, err := program.OpenGate(ctx, c.Access, i.conn, c.Logger)
-	if err != nil {
-		return nil, err
-	}
-	i.closeGate = closeGate
-	quotas, closeQuotas, err := program.OpenQuotas(ctx, c.Access.Quotas, c.Data, i.Log, c.Logger)
 	if err != nil {
 		return nil, err
 	}

@@ -94,6 +94,7 @@ func ServingOf(s settings.Access, hosts settings.Hosts, trusted bool) Serving {
 
 // OpenQuotas returns what tenants may take by a file, or nil without one. It keeps the quotas up to
 // date, and counts in the log what tenants store, until stop is called. What was counted is kept below data.
+// Without a log it counts nothing there.
 func OpenQuotas(ctx context.Context, path, data string, log *eventlog.Log, logger *slog.Logger) (q *quota.Quotas, stop func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
@@ -101,7 +102,9 @@ func OpenQuotas(ctx context.Context, path, data string, log *eventlog.Log, logge
 	if q, err = quota.Open(path); err != nil {
 		return nil, nil, &UsageError{fmt.Errorf("MNEME_QUOTAS_FILE: %w", err)}
 	}
-	q.Count(quota.NewMeter(log, filepath.Join(data, "stored.json"), logger))
+	if log != nil {
+		q.Count(quota.NewMeter(log, filepath.Join(data, "stored.json"), logger))
+	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var ended sync.WaitGroup
 	ended.Go(func() { q.Run(running, logger) })

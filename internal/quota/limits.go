@@ -23,6 +23,8 @@ type Limits struct {
 	Bytes     float64 // of published events, per second
 	MaxEvents uint64  // in the log
 	MaxBytes  uint64  // in the log, as the server counts its size
+	Calls     int     // of models, per hour
+	Tokens    int64   // of models, in and out, per hour
 }
 
 // fields are the fields of a quota in the file.
@@ -37,12 +39,14 @@ var fields = map[string]func(*Limits, *yaml.Node) error{
 		}
 		return number(&l.Bytes, n)
 	},
-	"max_events": func(l *Limits, n *yaml.Node) error { return whole(&l.MaxEvents, n) },
-	"max_bytes":  func(l *Limits, n *yaml.Node) error { return bytesOf(&l.MaxBytes, n) },
+	"model_calls_per_hour":  func(l *Limits, n *yaml.Node) error { return whole(&l.Calls, n) },
+	"model_tokens_per_hour": func(l *Limits, n *yaml.Node) error { return whole(&l.Tokens, n) },
+	"max_events":            func(l *Limits, n *yaml.Node) error { return whole(&l.MaxEvents, n) },
+	"max_bytes":             func(l *Limits, n *yaml.Node) error { return bytesOf(&l.MaxBytes, n) },
 }
 
 // whole reads a number that is not negative and has no fraction.
-func whole[T int | uint64](to *T, n *yaml.Node) error {
+func whole[T int | int64 | uint64](to *T, n *yaml.Node) error {
 	var value float64
 	if err := number(&value, n); err != nil {
 		return err

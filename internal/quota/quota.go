@@ -20,6 +20,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // maxFileBytes bounds the file.
@@ -46,7 +47,8 @@ type Quotas struct {
 	lock    sync.Mutex
 	limits  file
 	tenants map[string]*tenant
-	meter   *Meter // nil: nobody counts what is stored
+	meter   *Meter                 // nil: nobody counts what is stored
+	models  map[string]*llm.Budget // nil: this process calls no models
 }
 
 // tenant is what a tenant takes now.
@@ -92,6 +94,10 @@ func (q *Quotas) Load() error {
 	q.limits = read
 	for name, t := range q.tenants {
 		t.set(q.of(name))
+	}
+	for name, budget := range q.models {
+		limits := q.of(name)
+		budget.Allow(limits.Calls, limits.Tokens)
 	}
 	return nil
 }

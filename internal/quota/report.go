@@ -72,6 +72,11 @@ func (q *Quotas) Report() Report {
 			names[name] = true
 		}
 	}
+	for name, budget := range q.models {
+		if calls, tokens := budget.Used(); calls > 0 || tokens > 0 {
+			names[name] = true
+		}
+	}
 	for name := range stored {
 		names[name] = true
 	}
@@ -93,6 +98,15 @@ func (q *Quotas) Report() Report {
 		if counts {
 			add("max_events", float64(stored[name].Events), float64(limits.MaxEvents))
 			add("max_bytes", float64(stored[name].Bytes), float64(limits.MaxBytes))
+		}
+		if q.models != nil {
+			var calls int
+			var tokens int64
+			if budget := q.models[name]; budget != nil {
+				calls, tokens = budget.Used()
+			}
+			add("model_calls_per_hour", float64(calls), float64(limits.Calls))
+			add("model_tokens_per_hour", float64(tokens), float64(limits.Tokens))
 		}
 		report.Tenants = append(report.Tenants, t)
 	}

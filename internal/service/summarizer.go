@@ -27,7 +27,14 @@ func RunSummarizer(ctx context.Context) (err error) {
 	}
 	models := NewModels(s.Data, worker.NewStores(s.Data, s.Models))
 	defer func() { err = errors.Join(err, models.Close()) }()
-	return worker.Run(ctx, "summarizer", &s.Worker, func(p worker.Parts) (worker.Worker, error) {
+	closeQuotas := func() {}
+	defer func() { closeQuotas() }()
+	return worker.Run(ctx, "summarizer", &s.Worker, func(p worker.Parts) (_ worker.Worker, err error) {
+		closeQuotas() // of the run before, if the log was given more partitions
+		if p.Quotas, closeQuotas, err = program.OpenQuotas(ctx, s.Quotas, "", nil, p.Logger); err != nil {
+			closeQuotas = func() {}
+			return nil, err
+		}
 		writer, err := NewSummarizer(ctx, p, s.Summaries, models)
 		if err != nil {
 			return nil, err
@@ -66,8 +73,9 @@ func NewSummarizer(ctx context.Context, p worker.Parts, s settings.Summaries, mo
 	c := &Summarizer{Consumer: consumer}
 	c.reactor = summarizer.New(summarizer.Config{
 		Log: p.Log, State: c.state, Live: c.Live, Profiles: profiles, Files: files.DefaultTable(), Parallel: max(1, s.Parallel), Logger: p.Logger,
-		Views: view.New(view.Config{Log: p.Log, Models: models}),
+		Views: view.New(view.Config{Log: p.Log, Models: models}), Spend: p.Quotas.Spend,
 	})
+	p.Quotas.Spends()
 	consumer.Hooks = worker.Hooks{Touched: c.reactor.Touch, Explain: c.explain}
 	p.Telemetry.Metrics.WatchSummaries(func() telemetry.Summaries {
 		f := c.reactor.Figures()

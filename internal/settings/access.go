@@ -22,7 +22,7 @@ type Access struct {
 	Claims     string        `name:"oidc-claims-file" placeholder:"FILE" envconfig:"MNEME_OIDC_CLAIMS_FILE" desc:"YAML file that turns claims of a JWT into tenant, role and project; it is read again when it changes"`
 	Algorithms string        `name:"oidc-algorithms" placeholder:"NAMES" envconfig:"MNEME_OIDC_ALGORITHMS" default:"RS256" desc:"accepted signature algorithms, comma separated: EdDSA, or an RS, PS or ES algorithm of 256, 384 or 512 bits"`
 	Skew       time.Duration `name:"oidc-clock-skew" envconfig:"MNEME_OIDC_CLOCK_SKEW" default:"30s" desc:"how far the clock of the provider may be off, at most 5m"`
-	Quotas     string        `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of what each tenant may take: requests at the same time, events and bytes per second, and what it may store; it is read again when it changes"`
+	Quotas     string        `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of what each tenant may take: requests at the same time, events and bytes per second, what it may store and spend on models; it is read again when it changes"`
 	CertFile   string        `name:"tls-cert-file" placeholder:"FILE" envconfig:"MNEME_TLS_CERT_FILE" desc:"PEM file of the certificate, with its intermediates: HTTP is then served over TLS; it is read again when it changes"`
 	KeyFile    string        `name:"tls-key-file" placeholder:"FILE" envconfig:"MNEME_TLS_KEY_FILE" desc:"PEM file of the certificate's key"`
 }

@@ -159,6 +159,7 @@ type Summarizer struct {
 	Worker
 	Summaries
 	Embedding
+	Quotas string `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of what each tenant may spend: calls and tokens of models an hour; context-api reads the rest of it; it is read again when it changes"`
 }
 
 // ForSummarizer returns the defaults of summarizer.
@@ -166,7 +167,7 @@ func ForSummarizer() *Summarizer { return &Summarizer{Worker: Worker{Listen: "12
 
 // Check implements [Spec].
 func (s *Summarizer) Check() error {
-	return errors.Join(s.Worker.Check(), s.Summaries.Check(), s.Embedding.Check())
+	return errors.Join(s.Worker.Check(), s.Summaries.Check(), s.Embedding.Check(), file("MNEME_QUOTAS_FILE", s.Quotas))
 }
 
 // Check implements [Spec].

@@ -11,6 +11,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // conversation writes everything that is due in one conversation. If more may be due later without another event, it
@@ -197,6 +198,9 @@ func (r *Reactor) write(ctx context.Context, id events.ConversationID, c summary
 		}
 		if ctx.Err() != nil {
 			return w, ctx.Err()
+		}
+		if errors.Is(err, llm.ErrOverQuota) { // the model is there: wait for it, however long
+			return w, err
 		}
 		if !errors.Is(err, summary.ErrUnusable) && !r.enough(id, c, profile) {
 			return w, &silence{err, profile.Deadline}

@@ -25,7 +25,9 @@ type Config struct {
 	Profiles Profiles
 	Files    *files.Table
 	Parallel int // conversations worked on at the same time
-	Logger   *slog.Logger
+	// Spend returns a context in which calls of models count against the quota of a tenant. Nil counts none.
+	Spend  func(ctx context.Context, tenant string) context.Context
+	Logger *slog.Logger
 }
 
 const (
@@ -80,6 +82,14 @@ func (f *Figures) pay(u summary.Usage) {
 	f.Calls += int64(u.Calls)
 	f.Input += u.InputTokens
 	f.Output += u.OutputTokens
+}
+
+// spend returns a context in which calls of models count against the quota of a tenant.
+func (r *Reactor) spend(ctx context.Context, tenant string) context.Context {
+	if r.Spend == nil {
+		return ctx
+	}
+	return r.Spend(ctx, tenant)
 }
 
 // New returns a reactor that does nothing until Start.

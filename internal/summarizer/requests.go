@@ -85,7 +85,7 @@ func (r *Reactor) answer(ctx context.Context, q Request) (a Answer, err error) {
 		}
 	}
 	defer r.give(id)
-	err = r.do(ctx, id, q, &a)
+	err = r.do(r.spend(ctx, id.Tenant), id, q, &a)
 	if ctx.Err() != nil {
 		err = ErrNobody
 	}

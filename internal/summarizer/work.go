@@ -78,7 +78,7 @@ func (r *Reactor) give(id events.ConversationID) {
 
 // work does everything that is due in a conversation. After a failure it queues a retry.
 func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
-	later, err := r.conversation(ctx, id)
+	later, err := r.conversation(r.spend(ctx, id.Tenant), id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	touched := r.busy[id]
@@ -125,7 +125,7 @@ func (t trouble) with(err error) trouble {
 	if t.tries == 0 {
 		t.since = now
 	}
-	if t.silent.IsZero() && errors.Is(err, summary.ErrUnavailable) {
+	if t.silent.IsZero() && errors.Is(err, summary.ErrUnavailable) && !errors.Is(err, llm.ErrOverQuota) {
 		t.silent = now
 	}
 	t.tries++
@@ -147,7 +147,9 @@ func (t trouble) wait() time.Duration {
 		wait = min(wait, minWait<<(t.tries-1))
 	}
 	if of, ok := errors.AsType[*llm.Error](t.err); ok && !of.NotBefore.IsZero() {
-		wait = min(time.Until(of.NotBefore), 10*maxWait)
+		if wait = min(time.Until(of.NotBefore), 10*maxWait); of.Class == llm.ClassQuota {
+			wait = min(wait, maxWait) // the quota may be raised before
+		}
 	}
 	if of, ok := errors.AsType[*silence](t.err); ok {
 		wait = min(wait, time.Until(t.silent.Add(of.deadline)))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -70,6 +71,7 @@ type Parts struct {
 	Logger    *slog.Logger
 	Leases    *projection.Leases // nil if this process alone writes the read models
 	Retention Retention          // of superseded generations
+	Quotas    *quota.Quotas      // what tenants may spend on models; nil bounds nothing
 }
 
 // Worker is a [Consumer] of any projection.

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -13,12 +14,15 @@ import (
 // A call's cost is known only when it ends, so calls that run at the same time can together exceed
 // the cap, by one call each.
 type Budget struct {
-	calls int     // per hour; 0 for no cap
-	cost  float64 // per hour; 0 for no cap
+	calls  int     // per hour; 0 for no cap
+	cost   float64 // per hour; 0 for no cap
+	tokens int64   // per hour; 0 for no cap
+	tenant string  // whose quota it is; "" for the cap of a writer
 
 	mu     sync.Mutex
 	called []time.Time // in the last hour, oldest first
 	paid   []payment
+	spent  []payment // tokens
 }
 
 type payment struct {
@@ -29,12 +33,17 @@ type payment struct {
 // Check reports whether a call would be allowed now: it returns nil, or an [Error] that is
 // [ErrCapped] and says when calls are allowed again. It takes nothing from the budget.
 func (b *Budget) Check() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := b.check(time.Now()); err != nil {
+	if err := b.allows(); err != nil {
 		return err
 	}
 	return nil
+}
+
+// allows is Check with the error's own type.
+func (b *Budget) allows() *Error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.check(time.Now())
 }
 
 // take is Check, but also counts the call if it is allowed.
@@ -45,45 +54,72 @@ func (b *Budget) take() *Error {
 	if err := b.check(now); err != nil {
 		return err
 	}
-	if b.calls > 0 {
+	if b.calls > 0 || b.tenant != "" {
 		b.called = append(b.called, now)
 	}
 	return nil
 }
 
-// pay counts the cost of a call.
-func (b *Budget) pay(amount float64) {
+// pay counts the cost of a call, and its tokens.
+func (b *Budget) pay(amount float64, tokens int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cost > 0 && amount > 0 {
 		b.paid = append(b.paid, payment{time.Now(), amount})
 	}
+	if b.tenant != "" && tokens > 0 {
+		b.spent = append(b.spent, payment{time.Now(), float64(tokens)})
+	}
 }
 
-func (b *Budget) check(now time.Time) *Error {
+// forget drops what is more than an hour ago.
+func (b *Budget) forget(now time.Time) {
 	since := now.Add(-time.Hour)
 	for len(b.called) > 0 && !b.called[0].After(since) {
 		b.called = b.called[1:]
 	}
-	for len(b.paid) > 0 && !b.paid[0].at.After(since) {
-		b.paid = b.paid[1:]
+	b.paid, b.spent = after(b.paid, since), after(b.spent, since)
+}
+
+func after(list []payment, since time.Time) []payment {
+	for len(list) > 0 && !list[0].at.After(since) {
+		list = list[1:]
 	}
+	return list
+}
+
+func (b *Budget) check(now time.Time) *Error {
+	b.forget(now)
 	if b.calls > 0 && len(b.called) >= b.calls {
-		return capped(fmt.Sprintf("%d calls", b.calls), b.called[len(b.called)-b.calls])
+		return b.capped(strconv.Itoa(b.calls), "calls", b.called[len(b.called)-b.calls])
 	}
-	if b.cost == 0 {
-		return nil
+	if at, over := exceeds(b.paid, b.cost); over {
+		return b.capped("a cost of", strconv.FormatFloat(b.cost, 'g', -1, 64), at)
 	}
-	// Going back from the newest, the first entry that exceeds the cap must be an hour old.
-	total := 0.0
-	for i := len(b.paid) - 1; i >= 0; i-- {
-		if total += b.paid[i].amount; total >= b.cost {
-			return capped(fmt.Sprintf("a cost of %g", b.cost), b.paid[i].at)
-		}
+	if at, over := exceeds(b.spent, float64(b.tokens)); over {
+		return b.capped(strconv.FormatInt(b.tokens, 10), "tokens", at)
 	}
 	return nil
 }
 
-func capped(what string, oldest time.Time) *Error {
-	return &Error{Class: ClassCapped, Reason: "the cap of " + what + " an hour is reached", NotBefore: oldest.Add(time.Hour)}
+// exceeds reports whether payments reach a cap, and the time of the one that must be an hour old before they
+// do not: going back from the newest, the first one that reaches it.
+func exceeds(list []payment, most float64) (at time.Time, over bool) {
+	if most == 0 {
+		return at, false
+	}
+	total := 0.0
+	for i := len(list) - 1; i >= 0; i-- {
+		if total += list[i].amount; total >= most {
+			return list[i].at, true
+		}
+	}
+	return at, false
+}
+
+func (b *Budget) capped(many, what string, oldest time.Time) *Error {
+	if b.tenant != "" {
+		return &Error{Class: ClassQuota, Reason: fmt.Sprintf("the tenant %q is over its quota of %s model %s an hour", b.tenant, many, what), NotBefore: oldest.Add(time.Hour)}
+	}
+	return &Error{Class: ClassCapped, Reason: "the cap of " + many + " " + what + " an hour is reached", NotBefore: oldest.Add(time.Hour)}
 }

@@ -45,15 +45,15 @@ func TestTheHourOfCostSlides(t *testing.T) {
 		b := &Budget{cost: 10}
 		began := time.Now()
 		for _, amount := range []float64{1, 6, 2} { // at 0, 10 and 20 minutes
-			b.pay(amount)
+			b.pay(amount, 0)
 			time.Sleep(10 * time.Minute)
 		}
 		require.Zero(t, notBefore(t, b), "9 of 10")
-		b.pay(4)
+		b.pay(4, 0)
 		require.Equal(t, began.Add(70*time.Minute), notBefore(t, b), "without the 6 it is less than 10")
 		time.Sleep(40 * time.Minute)
 		require.Zero(t, notBefore(t, b))
-		b.pay(100)
+		b.pay(100, 0)
 		require.Equal(t, began.Add(130*time.Minute), notBefore(t, b))
 	})
 }
@@ -63,7 +63,7 @@ func TestWithoutCapsNoEntriesAreKept(t *testing.T) {
 	b := &Budget{}
 	for range 100 {
 		require.Nil(t, b.take())
-		b.pay(1)
+		b.pay(1, 0)
 	}
 	require.NoError(t, b.Check())
 	require.Empty(t, b.called)

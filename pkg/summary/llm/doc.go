@@ -24,6 +24,7 @@
 //	                          breaker_open    not asked, five calls have failed or one         waits until NotBefore
 //	                                          was denied
 //	                          canceled        the context has ended                            stops, or continues without a model
+//	  and ErrOverQuota        over_quota      no more calls or tokens for this tenant and hour     waits until NotBefore, without a deadline
 //	  and ErrCapped           capped          no more calls or money for this hour             waits until NotBefore or its deadline, then extractive
 //	summary.ErrUnusable       context_length  longer than the model takes, even a quarter      extractive at once, with the reason
 //	                          cut_off         the answer ends at Profile.MaxTokens             the same

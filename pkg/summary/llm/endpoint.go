@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,7 +84,7 @@ func newEndpoint(t timing, concurrency int) *endpoint {
 			return err == nil || classOf(err).unusable()
 		},
 		IsExcluded: func(err error) bool {
-			return classOf(err) == ClassCanceled || classOf(err) == ClassCapped
+			return slices.Contains([]Class{ClassCanceled, ClassCapped, ClassQuota}, classOf(err))
 		},
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {

@@ -21,6 +21,7 @@ const (
 	ClassDenied      Class = "denied"       // HTTP 401 to 405 and redirects: the configuration is wrong
 	ClassBreaker     Class = "breaker_open" // not asked, because the previous calls failed
 	ClassCapped      Class = "capped"       // not asked, because a cap is reached
+	ClassQuota       Class = "over_quota"   // not asked, because the tenant is over its quota
 	ClassCanceled    Class = "canceled"     // the caller's context has ended
 
 	ClassRejected Class = "rejected"       // HTTP 400 and other 4xx
@@ -33,7 +34,7 @@ const (
 )
 
 var classes = []Class{
-	ClassUnreachable, ClassTimeout, ClassLimited, ClassServer, ClassDenied, ClassBreaker, ClassCapped, ClassCanceled,
+	ClassUnreachable, ClassTimeout, ClassLimited, ClassServer, ClassDenied, ClassBreaker, ClassCapped, ClassQuota, ClassCanceled,
 	ClassRejected, ClassTooLong, ClassCutOff, ClassInvalid, ClassEmpty, ClassLonger, ClassRefused,
 }
 
@@ -59,8 +60,12 @@ func (c Class) passing() bool {
 // [Error].NotBefore is when calls are allowed again. It is a [summary.ErrUnavailable] too.
 var ErrCapped = errors.New("the cap of this hour is reached")
 
+// ErrOverQuota means that a tenant is over the quota that its calls count against, see [Spending].
+// [Error].NotBefore is when calls are allowed again. It is a [summary.ErrUnavailable] too.
+var ErrOverQuota = errors.New("over the quota of this hour")
+
 // Error is every error of a [Writer]. Under errors.Is it is [summary.ErrUnavailable] or
-// [summary.ErrUnusable] and, where it applies, [ErrCapped] or the context's error.
+// [summary.ErrUnusable] and, where it applies, [ErrCapped], [ErrOverQuota] or the context's error.
 type Error struct {
 	Class Class
 	// Reason is for people: short, without the key and without the content sent.
@@ -81,6 +86,9 @@ func (e *Error) Unwrap() []error {
 	errs := []error{e.kind()}
 	if e.Class == ClassCapped {
 		errs = append(errs, ErrCapped)
+	}
+	if e.Class == ClassQuota {
+		errs = append(errs, ErrOverQuota)
 	}
 	if e.cause != nil {
 		errs = append(errs, e.cause)

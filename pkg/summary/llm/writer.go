@@ -130,6 +130,13 @@ func (w *Writer) ask(ctx context.Context, r request, usage *summary.Usage) (answ
 
 // call is one request to the model.
 func (w *Writer) call(ctx context.Context, r request, usage *summary.Usage) (answer, *Error) {
+	quota := quotaOf(ctx)
+	if err := w.budget.allows(); err != nil { // before the quota is used
+		return answer{}, err
+	}
+	if err := quota.take(); err != nil {
+		return answer{}, err
+	}
 	if err := w.budget.take(); err != nil {
 		return answer{}, err
 	}
@@ -142,7 +149,8 @@ func (w *Writer) call(ctx context.Context, r request, usage *summary.Usage) (ans
 	usage.InputTokens += got.input
 	usage.OutputTokens += got.output
 	w.meter.paid(got, cost)
-	w.budget.pay(cost)
+	w.budget.pay(cost, got.input+got.output)
+	quota.pay(cost, got.input+got.output)
 	if err != nil && ctx.Err() != nil {
 		return got, ended(ctx)
 	}
