@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/quota"
 )
 
@@ -30,7 +31,7 @@ func (a *api) share(h huma.API) func(huma.Context, func(huma.Context)) {
 			next(ctx)
 			return
 		}
-		leave, err := a.Quotas.Enter(tenant)
+		leave, err := a.Quotas.Enter(tenant, access.Routes[ctx.Operation().OperationID].Role == access.Read)
 		if err != nil {
 			over := overQuota(err)
 			ctx.SetHeader("Retry-After", over.after)

@@ -1,7 +1,9 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -106,4 +108,37 @@ func TestATenantThatStoresAllItMayIsRefusedUntilThereIsRoom(t *testing.T) {
 	var metrics string
 	b.get("/metrics", &metrics)
 	require.Contains(t, metrics, `mneme_publish_refused_events_total{error_type="quota"}`)
+}
+
+func TestSlowReadsOfATenantLeavePlacesForItsWrites(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "quotas.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("default: {requests: 3, reads: 2}\n"), 0o600))
+	i, err := instance.Start(t.Context(), instance.Config{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: settings.Access{Quotas: path},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	b := &bundle{t, i}
+	for range 2 { // whose bodies do not come
+		conn, err := net.Dial("tcp", strings.TrimPrefix(i.HTTPURL(), "http://"))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, conn.Close()) }()
+		_, err = fmt.Fprintf(conn, "POST /v1/events/lookup HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
+		require.NoError(t, err)
+	}
+	var raw []byte
+	require.Eventually(t, func() bool {
+		var response *http.Response
+		response, raw = b.send(http.MethodGet, "/v1/conversations", nil, nil)
+		return response.StatusCode == http.StatusTooManyRequests
+	}, 20*time.Second, 20*time.Millisecond)
+	require.Contains(t, string(raw), "2 reads at the same time")
+	response, raw := b.send(http.MethodPost, "/v1/events", map[string]string{"Content-Type": events.ContentTypeEvent}, structured("c", "one", message("one", "user", "hello")))
+	require.Equal(t, http.StatusCreated, response.StatusCode, "%s", raw)
+	response, raw = b.send(http.MethodGet, "/v1/conversations?tenant=other", nil, nil)
+	require.Equal(t, http.StatusOK, response.StatusCode, "another tenant reads: %s", raw)
+	response, raw = b.send(http.MethodGet, "/v1/quotas?tenant=default", nil, nil)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Contains(t, string(raw), `{"name":"requests","used":2,"limit":3},{"name":"reads","used":2,"limit":2}`)
 }

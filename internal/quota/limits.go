@@ -19,6 +19,7 @@ import (
 // Limits are the quota of one tenant. Zero means no limit.
 type Limits struct {
 	Requests  int     // handled at the same time
+	Reads     int     // of these, reads
 	Events    float64 // published per second
 	Bytes     float64 // of published events, per second
 	MaxEvents uint64  // in the log
@@ -29,6 +30,7 @@ type Limits struct {
 
 // fields are the fields of a quota in the file.
 var fields = map[string]func(*Limits, *yaml.Node) error{
+	"reads":             func(l *Limits, n *yaml.Node) error { return whole(&l.Reads, n) },
 	"requests":          func(l *Limits, n *yaml.Node) error { return whole(&l.Requests, n) },
 	"events_per_second": func(l *Limits, n *yaml.Node) error { return number(&l.Events, n) },
 	"bytes_per_second": func(l *Limits, n *yaml.Node) error {
@@ -104,6 +106,9 @@ func limitsOf(where string, n *yaml.Node) (l Limits, errs []error) {
 		if err := set(&l, &value); err != nil {
 			errs = append(errs, fmt.Errorf("%s.%s: %w", where, name, err))
 		}
+	}
+	if l.Requests > 0 && l.Reads > l.Requests {
+		errs = append(errs, fmt.Errorf("%s.reads: %d is more than the %d requests, of which they are a part", where, l.Reads, l.Requests))
 	}
 	return l, errs
 }

@@ -273,7 +273,7 @@ func TestARunningMeterCountsWhileAQuotaNeedsItAndKeepsItsFigures(t *testing.T) {
 	}, 20*time.Second, 20*time.Millisecond)
 	_, err := q.Hold("a", 1, 1)
 	require.Error(t, err)
-	leave, err := q.Enter("a")
+	leave, err := q.Enter("a", true)
 	require.NoError(t, err)
 	defer leave()
 	require.Equal(t, []Tenant{

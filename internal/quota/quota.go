@@ -55,6 +55,7 @@ type Quotas struct {
 type tenant struct {
 	limits        Limits
 	requests      int
+	reads         int           // of the requests
 	events, bytes *rate.Limiter // nil for no limit
 	seen          time.Time
 }
@@ -156,22 +157,29 @@ func (q *Quotas) forget() {
 }
 
 // Enter takes a place for a request of a tenant, which leave gives back. It fails with an
-// [*ExceededError] if all places are taken.
-func (q *Quotas) Enter(name string) (leave func(), err error) {
+// [*ExceededError] if all places are taken, or all that reads may have.
+func (q *Quotas) Enter(name string, read bool) (leave func(), err error) {
 	if q == nil {
 		return func() {}, nil
 	}
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	t := q.get(name)
-	if t.limits.Requests > 0 && t.requests >= t.limits.Requests {
-		return nil, &ExceededError{Tenant: name, What: fmt.Sprintf("%d requests at the same time", t.limits.Requests), After: time.Second}
+	reads := 0
+	if read {
+		reads = 1
 	}
-	t.requests++
+	switch {
+	case t.limits.Requests > 0 && t.requests >= t.limits.Requests:
+		return nil, &ExceededError{Tenant: name, What: fmt.Sprintf("%d requests at the same time", t.limits.Requests), After: time.Second}
+	case read && t.limits.Reads > 0 && t.reads >= t.limits.Reads:
+		return nil, &ExceededError{Tenant: name, What: fmt.Sprintf("%d reads at the same time", t.limits.Reads), After: time.Second}
+	}
+	t.requests, t.reads = t.requests+1, t.reads+reads
 	return func() {
 		q.lock.Lock()
 		defer q.lock.Unlock()
-		t.requests--
+		t.requests, t.reads = t.requests-1, t.reads-reads
 	}, nil
 }
 

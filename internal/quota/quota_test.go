@@ -87,19 +87,53 @@ func TestNobodyTakesMoreThanTheQuotaAllows(t *testing.T) {
 func TestRequestsHavePlacesThatAreGivenBack(t *testing.T) {
 	t.Parallel()
 	q := open(t, "default: {requests: 2}\ntenants:\n  many: {}\n")
-	one, err := q.Enter("a")
+	one, err := q.Enter("a", true)
 	require.NoError(t, err)
-	_, err = q.Enter("a")
+	_, err = q.Enter("a", true)
 	require.NoError(t, err)
-	_, err = q.Enter("a")
+	_, err = q.Enter("a", true)
 	over(t, err)
 	for range 10 {
-		_, err = q.Enter("many") // listed, so it has none of the default's limits
+		_, err = q.Enter("many", true) // listed, so it has none of the default's limits
 		require.NoError(t, err)
 	}
 	one()
-	_, err = q.Enter("a")
+	_, err = q.Enter("a", true)
 	require.NoError(t, err)
+}
+
+func TestReadsLeavePlacesForWrites(t *testing.T) {
+	t.Parallel()
+	q := open(t, "default: {requests: 3, reads: 2}")
+	var leave []func()
+	for range 2 {
+		one, err := q.Enter("a", true)
+		require.NoError(t, err)
+		leave = append(leave, one)
+	}
+	_, err := q.Enter("a", true)
+	over(t, err)
+	require.ErrorContains(t, err, "2 reads at the same time")
+	write, err := q.Enter("a", false)
+	require.NoError(t, err)
+	_, err = q.Enter("a", false)
+	require.ErrorContains(t, err, "3 requests at the same time")
+	leave[0]()
+	write()
+	_, err = q.Enter("a", true)
+	require.NoError(t, err)
+	_, err = q.Enter("a", true)
+	over(t, err)
+
+	writes := open(t, "default: {reads: 1}")
+	for range 10 {
+		_, err := writes.Enter("a", false)
+		require.NoError(t, err, "writes alone are not bounded")
+	}
+	_, err = writes.Enter("a", true)
+	require.NoError(t, err)
+	_, err = writes.Enter("a", true)
+	over(t, err)
 }
 
 func TestAChangedFileCountsOnAndAWrongOneChangesNothing(t *testing.T) {
@@ -150,7 +184,7 @@ func TestTenantsThatTakeNothingAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := open(t, "default: {events_per_second: 1}")
-		leave, err := q.Enter("stays")
+		leave, err := q.Enter("stays", true)
 		require.NoError(t, err)
 		for i := range maxTenants - 1 {
 			require.NoError(t, q.Take(strings.Repeat("x", i%100)+string(rune('a'+i/100)), 1, 1))
@@ -166,7 +200,7 @@ func TestTenantsThatTakeNothingAreForgotten(t *testing.T) {
 func TestNoQuotasLimitNothing(t *testing.T) {
 	t.Parallel()
 	var q *Quotas
-	leave, err := q.Enter("a")
+	leave, err := q.Enter("a", true)
 	require.NoError(t, errors.Join(err, q.Take("a", 1e9, 1e9)))
 	leave()
 	require.Equal(t, io.Reader(strings.NewReader("x")), q.Reader(t.Context(), "a", strings.NewReader("x")))

@@ -93,6 +93,9 @@ func (q *Quotas) Report() Report {
 		if limits.Requests > 0 {
 			add("requests", taken.requests, float64(limits.Requests))
 		}
+		if limits.Reads > 0 {
+			add("reads", taken.reads, float64(limits.Reads))
+		}
 		add("events_per_second", taken.events, limits.Events)
 		add("bytes_per_second", taken.bytes, limits.Bytes)
 		if counts {
@@ -115,13 +118,13 @@ func (q *Quotas) Report() Report {
 }
 
 // taking is what a tenant takes at a moment.
-type taking struct{ requests, events, bytes float64 }
+type taking struct{ requests, reads, events, bytes float64 }
 
 func (t *tenant) taken(now time.Time) taking {
 	if t == nil {
 		return taking{}
 	}
-	return taking{float64(t.requests), average(t.events, now), average(t.bytes, now)}
+	return taking{float64(t.requests), float64(t.reads), average(t.events, now), average(t.bytes, now)}
 }
 
 // average is how much of a limiter was taken per second.
