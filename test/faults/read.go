@@ -241,10 +241,12 @@ func (q question) messages(page []httpapi.Message) string {
 }
 
 // context checks a context: each section has only published events, in order and each once (code,
-// which is ordered by file, may differ), and no call lacks its acknowledged result.
+// which is ordered by file, may differ), and no call lacks its acknowledged result. A call stands with
+// the message that it names, so it may be newer than the next message.
 func (q question) context(made window.Context) string {
 	for _, section := range made.Sections {
-		last, leftOut, told := -1, false, uint64(0)
+		last, message, leftOut, told := -1, -1, false, uint64(0)
+		shown := map[int]bool{}
 		for _, item := range section.Items {
 			if s := item.Summary; s != nil {
 				if s.FirstSeq <= told {
@@ -262,10 +264,15 @@ func (q question) context(made window.Context) string {
 				return fmt.Sprintf("has %s, which was never published", item.EventID)
 			case item.Kind == window.KindCode: // by file, and possibly several pieces from one event
 				continue
-			case n <= last:
-				return fmt.Sprintf("has %s before %s", q.conversation.events[last].ID, item.EventID)
+			case shown[n]:
+				return fmt.Sprintf("has %s twice", item.EventID)
+			case n < message:
+				return fmt.Sprintf("has %s before %s", q.conversation.events[message].ID, item.EventID)
 			}
-			last = n
+			if item.Kind != window.KindToolCall && item.Kind != window.KindToolResult {
+				message = n
+			}
+			last, shown[n] = max(last, n), true
 			result, returned := q.conversation.results[item.EventID]
 			if item.Kind == window.KindToolCall && item.Result == nil && returned && result < q.acked {
 				return fmt.Sprintf("has the call %s without its result, which is acknowledged", item.EventID)

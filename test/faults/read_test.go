@@ -103,6 +103,11 @@ func TestImpossibleContextsAreFound(t *testing.T) {
 	require.Empty(t, says(append(slices.Clone(right[:5]), window.Item{Kind: window.KindLeftOut})), "it marks the newest as left out")
 	require.NotEmpty(t, says(slices.Insert(slices.Clone(right), 2, right[2])), "a duplicate")
 	require.NotEmpty(t, says(append(slices.Clone(right), window.Item{EventID: "nobody's"})))
+	isMessage := func(i window.Item) bool { return i.Kind == window.KindMessage }
+	second := 1 + slices.IndexFunc(right[1:], isMessage)
+	require.NotEmpty(t, says(append([]window.Item{right[second]}, slices.Delete(slices.Clone(right), second, second+1)...)), "messages are out of order")
+	late := second + slices.IndexFunc(right[second:], func(i window.Item) bool { return i.Kind == window.KindToolCall })
+	require.Empty(t, says(slices.Insert(slices.Delete(slices.Clone(right), late, late+1), second, right[late])), "a call stands with an earlier message")
 	call := slices.IndexFunc(right, func(i window.Item) bool { return i.Kind == window.KindToolCall })
 	right[call].Result = nil
 	require.NotEmpty(t, says(right), "a call has lost its result")
