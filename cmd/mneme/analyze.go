@@ -269,6 +269,10 @@ func (a *analyst) askAll(ctx context.Context, t *terminal, todo []*analyzed) {
 			if err == nil {
 				return nil
 			}
+			if ctx.Err() != nil { // another one found out, or the user ended it
+				r.Error = "not answered: " + context.Cause(ctx).Error()
+				return nil
+			}
 			r.Error = err.Error()
 			if errors.Is(err, summary.ErrUnavailable) {
 				stop(err)
