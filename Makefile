@@ -9,9 +9,10 @@ FUZZTIME ?= 30s
 # because go run does not pass on signals and the exit code.
 NEO4J = $(GO) build -o .cache/neo4j-serve ./deploy/neo4j/serve && .cache/neo4j-serve
 
-# Without debug information linking takes half the time; lint already runs vet. The program
-# runs go test and lists the slowest tests.
-TEST = .cache/slowest -vet=off -ldflags='-s -w'
+# Without debug information linking takes half the time; lint already runs vet. The compiler and the
+# linker, not the tests, collect garbage less often, which saves a quarter of the time of compiling; what they make
+# is the same, also for Go's build cache. The program runs go test and lists the slowest tests.
+TEST = .cache/slowest -vet=off -ldflags='-s -w' -toolexec='env GOGC=400'
 
 .PHONY: slowest
 slowest:
@@ -53,6 +54,7 @@ test: slowest ## Run all tests; with a C compiler, the log and the engine under 
 	  if $(MAKE) .cache/$$language/installed >.cache/$$language.log 2>&1; then echo "$$language client: tested"; \
 	  else echo "$$language client: not tested, its packages could not be installed, .cache/$$language.log says why"; fi; \
 	done
+	@if $(MAKE) .cache/duckdb/installed >.cache/duckdb.log 2>&1; then echo "DuckDB: tested"; else echo "DuckDB: not tested, it could not be installed, .cache/duckdb.log says why"; fi
 	@if why=$$(deploy/llm/llm.sh fetch 2>&1); then echo "language model: tested"; else echo "$${why%%:*}: not tested,$${why#*:}"; fi
 	@$(NEO4J) -tests $(MAKE) --no-print-directory -j2 test-module test-others
 ifeq ($(RACE),yes)
@@ -156,7 +158,8 @@ lint-projection:
 .cache/python/installed: examples/python/requirements.txt
 .cache/schemathesis/installed: test/openapi/requirements.txt
 .cache/sdk/installed: sdk/python/tests/requirements.txt
-.cache/python/installed .cache/schemathesis/installed .cache/sdk/installed:
+.cache/duckdb/installed: test/duckdb/requirements.txt
+.cache/python/installed .cache/schemathesis/installed .cache/sdk/installed .cache/duckdb/installed:
 	python3 -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --timeout 15 --retries 2 -r $<
 	touch $@

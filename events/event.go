@@ -66,6 +66,8 @@ type Recorded struct {
 	Tenant  string
 	Seq     uint64
 	Payload Payload
+
+	memo *memo // nil unless the event is shared
 }
 
 // Record checks an event against the vocabulary and decodes its payload. A type of

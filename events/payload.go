@@ -171,6 +171,8 @@ type ContextServed struct {
 	ProjectMemory bool `json:"project_memory,omitempty"`
 	// The sequence of the last message whose vectors of an embedding endpoint took part.
 	EmbeddedUpTo uint64 `json:"embedded_up_to,omitempty" jsonschema:"minimum=0"`
+	// The sequences of the best messages in the order that a reranker gave them, best first.
+	Reranked []uint64 `json:"reranked,omitempty" jsonschema:"maxItems=100,minimum=0"`
 }
 
 // MemoryPrefix begins the id of the conversation that holds the files of a project's memory.
@@ -233,6 +235,43 @@ type StoryWithdrawn struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// CodePrefix begins the id of the conversation that holds the index of a project's code.
+const CodePrefix = "code:"
+
+// CodeIndexed is what a file of a project's code holds from now on. It belongs to a conversation whose id begins with code:.
+type CodeIndexed struct {
+	Project string `json:"project" jsonschema:"required,minLength=1"`
+	// The file as seen from the root of the project: components separated by slashes, such as pkg/store/store.go.
+	Path     string `json:"path" jsonschema:"required,minLength=1,maxLength=1024"`
+	Hash     string `json:"hash" jsonschema:"required,pattern=^[0-9a-f]{64}$"` // SHA-256 of the file's bytes; of a removed file those that it had.
+	Removed  bool   `json:"removed,omitempty"`                                 // Whether the file is gone. Then the fields below say nothing.
+	Language string `json:"language,omitempty"`
+	Lines    int    `json:"lines,omitempty" jsonschema:"minimum=0"`
+	// Functions, types and other pieces, ordered by their first lines. A piece may lie inside of another one.
+	Scopes []CodeScope `json:"scopes,omitempty" jsonschema:"maxItems=1000"`
+	Left   int         `json:"left_out,omitempty" jsonschema:"minimum=0"` // Scopes over a limit.
+}
+
+// CodeScope is a piece of a file. Lines count from 1.
+type CodeScope struct {
+	Name      string `json:"name,omitempty" jsonschema:"maxLength=256"` // As in Store.Close.
+	Kind      string `json:"kind" jsonschema:"required,enum=function,enum=type,enum=value,enum=section,enum=block"`
+	StartLine int    `json:"start_line" jsonschema:"required,minimum=1"`
+	EndLine   int    `json:"end_line" jsonschema:"required,minimum=1"`              // Not below start_line.
+	Text      string `json:"text" jsonschema:"required,minLength=1,maxLength=8192"` // Its beginning; at most 8,192 bytes.
+}
+
+// CodeScanned says that the files of a project are being read, or were read to the end. It belongs to the same
+// conversation as their [CodeIndexed].
+type CodeScanned struct {
+	Project string `json:"project" jsonschema:"required,minLength=1"`
+	// The folder on the machine that reads it, from which the paths of files start.
+	Root string `json:"root" jsonschema:"required,minLength=1"`
+	// Whether everything in the folder is indexed. If not, reading has begun.
+	Done  bool `json:"done,omitempty"`
+	Files int  `json:"files,omitempty" jsonschema:"minimum=0"` // Files of the index, once it is done.
+}
+
 // Told is a conversation that a chapter tells of.
 type Told struct {
 	ID    string `json:"id" jsonschema:"required,minLength=1,maxLength=512"`
@@ -253,6 +292,8 @@ func (*MemoryChanged) EventType() string       { return TypeMemoryChanged }
 func (*InsightWritten) EventType() string      { return TypeInsightWritten }
 func (*StoryWritten) EventType() string        { return TypeStoryWritten }
 func (*StoryWithdrawn) EventType() string      { return TypeStoryWithdrawn }
+func (*CodeIndexed) EventType() string         { return TypeCodeIndexed }
+func (*CodeScanned) EventType() string         { return TypeCodeScanned }
 
 func (*ConversationStarted) Key() string { return "" }
 func (*ConversationUpdated) Key() string { return "" }
@@ -268,6 +309,8 @@ func (*MemoryChanged) Key() string       { return "" }
 func (*InsightWritten) Key() string      { return "" }
 func (*StoryWritten) Key() string        { return "" }
 func (*StoryWithdrawn) Key() string      { return "" }
+func (*CodeIndexed) Key() string         { return "" }
+func (*CodeScanned) Key() string         { return "" }
 
 // MessageKey, ToolCallKey, ToolResultKey and SummaryKey return the payload keys for looking up a
 // message, a call, the result of a call and a summary in their conversation.

@@ -22,6 +22,8 @@ const (
 	TypeInsightWritten      = "dev.mneme.insight.written.v1"
 	TypeStoryWritten        = "dev.mneme.story.written.v1"
 	TypeStoryWithdrawn      = "dev.mneme.story.withdrawn.v1"
+	TypeCodeIndexed         = "dev.mneme.code.indexed.v1"
+	TypeCodeScanned         = "dev.mneme.code.scanned.v1"
 )
 
 // Limits of one event. Anything over a limit is refused, and the reason names the limit.
@@ -37,6 +39,11 @@ const (
 	MaxMemoryFileBytes = 64 << 10 // its text
 
 	MaxTold = 1024 // conversations that a chapter of a story tells of
+
+	MaxCodePathBytes  = 1024    // the path of a file of a project's code
+	MaxCodeScopes     = 1_000   // scopes of a file
+	MaxScopeNameBytes = 256     // the name of a scope
+	MaxScopeTextBytes = 8 << 10 // its text
 )
 
 // prototypes makes an empty payload for each type of the vocabulary.
@@ -55,6 +62,8 @@ var prototypes = map[string]func() Payload{
 	TypeInsightWritten:      func() Payload { return new(InsightWritten) },
 	TypeStoryWritten:        func() Payload { return &StoryWritten{Conversation: absent} },
 	TypeStoryWithdrawn:      func() Payload { return new(StoryWithdrawn) },
+	TypeCodeIndexed:         func() Payload { return new(CodeIndexed) },
+	TypeCodeScanned:         func() Payload { return new(CodeScanned) },
 }
 
 // Types lists the vocabulary's event types, sorted.

@@ -15,6 +15,7 @@ var (
 	statuses = []string{"active", "archived"}
 	fileOps  = []string{"read", "write", "edit", "search", "list"}
 	methods  = []string{"llm", "extractive"}
+	scopes   = []string{"function", "type", "value", "section", "block"}
 )
 
 func (p *ConversationStarted) Validate() error {
@@ -171,6 +172,56 @@ func (p *StoryWritten) Validate() error {
 }
 
 func (*StoryWithdrawn) Validate() error { return nil }
+
+func (p *CodeIndexed) Validate() error {
+	switch {
+	case !hexHash.MatchString(p.Hash):
+		return invalid("data.hash", "is not a SHA-256 in hex")
+	case len(p.Scopes) > MaxCodeScopes:
+		return invalid("data.scopes", "has %d scopes, the limit is %d", len(p.Scopes), MaxCodeScopes)
+	}
+	for i := range p.Scopes {
+		if err := p.Scopes[i].validate(fmt.Sprintf("data.scopes[%d]", i)); err != nil {
+			return err
+		}
+	}
+	return first(
+		nonEmpty("data.project", p.Project),
+		codePath("data.path", p.Path),
+		notNegative("data.lines", p.Lines),
+		notNegative("data.left_out", p.Left))
+}
+
+func (s *CodeScope) validate(field string) error {
+	switch {
+	case s.StartLine < 1:
+		return invalid(field+".start_line", "is %d, the lowest is 1", s.StartLine)
+	case s.EndLine < s.StartLine:
+		return invalid(field+".end_line", "%d to %d is not a range of lines", s.StartLine, s.EndLine)
+	case len(s.Name) > MaxScopeNameBytes:
+		return invalid(field+".name", "has %d bytes, the limit is %d", len(s.Name), MaxScopeNameBytes)
+	case len(s.Text) > MaxScopeTextBytes:
+		return invalid(field+".text", "has %d bytes, the limit is %d", len(s.Text), MaxScopeTextBytes)
+	}
+	return first(oneOf(field+".kind", s.Kind, scopes), nonEmpty(field+".text", s.Text))
+}
+
+// codePath refuses what is no path of a file below a folder.
+func codePath(field, path string) error {
+	if len(path) > MaxCodePathBytes {
+		return invalid(field, "has %d bytes, the limit is %d", len(path), MaxCodePathBytes)
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "" || part == "." || part == ".." {
+			return invalid(field, "%q is no path of a file below a folder", path)
+		}
+	}
+	return nil
+}
+
+func (p *CodeScanned) Validate() error {
+	return first(nonEmpty("data.project", p.Project), nonEmpty("data.root", p.Root), notNegative("data.files", p.Files))
+}
 
 // memoryPath refuses paths that could mean another place on some system, or a place outside of their folder.
 func memoryPath(field, path string) error {

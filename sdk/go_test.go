@@ -85,6 +85,8 @@ func (g *goClient) call(c call) (any, error) {
 		return g.pages(here+"/"+strings.ReplaceAll(c.Call, "_", "-"), c.Options, c.Call)
 	case "search":
 		return g.get(here+"/search", with(c.Options, "query", arg(0)), "messages")
+	case "search_tools":
+		return g.get(here+"/search", with(with(c.Options, "query", arg(0)), "kind", "tool"), "tool_results")
 	case "memory.search":
 		return g.get("/v1/search", with(c.Options, "query", arg(0)), "conversations")
 	case "memory.conversations":

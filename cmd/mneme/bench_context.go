@@ -26,7 +26,7 @@ type BenchContextCmd struct {
 func (*BenchContextCmd) Help() string {
 	return `With transcripts, the command starts "mneme up" as a separate process on an empty temporary directory, imports them with "mneme import --wait", kills and restarts the server, then interrupts and restarts it. For each start it measures the time until the server prints its address, and its resident memory.
 
-Then it reads contexts over HTTP (format json, uncompressed), one by one: those of conversations, and those that new sessions in their projects begin with. If there is a long conversation, it publishes its last turns again as a separate conversation and reads both alternately: the newest content is the same, so the ratio shows what the length costs.
+Then it reads contexts over HTTP (format json, uncompressed), one by one: those of conversations, and those that new sessions in their projects begin with. It reads the insights by each grouping, 20 times as often. If there is a long conversation, it publishes its last turns again as a separate conversation and reads both alternately: the newest content is the same, so the ratio shows what the length costs.
 
 With --store neo4j, or MNEME_STORE, the read models are in the server at --neo4j-uri, which must have none yet, and are removed afterwards.
 
@@ -77,6 +77,9 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	}...)
 	if p := r.Projects; p != nil {
 		list = append(list, figure{"projects", fmt.Sprintf("%s, %.0f KB: %s queries about %s of %s projects, %s characters", quantiles(p.Took), p.KB, number(p.Queries), number(p.Projects), number(p.Of), number(p.MaxChars))})
+	}
+	for _, i := range r.Insights {
+		list = append(list, figure{"insights", fmt.Sprintf("by %-12s  %s", i.By, quantiles(i.Took))})
 	}
 	if l := r.Long; l != nil {
 		list = append(list, []figure{

@@ -12,6 +12,7 @@ import (
 	"mneme.dev/mneme/internal/bench"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/pkg/insight"
 )
 
 // measure runs a measurement on a small recording, in a temporary directory that must
@@ -162,6 +163,11 @@ func TestBenchContextMeasuresTheProgramAndALongConversation(t *testing.T) {
 	require.Equal(t, 2, r.Projects.Queries)
 	require.Equal(t, 4, r.Projects.Took.Count)
 	require.Positive(t, r.Projects.KB)
+	require.Len(t, r.Insights, len(insight.By))
+	for _, i := range r.Insights {
+		require.Equal(t, 40, i.Took.Count)
+		require.Positive(t, i.Took.P99, i.By)
+	}
 	for _, figure := range []float64{r.KB, r.MaxKB, r.Program.ImportPS, r.Program.ReadyEmptyMS, r.Program.ReadyMS, r.Program.ReadyKilledMS, r.Program.KilledSPerGB, r.Program.LogGB} {
 		require.Positive(t, figure)
 	}

@@ -10,11 +10,13 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"mneme.dev/mneme/internal/codeindex"
 	"mneme.dev/mneme/internal/connect"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/transcript"
 	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/insight"
 )
 
 const description = `Event-sourced memory for AI agents.
@@ -39,7 +41,10 @@ var variables = kong.Vars{
 	"agents":      strings.Join(connect.Names(), ","),
 	"captured":    strings.Join(settings.Captured, ","),
 
+	"insights_by":       strings.Join(insight.By, ","),
+	"insights_sort":     strings.Join(insight.Sorts, ","),
 	"projections":       strings.Join(readmodel.Names(), ","),
+	"max_index_files":   fmt.Sprint(codeindex.DefaultMaxFiles),
 	"named_projections": strings.Join(readmodel.Names(), ", "),
 }
 
@@ -89,6 +94,8 @@ type CLI struct {
 	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and everything up to the next."`
 	Steps     StepsCmd     `cmd:"" group:"read" help:"Read steps: assistant messages with tool calls."`
 	ToolCalls ToolCallsCmd `cmd:"" group:"read" help:"List tool calls, or show one in full."`
+	Insights  InsightsCmd  `cmd:"" group:"read" help:"Show what many conversations say together: tokens, calls, errors, files."`
+	Code      CodeCmd      `cmd:"" help:"Search the code of projects."`
 	Search    SearchCmd    `cmd:"" group:"read" help:"Search all conversations, or the messages of one."`
 	Summaries SummariesCmd `cmd:"" group:"read" help:"List the summaries, or show one in full."`
 	Files     FilesCmd     `cmd:"" group:"read" help:"List the files that a conversation's tools touched."`
@@ -97,6 +104,7 @@ type CLI struct {
 	Tail      TailCmd      `cmd:"" group:"read" help:"Follow the log as events are published."`
 
 	Import  ImportCmd  `cmd:"" group:"write" help:"Import recorded transcripts into the log."`
+	Index   IndexCmd   `cmd:"" group:"write" help:"Index the code of a project, so that contexts and searches find it."`
 	Publish PublishCmd `cmd:"" group:"write" help:"Publish CloudEvents from a file or a pipe."`
 
 	Summarize   SummarizeCmd   `cmd:"" group:"write" help:"Summarize a conversation now."`

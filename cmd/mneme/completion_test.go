@@ -56,7 +56,7 @@ func TestBashCompletesCommandsFlagsAndConversations(t *testing.T) {
 
 	require.Subset(t, bash(t, env, "mneme "), []string{"up", "conversations", "tail", "doctor"})
 	require.NotContains(t, bash(t, env, "mneme "), "reference")
-	require.Equal(t, []string{"connect", "connected", "completion", "conversations", "context", "contexts", "condense", "config"}, bash(t, env, "mneme co"))
+	require.Equal(t, []string{"connect", "connected", "completion", "conversations", "context", "contexts", "code", "condense", "config"}, bash(t, env, "mneme co"))
 	require.Equal(t, []string{"unarchive", "update"}, sorted(bash(t, env, "mneme conversations u")))
 	require.Equal(t, []string{"--as-of", "--at-least"}, sorted(bash(t, env, "mneme context x --a")))
 	require.Equal(t, []string{"hybrid"}, bash(t, env, "mneme context x --strategy h"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/writefile"
@@ -16,6 +17,7 @@ import (
 type ConversationsListCmd struct {
 	Limit         int      `help:"Maximum number of rows; 0 means all." default:"0"`
 	Order         string   `help:"activity: newest event first. created: latest start first, an order that new events do not change." enum:"activity,created" default:"activity"`
+	Sort          string   `help:"Conversations with the most of this first, as insights --by conversation shows them: tokens, errors, rereads (of files) or duration (of calls)." enum:",${insights_sort}" default:"" placeholder:"SORT"`
 	Status        string   `help:"Only conversations with this status: active or archived." enum:",active,archived" default:"" placeholder:"STATUS"`
 	Tag           []string `help:"Only conversations with this tag; if given more than once, with all of them." placeholder:"TAG" sep:"none"`
 	Agent         string   `help:"Only conversations of this agent."`
@@ -34,6 +36,7 @@ func (*ConversationsListCmd) Help() string {
 
     mneme conversations list --limit 20
     mneme conversations list --project .
+    mneme conversations list --sort errors --limit 10
     mneme conversations list --tag bug --agent claude-code --updated-after 2026-01-31
     mneme conversations list --json | jq -r '.[].id'`
 }
@@ -54,6 +57,9 @@ func (c *ConversationsListCmd) filters() (parameters, error) {
 
 // Run prints the list.
 func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if c.Sort != "" {
+		return c.sorted(ctx, g, t)
+	}
 	api, err := g.client()
 	if err != nil {
 		return err
@@ -81,6 +87,24 @@ func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal)
 		{Name: "CONVERSATION", Min: 16}, {Name: "STATUS", Drop: 5}, {Name: "TURNS", Right: true, Drop: 1}, {Name: "MESSAGES", Right: true, Drop: 3},
 		{Name: "TOOL CALLS", Right: true, Drop: 6}, {Name: "CHARS", Right: true, Drop: 4}, {Name: "UPDATED", Drop: 2}, {Name: "TITLE", Min: 16},
 	}, rows)
+}
+
+// sorted prints conversations by what they did, as the command insights does.
+func (c *ConversationsListCmd) sorted(ctx context.Context, g *Globals, t *terminal) error {
+	others, err := c.filters()
+	if err != nil {
+		return err
+	}
+	for name, values := range others.values() {
+		if len(values) > 0 && name != "agent" && name != "project" {
+			return usageError("--sort: only --agent, --project and --limit can be combined with it, not --%s", strings.ReplaceAll(name, "_", "-"))
+		}
+	}
+	limit := c.Limit
+	if limit == 0 {
+		limit = maxInsights
+	}
+	return (&InsightsCmd{By: "conversation", Sort: c.Sort, Project: c.Project, Agent: c.Agent, Limit: limit, waitFlags: c.waitFlags}).Run(ctx, g, t)
 }
 
 // ConversationsShowCmd shows one conversation.

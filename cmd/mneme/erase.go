@@ -36,7 +36,7 @@ func (*EraseCmd) Help() string {
 
 A project's conversations are those that mneme projects show lists, . being the project of this folder; deleted ones are included. A branch loses what it shares with an erased conversation.
 
-The server does the work. If it is killed, it continues after the next start; interrupting this command does not stop it, and mneme status shows how far it is. The report lists what was removed and what cannot be reached, such as backups, and ends with a SHA-256 over itself.
+The server does the work. If it is killed, it continues after the next start; interrupting this command does not stop it: mneme status shows how far it is, and the same command, run again, waits for it and prints its report. Run it once more if conversations may have begun meanwhile. The report lists what was removed and what cannot be reached, such as backups, and ends with a SHA-256 over itself.
 
 --prove searches every byte of the given files for texts that must be gone, as they are and as UTF-16, JSON, headers and search terms hold them. Run it on the machines that hold the log and the read models. The exit code is 3 if it finds one.
 
@@ -66,6 +66,11 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	last, same := c.last(ctx, api, &request) // of a command that was killed
+	if same && !c.DryRun && last.State != string(erasure.Done) {
+		t.say("this erasure was asked for before, and runs")
+		return c.finish(ctx, g, api, t, last)
+	}
 	request.DryRun = true
 	found, err := post[httpapi.Erasure](ctx, api, request)
 	if err != nil {
@@ -73,6 +78,10 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	if c.DryRun {
 		return c.list(g, t, &found)
+	}
+	if found.Todo == 0 && same {
+		t.say("this was erased before, and nothing has come since")
+		return c.finish(ctx, g, api, t, last)
 	}
 	if len(found.Conversations) == 0 {
 		return fmt.Errorf("%s: there is nothing to erase", what)
@@ -88,6 +97,11 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	return c.finish(ctx, g, api, t, state)
+}
+
+// finish waits for an erasure and prints its report.
+func (c *EraseCmd) finish(ctx context.Context, g *Globals, api *client, t *terminal, state httpapi.Erasure) error {
 	if c.Wait {
 		if err := c.await(ctx, api, t, &state); err != nil {
 			return err
@@ -106,6 +120,15 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return t.json(state)
 	}
 	return c.print(t, &state)
+}
+
+// last returns the erasure that runs, or the last one, and whether it is the one that is asked for.
+func (c *EraseCmd) last(ctx context.Context, api *client, asked *httpapi.ErasureRequest) (e httpapi.Erasure, same bool) {
+	if err := api.get(ctx, "/v1/erasure", nil, &e); err != nil || e.Report == nil {
+		return e, false
+	}
+	s := e.Report.Scope
+	return e, s.Tenant == asked.Tenant && s.Conversation == asked.Conversation && s.Project == asked.Project && s.All == asked.All && s.Before.Equal(asked.Before)
 }
 
 // request returns what the arguments ask for.

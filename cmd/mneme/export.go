@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"path/filepath"
+	"strings"
 
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/tabular"
@@ -15,7 +17,7 @@ import (
 // ExportCmd writes a table of all conversations.
 type ExportCmd struct {
 	Table   string  `arg:"" enum:"conversations,turns,calls,files" help:"The table: conversations, turns, calls or files."`
-	Format  string  `help:"parquet, jsonl (one JSON object a line) or csv." enum:"parquet,jsonl,csv" default:"parquet"`
+	Format  string  `help:"parquet, jsonl (one JSON object a line) or csv. Default: what the name of the file ends in, else parquet." enum:",parquet,jsonl,csv" default:"" placeholder:"FORMAT"`
 	Since   instant `help:"Only of conversations whose newest event is from this time or later: RFC 3339, or a date, which means its local midnight." placeholder:"TIME"`
 	Project string  `help:"Only of conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
 	Output  string  `short:"o" help:"The file to write, - for standard output. A regular file is written completely or not at all; a device, a FIFO or /dev/fd/N is written to directly. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
@@ -28,7 +30,7 @@ func (*ExportCmd) Help() string {
 Examples:
 
     mneme export calls -o calls.parquet
-    mneme export conversations --format csv -o conversations.csv
+    mneme export conversations -o conversations.csv
     mneme export files --project . --since 2026-01-31 --format jsonl | jq -r .path
     duckdb -c "SELECT tool, count(*), avg(duration_ms) FROM 'calls.parquet' GROUP BY tool"`
 }
@@ -39,7 +41,11 @@ func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return usageError("this command writes files: use --format jsonl")
 	}
 	toTerminal := c.Output == "-" || c.Output == "/dev/stdout"
-	if toTerminal && c.Format == "parquet" && t.isPerson() {
+	format, err := c.format()
+	if err != nil {
+		return err
+	}
+	if toTerminal && format == "parquet" && t.isPerson() {
 		return usageError("Parquet is no text: name a file with -o, or use --format csv")
 	}
 	api, err := g.client()
@@ -50,7 +56,7 @@ func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	e := exporting{api: api, table: c.Table, format: c.Format, filters: parameters{"order": "created", "project": project, "updated_after": c.Since.query}}
+	e := exporting{api: api, table: c.Table, format: format, filters: parameters{"order": "created", "project": project, "updated_after": c.Since.query}}
 	if toTerminal {
 		return e.write(ctx, escapeControls{t.out, t.isPerson()})
 	}
@@ -58,6 +64,20 @@ func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	go func() { _ = to.CloseWithError(e.write(ctx, to)) }()
 	defer func() { _ = from.CloseWithError(io.ErrClosedPipe) }()
 	return writefile.Write(c.Output, from)
+}
+
+// format returns the format that the flag, or the file's name, says.
+func (c *ExportCmd) format() (string, error) {
+	switch ending := strings.TrimPrefix(filepath.Ext(c.Output), "."); {
+	case c.Format != "":
+		return c.Format, nil
+	case ending == "csv" || ending == "jsonl":
+		return ending, nil
+	case ending == "" || ending == "parquet":
+		return "parquet", nil
+	default:
+		return "", usageError("-o %s: a name that ends in .parquet, .jsonl or .csv says the format; else give --format", c.Output)
+	}
 }
 
 // exporting writes a table page by page.

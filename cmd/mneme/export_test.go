@@ -46,6 +46,19 @@ func TestTablesAreExportedInAllFormats(t *testing.T) {
 	require.Equal(t, tabular.Columns[tabular.Turn](), rows[0])
 	require.Equal(t, []string{"d", "'=1+1"}, []string{rows[1][0], rows[1][4]}, "the newest conversation first, no formula")
 
+	named := filepath.Join(dir, "turns.csv")
+	export("turns", "-o", named)
+	text, err := os.ReadFile(named)
+	require.NoError(t, err)
+	require.Equal(t, export("turns", "--format", "csv"), string(text), "the name of the file says the format")
+
+	other := filepath.Join(dir, "turns.txt")
+	_, stderr, code = s.mneme("export", "turns", "-o", other)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--format")
+	require.NoFileExists(t, other)
+	export("turns", "--format", "csv", "-o", other)
+
 	var conversation map[string]any
 	require.NoError(t, json.Unmarshal([]byte(strings.Split(export("conversations", "--format", "jsonl"), "\n")[1]), &conversation))
 	require.Equal(t, "A session", conversation["title"])

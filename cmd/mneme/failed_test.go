@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
 func TestFailedEventsAreShownAndRetried(t *testing.T) {
@@ -24,8 +25,8 @@ func TestFailedEventsAreShownAndRetried(t *testing.T) {
 		_, err = conn.Request(subject, []byte("no event"), 10*time.Second)
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return len(read[[]httpapi.FailedEvent](s, "failed", "list")) == 8 }, 30*time.Second, 10*time.Millisecond)
-	require.Len(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--tenant", "team"), 4)
+	require.Eventually(t, func() bool { return len(read[[]httpapi.FailedEvent](s, "failed", "list")) == 2*len(readmodel.Always()) }, 30*time.Second, 10*time.Millisecond)
+	require.Len(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--tenant", "team"), len(readmodel.Always()))
 	require.Len(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--conversation", "c1", "--class", "invalid", "--projection", "graph"), 1)
 	require.Empty(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--class", "error"))
 
@@ -44,7 +45,7 @@ func TestFailedEventsAreShownAndRetried(t *testing.T) {
 		require.Contains(t, stderr, "mneme failed list says why")
 		var r httpapi.Retry
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
-		require.Equal(t, []int{4, 0, 4}, []int{len(r.Conversations), r.Applied, r.Failed}, name)
+		require.Equal(t, []int{len(readmodel.Always()), 0, len(readmodel.Always())}, []int{len(r.Conversations), r.Applied, r.Failed}, name)
 	}
 	out, stderr, code = s.mneme("failed", "retry", "--all", "--class", "error")
 	require.Zero(t, code, stderr)

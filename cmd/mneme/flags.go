@@ -45,11 +45,24 @@ func (s *sequence) UnmarshalText(text []byte) error {
 // searchFlags repeat a search as of the past.
 type searchFlags struct {
 	pastFlags
-	EmbeddedUpTo uint64 `help:"With an embedding endpoint: use only vectors of messages up to this sequence, which a manifest reports." placeholder:"SEQ"`
+	EmbeddedUpTo uint64   `help:"With an embedding endpoint: use only vectors of messages up to this sequence, which a manifest reports." placeholder:"SEQ"`
+	Rerank       *bool    `help:"Let the server's reranking model order the best 100 messages, or not; defaults to its setting." negatable:""`
+	Reranked     []uint64 `help:"Repeat this order of the best messages, which a manifest reports, instead." placeholder:"SEQ,…"`
 }
 
 func (f searchFlags) query() parameters {
-	return f.pastFlags.query().with(parameters{"embedded_up_to": f.EmbeddedUpTo})
+	all := parameters{"embedded_up_to": f.EmbeddedUpTo}
+	if f.Rerank != nil {
+		all["rerank"] = strconv.FormatBool(*f.Rerank)
+	}
+	if len(f.Reranked) > 0 {
+		var order []string
+		for _, seq := range f.Reranked {
+			order = append(order, strconv.FormatUint(seq, 10))
+		}
+		all["reranked"] = strings.Join(order, ",")
+	}
+	return f.pastFlags.query().with(all)
 }
 
 // waitFlags let a user read their own writes.

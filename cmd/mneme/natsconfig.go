@@ -5,11 +5,13 @@ import (
 	"strings"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/access/callout"
 )
 
 // NATSConfigCmd prints the server's configuration with the permissions.
 type NATSConfigCmd struct {
 	Tenants []string `help:"Tenants whose agents publish over NATS; comma separated." default:"default" placeholder:"NAME,..."`
+	Seed    string   `name:"callout-seed-file" help:"Let agents connect with tokens of mneme tokens instead of passwords. The file holds the key with which context-api answers the server; it is made if it is missing." placeholder:"FILE"`
 }
 
 // Help implements kong.HelpProvider.
@@ -21,12 +23,26 @@ Example for two teams:
     mneme nats-config --tenants team-a,team-b > permissions.conf
     nats-server -c permissions.conf
 
-A team's agents connect as agent-team-a and receive answers under ` + natsdeploy.InboxPrefix("agent-team-a") + `, which mneme's programs do by themselves; other NATS clients have an option for the prefix of their inbox.`
+A team's agents connect as agent-team-a and receive answers under ` + natsdeploy.InboxPrefix("agent-team-a") + `, which mneme's programs do by themselves; other NATS clients have an option for the prefix of their inbox.
+
+With --callout-seed-file an agent has no password on the server. It connects as agent-team-a with a token of its team, and the server asks context-api, to which MNEME_NATS_CALLOUT_SEED_FILE names the same file:
+
+    mneme nats-config --tenants team-a,team-b --callout-seed-file callout.nk > permissions.conf`
 }
 
 // Run prints it.
 func (c *NATSConfigCmd) Run(t *terminal) error {
-	text, err := natsdeploy.RenderPermissions(c.Tenants...)
+	of := natsdeploy.Permissions{Tenants: c.Tenants}
+	if c.Seed != "" {
+		key, err := callout.MakeSeed(c.Seed)
+		if err != nil {
+			return usageError("--callout-seed-file: %v", err)
+		}
+		if of.Callout, err = key.PublicKey(); err != nil {
+			return err
+		}
+	}
+	text, err := of.Render()
 	if err != nil {
 		return usageError("--tenants: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -79,13 +80,35 @@ func (c *PartitionsCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	}
 	err = c.split(ctx, conn, t, unfinished)
 	t.status("")
-	if err != nil {
+	// mneme up starts its server again for the new partitions, maybe before the last answer has come.
+	info, later := settled(ctx, js)
+	if err := errors.Join(err, later); err != nil && (later != nil || info.Partitions != *c.Number) {
 		return err
 	}
-	if info, err = natsdeploy.Inspect(ctx, js); err != nil {
-		return err
+	if info.Partitions != *c.Number {
+		return fmt.Errorf("the log has %d partitions now: another command changed their number", info.Partitions)
 	}
 	return c.print(g, t, info, before, false)
+}
+
+// settleFor is how long a server may take to start again.
+const settleFor = 30 * time.Second
+
+// settled looks at the log, and waits for its server if that is away.
+func settled(ctx context.Context, js jetstream.JetStream) (info natsdeploy.Info, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settleFor)
+	defer cancel()
+	for {
+		info, err = natsdeploy.Inspect(ctx, js)
+		if err == nil || errors.Is(err, natsdeploy.ErrSplitting) {
+			return info, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return info, err
+		}
+	}
 }
 
 // agree refuses what can't be done, and asks about the rest.
@@ -122,14 +145,27 @@ func (c *PartitionsCmd) split(ctx context.Context, conn *nats.Conn, t *terminal,
 	if err != nil {
 		return err
 	}
-	alone, err := leases.Exclusively(ctx, "erase", func(ctx context.Context) error {
-		return writer.Around(ctx, func() error { return work(ctx) }, entry)
-	})
-	if err == nil && !alone {
-		err = errors.New("an erasure is running: wait for its end, and run the command again")
+	for deadline := time.Now().Add(abandonedFor); ; {
+		alone, err := leases.Exclusively(ctx, "erase", func(ctx context.Context) error {
+			return writer.Around(ctx, func() error { return work(ctx) }, entry)
+		})
+		if err != nil || alone {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("an erasure, or another change of the partitions, is running: wait for its end, and run the command again")
+		}
+		t.status("waiting for an erasure, or for the lease of a command that was killed")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
-	return err
 }
+
+// abandonedFor is longer than a command that was killed keeps its lease.
+const abandonedFor = 5 * time.Second
 
 func (c *PartitionsCmd) print(g *Globals, t *terminal, info natsdeploy.Info, before int, unfinished bool) error {
 	if g.JSON {

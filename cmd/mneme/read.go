@@ -26,6 +26,7 @@ type ContextCmd struct {
 	Frame         bool   `help:"With markdown: put the text into <mneme-context>, which says that it is reference data, not instructions. mneme removes such frames from what agents record."`
 	Explain       bool   `help:"With a format other than markdown: explain why each part is included."`
 	LeftOut       bool   `help:"As --explain, for a conversation: also what was left out, and with which larger budget it would be shown."`
+	Rewrite       bool   `help:"Of a conversation, with --query: let the server's model add other words to the query. The manifest of --explain says which."`
 	Record        bool   `help:"Remember that this context was shown: mneme contexts lists it, and makes it again. Of a conversation."`
 	searchFlags
 	waitFlags
@@ -82,8 +83,10 @@ func (c *ContextCmd) request(format string) (path string, query parameters, err 
 	switch {
 	case c.ID != "" && c.Project != "":
 		return "", nil, &program.UsageError{Err: errors.New("name a conversation or a project, not both")}
-	case c.Project != "" && (c.LeftOut || c.Record):
-		return "", nil, &program.UsageError{Err: errors.New("--left-out and --record need a conversation")}
+	case c.Project != "" && (c.LeftOut || c.Record || c.Rewrite):
+		return "", nil, &program.UsageError{Err: errors.New("--left-out, --record and --rewrite need a conversation")}
+	case c.Rewrite && c.Query == "":
+		return "", nil, &program.UsageError{Err: errors.New("--rewrite is for a query: add --query")}
 	case c.Project != "":
 		name, err := projectNamed(c.Project)
 		return "/v1/projects/" + segment(name) + "/context", query, err
@@ -93,7 +96,7 @@ func (c *ContextCmd) request(format string) (path string, query parameters, err 
 	if c.LeftOut {
 		query["explain"] = "candidates"
 	}
-	query["record"] = c.Record
+	query["record"], query["rewrite"] = c.Record, c.Rewrite
 	query["strategy"], query["condense"], query["project_memory"] = c.Strategy, c.Condense, c.ProjectMemory
 	return conversation(c.ID, "/context"), query.with(c.searchFlags.query()), nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,6 +252,18 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 	require.NotEmpty(t, list[0].Messages)
 	one := out("search", "where is the checkpoint written?", "--conversation", "c", "--limit", "1")
 	require.True(t, strings.HasPrefix(one, "user  2026-01-02T03:04:05Z  seq 2  relevance 100%\n"), one)
+	require.Equal(t, "grep  seq 5  relevance 100%  t1\n  checkpoint\n  engine.go: checkpoint\n", strings.Join(slices.Collect(strings.Lines(out("search", "the checkpoint", "--conversation", "c", "--tool", "GREP")))[:3], ""))
+	require.True(t, strings.HasPrefix(out("search", "--conversation", "c", "--kind", "tool"), "grep  seq 5  t1\n"))
+	require.Equal(t, "nothing found\n", out("search", "checkpoint", "--conversation", "c", "--file", "engine.go"), "the call names no file")
+	for _, m := range read[struct{ Messages []httpapi.Found }](s, "search", `"the checkpoint"`, "--conversation", "c").Messages {
+		require.Equal(t, "m1", m.MessageID)
+		require.Equal(t, []httpapi.Highlight{{Start: 13, End: 23}}, m.Highlights)
+	}
+	stdout, stderr, _ := s.mneme("search", "where -written", "--conversation", "c", "--role", "user")
+	require.NotContains(t, stdout, "written")
+	require.Contains(t, stderr, "--plain")
+	require.Contains(t, out("search", "where -written", "--conversation", "c", "--plain"), "Where is the checkpoint written?")
+	require.Contains(t, s.person(80, nil, "search", "checkpoint written", "--conversation", "c"), "Where is the \x1b[1mcheckpoint\x1b[22m \x1b[1mwritten\x1b[22m?")
 
 	similar := read[found](s, "conversations", "similar", "c").Conversations
 	require.Equal(t, "e", similar[0].ID)
@@ -260,7 +273,8 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 			require.LessOrEqual(t, console.Width(strings.TrimRight(line, "\n")), 40, "%v: %q", command, line)
 		}
 	}
-	for _, wrong := range [][]string{{"search", " "}, {"search", "x", "--as-of", "1"}, {"search", "x", "--limit", "99"}, {"search", "x", "--limit", "0"}, {"search", ""}, {"search"}} {
+	for _, wrong := range [][]string{{"search", " "}, {"search", "x", "--as-of", "1"}, {"search", "x", "--limit", "99"}, {"search", "x", "--limit", "0"}, {"search", ""}, {"search"},
+		{"search", "x", "--tool", "Bash"}, {"search", "x", "--conversation", "c", "--kind", "call"}, {"search", "--conversation", "c"}} {
 		_, stderr, code := s.mneme(wrong...)
 		require.Equal(t, exitUsage, code, "%v: %s", wrong, stderr)
 	}

@@ -37,7 +37,7 @@ func (c *ReferenceCmd) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	permissions, err := natsdeploy.RenderPermissions("default")
+	permissions, err := natsdeploy.Permissions{Tenants: []string{"default"}}.Render()
 	if err != nil {
 		return err
 	}

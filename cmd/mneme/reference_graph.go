@@ -15,7 +15,9 @@ var graphTopics = []struct{ key, title, last string }{
 	{"files", "Files", "FilesEvent"},
 	{"summaries-due", "Which summaries are due", "SummariesEvent"},
 	{"embeddings", "Embeddings of an endpoint", "CachedEmbedding"},
-	{"projects", "Projects", ""},
+	{"projects", "Projects", "ProjectsEvent"},
+	{"insight", "What conversations did, day by day", "InsightEvent"},
+	{"code", "Indexes of code", ""},
 }
 
 // graphPages describe the graph for people who query it with Cypher.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,34 +12,43 @@ import (
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // SearchCmd searches conversations, or the messages of one.
 type SearchCmd struct {
-	Query        string `arg:"" help:"What to search for, in words."`
+	Query        string `arg:"" optional:"" help:"What to search for, in words."`
 	Conversation string `help:"Search the messages of this conversation; without it, search all conversations." placeholder:"ID" complete:"conversation"`
 	Project      string `help:"Search only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
-	Limit        int    `help:"Maximum number of conversations, or of messages with --conversation." default:"10"`
-	MaxChars     int    `help:"Maximum number of characters of each message." default:"400"`
+	Limit        int    `help:"Maximum number of conversations; with --conversation or --kind, of messages or tool results." default:"10"`
+	MaxChars     int    `help:"Maximum number of characters of each message or result." default:"400"`
+	Rewrite      bool   `help:"Let the server's model add other words to the query; what it added is printed."`
 	filterFlags
 	searchFlags
 	waitFlags
 }
 
-// filterFlags keep some messages of one conversation.
+// filterFlags choose what of one conversation or of one project is searched, and keep some of it.
 type filterFlags struct {
-	Contains []string `help:"With --conversation: only messages that contain this phrase, in any case, as whole words; * at its end stands for the rest of a word. May be given more than once." placeholder:"TEXT" sep:"none"`
-	Without  []string `help:"With --conversation: only messages that do not contain this phrase; may be given more than once." placeholder:"TEXT" sep:"none"`
+	Kind     string   `help:"With --conversation or --project: what to search: message, tool (the results of tools) or all. Defaults to tool with --tool or --file, else to message." enum:",message,tool,all" default:"" placeholder:"KIND"`
+	Tool     string   `help:"With --conversation or --project: only results of this tool, such as Bash, in any case." placeholder:"NAME"`
+	File     string   `help:"With --conversation or --project: only results of calls that name this file: a path, or its last components." placeholder:"PATH"`
+	Contains []string `help:"With --conversation, or of tool results with --project: only texts that contain this phrase, in any case, as whole words; * at its end stands for the rest of a word. May be given more than once." placeholder:"TEXT" sep:"none"`
+	Without  []string `help:"With --conversation, or of tool results with --project: only texts that do not contain this phrase; may be given more than once." placeholder:"TEXT" sep:"none"`
 	Role     string   `help:"With --conversation: only messages of user, assistant or system." placeholder:"ROLE"`
 	Speaker  string   `help:"With --conversation: only messages of this speaker." placeholder:"NAME"`
-	FromTurn int      `help:"With --conversation: only messages from this turn on." placeholder:"N"`
-	ToTurn   int      `help:"With --conversation: only messages up to this turn." placeholder:"N"`
-	Since    instant  `help:"With --conversation: only messages from this time or date on." placeholder:"TIME"`
-	Until    instant  `help:"With --conversation: only messages before this time or date." placeholder:"TIME"`
+	FromTurn int      `help:"With --conversation: only what is from this turn on." placeholder:"N"`
+	ToTurn   int      `help:"With --conversation: only what is up to this turn." placeholder:"N"`
+	Since    instant  `help:"With --conversation, or of tool results with --project: only what is from this time or date on." placeholder:"TIME"`
+	Until    instant  `help:"With --conversation, or of tool results with --project: only what is before this time or date." placeholder:"TIME"`
+	Plain    bool     `help:"With --conversation, or for tool results with --project: quotes, dashes and asterisks in the query are no marks, but as any other character."`
 }
 
 func (f filterFlags) query() parameters {
-	all := parameters{"role": f.Role, "speaker": f.Speaker, "since": f.Since.query, "until": f.Until.query}
+	all := parameters{"kind": f.Kind, "tool": f.Tool, "file": f.File, "role": f.Role, "speaker": f.Speaker, "since": f.Since.query, "until": f.Until.query}
+	if f.Plain {
+		all["syntax"] = "plain"
+	}
 	for name, turn := range map[string]int{"from_turn": f.FromTurn, "to_turn": f.ToTurn} {
 		if turn != 0 {
 			all[name] = turn
@@ -56,71 +66,183 @@ func (f filterFlags) query() parameters {
 func (*SearchCmd) Help() string {
 	return `Searches all conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best and their first messages.
 
-With --conversation, messages are ranked as a context ranks the relevant past: by their words, their meaning and their surroundings, and by the speaker or time that the query names.
+With --conversation, messages are ranked as a context ranks the relevant past: by their words, their meaning and their surroundings, and by the speaker or time that the query names. Results of tools are ranked by their words. With --project, --kind tool finds the results of tools in the newest conversations of the project, and says how many older ones were not searched.
+
+In both, a "phrase in quotes" in the query must be in a text, a -word must not, and the end of a word* is open. Without a query, it lists what the filters keep, newest first. A query that begins with a dash comes last, after --.
 
 Examples:
 
     mneme search "the session in which we fixed the parser"
     mneme search "why did we change the parser?" --conversation ID
     mneme search "When did Ann visit Rome?" --conversation ID --limit 3 --json
-    mneme search "the failing test" --conversation ID --contains "go test" --without flak* --role user`
+    mneme search "the failing test" --conversation ID --contains "go test" --without flak* --role user
+    mneme search 'the "go test" that failed -flaky pars*' --conversation ID --kind all
+    mneme search "undefined: parse" --conversation ID --tool Bash
+    mneme search --conversation ID --file pkg/x.go --limit 3          what tools last showed of a file
+    mneme search "undefined: parse" --project . --tool Bash           in all newer conversations of the project`
 }
 
 // Run prints the results, best first.
 func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	filters := c.filterFlags.query()
 	switch {
-	case strings.TrimSpace(c.Query) == "":
+	case strings.TrimSpace(c.Query) == "" && (c.Conversation+c.Project == "" || len(filters.values()) == 0):
 		return &program.UsageError{Err: errors.New("nothing to search for: the query has no words")}
 	case c.Conversation != "" && c.Project != "":
 		return &program.UsageError{Err: errors.New("--project is for a search over conversations: leave out --conversation")}
-	case c.Conversation == "" && len(c.filterFlags.query().values()) > 0:
-		return &program.UsageError{Err: errors.New("filters are for the messages of one conversation: name it with --conversation")}
-	case c.Conversation == "" && (c.AsOf != 0 || c.EmbeddedUpTo != 0):
-		return &program.UsageError{Err: errors.New("--as-of and --embedded-up-to are for the messages of one conversation: name it with --conversation")}
+	case c.Conversation+c.Project == "" && len(filters.values()) > 0:
+		return &program.UsageError{Err: errors.New("--kind, --plain and filters are for one conversation or for the tool results of a project: name it with --conversation or --project")}
+	case c.Conversation == "" && (c.Role != "" || c.Speaker != "" || c.FromTurn != 0 || c.ToTurn != 0):
+		return &program.UsageError{Err: errors.New("--role, --speaker, --from-turn and --to-turn are for one conversation: name it with --conversation")}
+	case c.Conversation == "" && len(c.searchFlags.query().values()) > 0:
+		return &program.UsageError{Err: errors.New("--as-of, --embedded-up-to, --rerank and --reranked are for the messages of one conversation: name it with --conversation")}
 	}
 	api, err := g.client()
 	if err != nil {
 		return err
 	}
-	query := parameters{"query": c.Query, "limit": c.Limit, "max_chars": c.MaxChars}.with(c.waitFlags.query())
+	query := parameters{"query": c.Query, "limit": c.Limit, "max_chars": c.MaxChars, "rewrite": c.Rewrite}.with(c.waitFlags.query())
 	if c.Project != "" {
 		if query["project"], err = projectNamed(c.Project); err != nil {
 			return err
 		}
 	}
 	if c.Conversation == "" {
-		return foundConversations(ctx, g, t, api, "/v1/search", query)
+		return foundConversations(ctx, g, t, api, "/v1/search", query.with(filters))
 	}
-	body, err := api.raw(ctx, http.MethodGet, conversation(c.Conversation, "/search"), query.with(c.searchFlags.query(), c.filterFlags.query()), "", nil)
+	body, err := api.raw(ctx, http.MethodGet, conversation(c.Conversation, "/search"), query.with(c.searchFlags.query(), filters), "", nil)
 	if err != nil {
 		return err
 	}
 	if g.JSON {
 		return t.rawJSON(body, false)
 	}
+	return t.foundIn(body)
+}
+
+// foundIn prints what a search in one conversation found.
+func (t *terminal) foundIn(body []byte) error {
 	var found struct {
-		Messages []httpapi.Found `json:"messages"`
-		Missing  string          `json:"embedding_missing"`
+		Messages  []httpapi.Found       `json:"messages"`
+		Results   []httpapi.FoundResult `json:"tool_results"`
+		From      uint64                `json:"tool_results_from"`
+		Missing   string                `json:"embedding_missing"`
+		Without   []string              `json:"without"`
+		Reranked  *window.Reranked      `json:"reranked"`
+		Rewritten *window.Rewritten     `json:"rewritten"`
 	}
 	if err := json.Unmarshal(body, &found); err != nil {
 		return err
 	}
+	t.rewritten(found.Rewritten)
 	if found.Missing != "" {
 		t.say("Not everything was compared by meaning: %s.", found.Missing)
 	}
-	if len(found.Messages) == 0 {
+	if found.Reranked != nil && found.Reranked.Missing != "" {
+		t.say("Not reranked: %s.", found.Reranked.Missing)
+	}
+	if found.From != 0 {
+		t.say("Tool results before sequence %d were not searched: the conversation is too long.", found.From)
+	}
+	if len(found.Without) > 0 {
+		t.say("Left out what contains %s; --plain searches for it instead.", strings.Join(found.Without, ", "))
+	}
+	if len(found.Messages)+len(found.Results) == 0 {
 		return t.text("nothing found\n")
 	}
 	var out strings.Builder
 	t.found(&out, found.Messages)
-	return t.painted(strings.TrimPrefix(out.String(), "\n"))
+	t.foundResults(&out, found.Results)
+	return t.painted(strings.TrimPrefix(t.lit(out.String()), "\n"))
+}
+
+// rewritten says what a model added to a query.
+func (t *terminal) rewritten(r *window.Rewritten) {
+	switch {
+	case r == nil:
+	case r.Missing != "":
+		t.say("Nothing was added to the query: %s.", r.Missing)
+	default:
+		t.say("Also searched for: %s", r.Added)
+	}
+}
+
+// Characters around a highlighted word while its text is wrapped. Recorded texts lose them.
+const (
+	litFrom = '\uE000'
+	litTo   = '\uE001'
+)
+
+// marked marks the highlights of a text for [terminal.lit].
+func (t *terminal) marked(text string, list []httpapi.Highlight) string {
+	if !t.colors {
+		return text
+	}
+	var out strings.Builder
+	at := 0
+	for i, r := range []rune(text) {
+		if at < len(list) && i == list[at].End {
+			out.WriteRune(litTo)
+			at++
+		}
+		if at < len(list) && i == list[at].Start {
+			out.WriteRune(litFrom)
+		}
+		if r != litFrom && r != litTo {
+			out.WriteRune(r)
+		}
+	}
+	if at < len(list) {
+		out.WriteRune(litTo)
+	}
+	return out.String()
+}
+
+// lit shows what [terminal.marked] marked in bold.
+func (t *terminal) lit(s string) string {
+	if !t.colors {
+		return s
+	}
+	return strings.NewReplacer(string(litFrom), "\x1b["+string(bold)+"m", string(litTo), "\x1b[22m").Replace(s)
+}
+
+// foundResults prints the tool results that a search found.
+func (t *terminal) foundResults(out *strings.Builder, list []httpapi.FoundResult) {
+	for i := range list {
+		r := &list[i]
+		facts := []string{}
+		if r.Time != "" {
+			facts = append(facts, t.cell(when(r.Time)))
+		}
+		if facts = append(facts, fmt.Sprintf("seq %d", r.Seq)); r.Relevance > 0 {
+			facts = append(facts, fmt.Sprintf("relevance %.0f%%", 100*r.Relevance))
+		}
+		if r.Success != nil && !*r.Success {
+			facts = append(facts, "failed")
+		}
+		facts = append(facts, r.ToolCallID)
+		who := console.OneLine(cmp.Or(r.ToolName, "unknown tool"))
+		rest := console.OneLine(strings.Join(facts, "  "))
+		if w := t.width(); w > 0 {
+			rest = console.Cut(rest, max(w-console.Width(who)-2, 0))
+		}
+		fmt.Fprintf(out, "\n%s  %s\n", t.paint(yellow, who), t.paint(dim, rest))
+		if r.Argument != "" {
+			out.WriteString(t.paint(dim, "  "+t.hang(console.OneLine(r.Argument), 2)) + "\n")
+		}
+		out.WriteString(t.block(t.marked(r.Text, r.Highlights), 0, 2) + "\n")
+	}
 }
 
 // found prints the messages that a search found.
 func (t *terminal) found(out *strings.Builder, list []httpapi.Found) {
 	for _, m := range list {
+		relevance := ""
+		if m.Relevance > 0 {
+			relevance = fmt.Sprintf("relevance %.0f%%", 100*m.Relevance)
+		}
 		t.message(out, &httpapi.Message{
-			Row: m.Row, MessageID: fmt.Sprintf("relevance %.0f%%", 100*m.Relevance), Role: m.Role, Speaker: m.Speaker, Content: m.Text,
+			Row: m.Row, MessageID: relevance, Role: m.Role, Speaker: m.Speaker, Content: t.marked(m.Text, m.Highlights),
 		}, extent{})
 	}
 }
@@ -136,11 +258,20 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 	}
 	var found struct {
 		Conversations []httpapi.FoundConversation `json:"conversations"`
+		Rewritten     *window.Rewritten           `json:"rewritten"`
+		httpapi.FoundTools
 	}
 	if err := json.Unmarshal(body, &found); err != nil {
 		return err
 	}
-	if len(found.Conversations) == 0 {
+	t.rewritten(found.Rewritten)
+	if found.Partial {
+		t.say("Not all tool results of these conversations were looked at: narrow the search.")
+	}
+	if found.Left > 0 {
+		t.say("Tool results of the newest %s were searched; %s of the project left out.", counted(found.Searched, "conversation"), counted(found.Left, "older one"))
+	}
+	if len(found.Conversations)+len(found.Results) == 0 {
 		return t.text("nothing found\n")
 	}
 	var out strings.Builder
@@ -155,7 +286,22 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 		}
 		t.found(&out, c.Messages)
 	}
-	return t.painted(out.String())
+	last := ""
+	for i := range found.Results {
+		r := &found.Results[i]
+		if last != r.Conversation {
+			if out.Len() > 0 {
+				out.WriteString("\n")
+			}
+			last = r.Conversation
+			out.WriteString(t.hang(t.paint(bold, console.OneLine(r.Conversation)), 0) + "\n")
+			if r.Title != "" {
+				out.WriteString(t.hang(console.OneLine(r.Title), 0) + "\n")
+			}
+		}
+		t.foundResults(&out, []httpapi.FoundResult{r.FoundResult})
+	}
+	return t.painted(t.lit(out.String()))
 }
 
 // ConversationsSimilarCmd finds conversations similar to one.

@@ -52,7 +52,7 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	service.LimitMemory(c.Memory)
 	config := instance.Config{
-		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Erasing: c.Erasing, Auditing: c.Auditing, Capture: c.Agents(), OTLP: c.Addresses(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
+		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Insights: c.Insights, Erasing: c.Erasing, Auditing: c.Auditing, Capture: c.Agents(), OTLP: c.Addresses(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
 		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat), Settings: settings.Effective(&c.Up, g.given), Doctor: doctor.Serving,
 	}
 	running, err := instance.Start(ctx, config)
@@ -70,6 +70,9 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	if err == nil && c.Example {
 		err = example(ctx, running, t)
+		if err == nil && !g.JSON {
+			err = t.text(fmt.Sprintf("\nWhy each line is there, and what was left out: open %s in a browser.\n", running.HTTPURL()))
+		}
 	}
 	if err == nil && !g.JSON {
 		err = t.text("\nCtrl-C ends it.\n")

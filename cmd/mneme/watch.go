@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -23,6 +24,7 @@ import (
 // WatchCmd follows the transcripts of this machine for a server elsewhere.
 type WatchCmd struct {
 	Agent []string `help:"Follow this agent, connected or not: ${captured}; may be given more than once. Without it, those that mneme connect connected to --url." enum:"${captured}" placeholder:"AGENT"`
+	Index []string `help:"Index this folder as mneme index does, and again when its files change; may be given more than once." sep:"none" placeholder:"PATH" complete:"directory"`
 	Once  bool     `help:"Read what is there, and end."`
 	State string   `help:"File that remembers what was read. Defaults to one for each server and tenant in ~/.local/state/mneme." placeholder:"FILE" complete:"file"`
 	settings.Redacting
@@ -34,12 +36,15 @@ func (*WatchCmd) Help() string {
 
 While the server does not answer it waits and tries again, for ever. What was read is remembered, so a restart reads only what has changed. Ctrl-C ends it; nothing is lost, however it ends. The last message of a transcript is published when the next one begins, or when the file has not changed for two minutes.
 
+With --index it also keeps the code of projects indexed: it looks for changed files every ten seconds, or less often where a look takes long. Nothing is indexed that is not named.
+
 The exit code of --once is 1 if a line was refused or a file could not be read.
 
 Examples:
 
     mneme watch --url https://mneme.example.com --token-file ~/.mneme-token
-    mneme watch --agent claude-code --once`
+    mneme watch --agent claude-code --once
+    mneme watch --index ~/src/cli --index ~/src/shop`
 }
 
 // watched is the output of watch --json at its end.
@@ -48,6 +53,7 @@ type watched struct {
 	RefusedLines int    `json:"refused_lines"` // of the files that this run read
 	UnreadFiles  int    `json:"unread_files"`  // that could not be read to their end
 	LastError    string `json:"last_error,omitempty"`
+	IndexedFiles int    `json:"indexed_files"` // of folders given with --index: published or published as removed
 }
 
 // Run follows until it is interrupted, or with --once until all is read.
@@ -64,8 +70,12 @@ func (c *WatchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	indexed, err := c.folders(g, api)
+	if err != nil {
+		return err
+	}
 	follow := func() []capture.Folder { return c.chosen(folders, g) }
-	if c.Once && len(follow()) == 0 {
+	if c.Once && len(follow()) == 0 && len(indexed) == 0 {
 		return usageError("no agent is connected to %s: run mneme connect, or name agents with --agent", settings.Redacted(g.URL))
 	}
 	state, release, err := c.claimState(g)
@@ -77,13 +87,25 @@ func (c *WatchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return interruptedIsDone(ctx, err)
 	}
+	logger := slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	receiver := capture.New(capture.Config{
-		Log: log, Tenant: g.Tenant, Roots: roots, Lookup: api.lookup, Redact: rules, Follow: follow, Marks: state,
-		Logger: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Log: log, Tenant: g.Tenant, Roots: roots, Lookup: api.lookup, Redact: rules, Follow: follow, Marks: state, Logger: logger,
 	})
-	c.await(ctx, receiver, t)
+	code := &codeFollower{folders: indexed, log: log, logger: logger}
+	var following sync.WaitGroup
+	following.Go(func() {
+		if c.Once {
+			code.look(ctx)
+		} else {
+			code.follow(ctx)
+		}
+	})
+	if !c.Once || len(follow()) > 0 {
+		c.await(ctx, receiver, t)
+	}
 	receiver.Close()
-	return c.report(g, t, receiver.Status())
+	following.Wait()
+	return c.report(g, t, receiver.Status(), code)
 }
 
 // transcriptFolders returns where all agents keep transcripts.
@@ -118,17 +140,29 @@ func (c *WatchCmd) chosen(folders []capture.Folder, g *Globals) []capture.Folder
 func (c *WatchCmd) claimState(g *Globals) (path string, release func(), err error) {
 	path = c.State
 	if path == "" {
-		base := os.Getenv("XDG_STATE_HOME")
-		if !filepath.IsAbs(base) {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return "", nil, &program.UsageError{Err: fmt.Errorf("name a file with --state: %w", err)}
-			}
-			base = filepath.Join(home, ".local", "state")
+		if path, err = stateFile("watch", strings.TrimRight(g.URL, "/"), g.Tenant); err != nil {
+			return "", nil, err
 		}
-		sum := sha256.Sum256([]byte(strings.TrimRight(g.URL, "/") + "\n" + g.Tenant))
-		path = filepath.Join(base, "mneme", fmt.Sprintf("watch-%x.json", sum[:8]))
 	}
+	return claimed("watch", path)
+}
+
+// stateFile returns where a command remembers what it did, a file for each list of parts.
+func stateFile(command string, parts ...string) (string, error) {
+	base := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", &program.UsageError{Err: fmt.Errorf("name a file with --state: %w", err)}
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return filepath.Join(base, "mneme", fmt.Sprintf("%s-%x.json", command, sum[:8])), nil
+}
+
+// claimed makes sure that no other process uses a file that remembers something.
+func claimed(command, path string) (string, func(), error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", nil, err
 	}
@@ -138,7 +172,7 @@ func (c *WatchCmd) claimState(g *Globals) (path string, release func(), err erro
 	case err != nil:
 		return "", nil, err
 	case !alone:
-		return "", nil, fmt.Errorf("another mneme watch uses %s: end it, or name another file with --state", path)
+		return "", nil, fmt.Errorf("another mneme %s uses %s: end it, or name another file with --state", command, path)
 	}
 	return path, func() { _ = lock.Unlock() }, nil
 }
@@ -199,13 +233,17 @@ func (c *WatchCmd) await(ctx context.Context, r *capture.Receiver, t *terminal) 
 	_ = bar.Clear()
 }
 
-func (c *WatchCmd) report(g *Globals, t *terminal, s capture.Status) error {
-	done := watched{s.Published, s.RefusedLines, s.UnreadFiles, s.LastError}
+func (c *WatchCmd) report(g *Globals, t *terminal, s capture.Status, code *codeFollower) error {
+	done := watched{s.Published, s.RefusedLines, s.UnreadFiles, s.LastError, code.files}
 	var err error
 	if g.JSON {
 		err = t.json(done)
 	} else {
-		err = t.text(fmt.Sprintf("published %s\n", counted(done.Published, "event")))
+		text := "published " + counted(done.Published, "event")
+		if len(code.folders) > 0 {
+			text += ", indexed " + counted(done.IndexedFiles, "changed file")
+		}
+		err = t.text(text + "\n")
 	}
 	switch {
 	case err != nil || !c.Once:
@@ -215,5 +253,5 @@ func (c *WatchCmd) report(g *Globals, t *terminal, s capture.Status) error {
 	case done.UnreadFiles > 0:
 		return fmt.Errorf("%s could not be read to the end: %s", counted(done.UnreadFiles, "file"), done.LastError)
 	}
-	return nil
+	return code.trouble()
 }

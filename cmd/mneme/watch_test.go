@@ -1,11 +1,18 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestMistakesInWatchSayWhatToDo(t *testing.T) {
@@ -26,4 +33,35 @@ func TestMistakesInWatchSayWhatToDo(t *testing.T) {
 	_, stderr, code = mnemeWith(t, env, "watch", "--agent", "claude-code", "--once", "--state", state)
 	require.NotZero(t, code)
 	require.Contains(t, stderr, "another mneme watch uses "+state+": end it")
+}
+
+func TestWatchIndexesChangedFiles(t *testing.T) {
+	t.Parallel()
+	s := up(t, t.TempDir())
+	root := checkout(t, map[string]string{"upload.go": "package a\n\nfunc sendPart() {\n}\n", "old.go": "package a\n\nfunc oldPart() {\n}\n"})
+	_, env := agentHome(t)
+	args := []string{"watch", "--index", root, "--url", s.ready.HTTP}
+	out, stderr, code := mnemeWith(t, env, append(args, "--once")...)
+	require.Zero(t, code, stderr)
+	require.Equal(t, "published 0 events, indexed 2 changed files\n", out)
+
+	path, err := mnemetest.Binary()
+	require.NoError(t, err)
+	watch := exec.Command(path, args...)
+	watch.Env = append(os.Environ(), env...)
+	watch.Stderr = os.Stderr
+	require.NoError(t, watch.Start())
+	t.Cleanup(func() { _ = watch.Process.Kill() })
+	require.NoError(t, os.WriteFile(filepath.Join(root, "upload.go"), []byte("package a\n\nfunc sendPartAgain() {\n}\n"), 0o644))
+	require.NoError(t, os.Remove(filepath.Join(root, "old.go")))
+	require.Eventually(t, func() bool {
+		found := read[foundCode](s, "code", "search", "sendPartAgain oldPart", "--project", root)
+		return len(found.Scopes) > 0 && found.Scopes[0].Name == "sendPartAgain" && !slices.ContainsFunc(found.Scopes, func(f httpapi.FoundScope) bool { return f.Path == "old.go" })
+	}, time.Minute, 200*time.Millisecond)
+	require.NoError(t, watch.Process.Signal(os.Interrupt))
+	require.NoError(t, watch.Wait())
+
+	_, stderr, code = mnemeWith(t, env, "watch", "--index", filepath.Join(root, "missing"), "--once", "--url", s.ready.HTTP)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "no such file")
 }

@@ -26,7 +26,8 @@ func InboxPrefix(user string) string { return "_INBOX_" + user }
 
 // agentKinds are the kinds of events that an agent may publish. Summaries, condensed results, deletions
 // and aliases of projects are not among them: others' contexts depend on those. Which contexts were served
-// only the server knows, and files of a memory change one after the other, which it sees to.
+// only the server knows, and files of a memory change one after the other, which it sees to. Indexes of
+// code are published over HTTP.
 var agentKinds = []string{
 	events.Kind(events.TypeConversationStarted), events.Kind(events.TypeConversationUpdated), events.Kind(events.TypeMessageCreated),
 	events.Kind(events.TypeToolCalled), events.Kind(events.TypeToolReturned), "other",
@@ -58,15 +59,15 @@ func roles() []Role {
 	return []Role{
 		{
 			Name: "ingestor", Purpose: "The program ingestor. It also creates the log.", Answers: true,
-			Publish:   slices.Concat(worker("graph", "projects"), []string{api("STREAM.CREATE", Stream)}),
-			Subscribe: requests("graph", "projects"),
+			Publish:   slices.Concat(worker("graph", "projects", "code"), []string{api("STREAM.CREATE", Stream)}),
+			Subscribe: requests("graph", "projects", "code"),
 		},
 		{
 			Name: "file-tracker", Purpose: "The program file-tracker.", Answers: true,
-			Publish: worker("files"), Subscribe: requests("files"),
+			Publish: worker("files", "insight"), Subscribe: requests("files", "insight"),
 		},
 		{
-			Name: "summarizer", Purpose: "The program summarizer. It publishes summaries, insights, chapters of stories, condensed results and titles for every tenant.", Answers: true,
+			Name: "summarizer", Purpose: "The program summarizer. It publishes insights, summaries, chapters of stories, condensed results and titles for every tenant.", Answers: true,
 			Publish: slices.Concat(worker("summaries", "embeddings"), kinds(events.TypeSummaryWritten, events.TypeToolCondensed, events.TypeConversationUpdated, events.TypeInsightWritten, events.TypeStoryWritten,
 				events.TypeStoryWithdrawn)),
 			Subscribe: slices.Concat(requests("summaries", "embeddings"), []string{

@@ -32,7 +32,7 @@ var permissionTenants = []string{"acme", "other"}
 
 func TestPermissionsConfIsMadeFromTheTable(t *testing.T) {
 	t.Parallel()
-	rendered, err := natsdeploy.RenderPermissions("default")
+	rendered, err := natsdeploy.Permissions{Tenants: []string{"default"}}.Render()
 	require.NoError(t, err)
 	require.Equal(t, rendered, natsdeploy.PermissionsConf, "go generate ./cmd/mneme")
 }
@@ -40,7 +40,7 @@ func TestPermissionsConfIsMadeFromTheTable(t *testing.T) {
 func TestTenantsThatCannotBeTheNameOfAUserAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, tenants := range [][]string{{""}, {"a b"}, {"a.b"}, {`a"b`}, {"a>"}, {"a", "A"}, {"a-b", "a_b"}, {"a", "a"}, {"é"}} {
-		_, err := natsdeploy.RenderPermissions(tenants...)
+		_, err := natsdeploy.Permissions{Tenants: tenants}.Render()
 		require.Error(t, err, "%q", tenants)
 	}
 }
@@ -92,7 +92,7 @@ func subjects() (list []string) {
 		add("$JS.SNAPSHOT.ACK.%s.x", s)
 		add("$JS.SNAPSHOT.RESTORE.%s.x", s)
 	}
-	for _, p := range []string{"graph", "projects", "files", "summaries", "embeddings"} {
+	for _, p := range []string{"graph", "projects", "files", "summaries", "embeddings", "insight"} {
 		add("$KV.AGENT_LEASES.lease.neo4j.%s.1.0", p)
 		add("$KV.AGENT_LEASES.member.neo4j.%s.1.p1", p)
 		add("$KV.AGENT_LEASES.exclusive.discard-%s", p)
@@ -336,7 +336,7 @@ func TestAnExistingLogMovesToTheAccountByItsFolder(t *testing.T) {
 	before.WaitForShutdown()
 
 	require.NoError(t, os.Rename(filepath.Join(store, "jetstream", "$G"), filepath.Join(store, "jetstream", natsdeploy.LogAccount)))
-	_, js = connectAs(t, natstest.GuardIn(t, store, "acme"), "operator")
+	_, js = connectAs(t, natstest.GuardIn(t, store, natsdeploy.Permissions{Tenants: []string{"acme"}}), "operator")
 	info, err := natsdeploy.Inspect(t.Context(), js)
 	require.NoError(t, err)
 	require.Equal(t, uint64(1), info.Messages)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// PermissionsConf is [RenderPermissions] for the tenant "default", as deploy/nats/permissions.conf
+// PermissionsConf is [Permissions.Render] for the tenant "default", as deploy/nats/permissions.conf
 // has it. docker-compose.yml uses it.
 //
 //go:embed permissions.conf
@@ -22,18 +22,41 @@ const LogAccount = "MNEME"
 // safeTenant matches tenants that need no quoting in the name of a user, an account or a variable.
 var safeTenant = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// PasswordVariable returns the variable from which a server with [RenderPermissions] takes the password of
+// PasswordVariable returns the variable from which a server with [Permissions.Render] takes the password of
 // a user.
 func PasswordVariable(user string) string {
 	return "MNEME_NATS_" + strings.ToUpper(strings.ReplaceAll(user, "-", "_")) + "_PASSWORD"
 }
 
-// RenderPermissions returns a configuration of nats-server that adds the roles, and agents of these
-// tenants, to a server.conf beside it. It refuses a tenant whose name is not made of letters, digits, _
-// and -, and tenants that would share a variable.
-func RenderPermissions(tenants ...string) (string, error) {
+// CalloutSubject is the subject on which a server asks about a connection, in the account of the log.
+const CalloutSubject = "$SYS.REQ.USER.AUTH"
+
+// Permissions says for whom the configuration of a server is made.
+type Permissions struct {
+	// Tenants are those whose agents publish over NATS.
+	Tenants []string
+
+	// Callout is the public key of an account. With it, agents have no passwords: they send a token of the HTTP API, about
+	// which the server asks context-api, which has the seed of that key.
+	Callout string
+}
+
+// roles returns the roles. With a callout, context-api also answers the server.
+func (p Permissions) roles() []Role {
+	list := Roles()
+	for i := range list {
+		if p.Callout != "" && list[i].Name == "context-api" {
+			list[i].Subscribe, list[i].Answers = append(list[i].Subscribe, CalloutSubject), true
+		}
+	}
+	return list
+}
+
+// Render returns a configuration of nats-server that adds the roles, and the tenants' agents, to a server.conf beside it.
+// It refuses a tenant whose name is not made of letters, digits, _ and -, and tenants that would share a variable.
+func (p Permissions) Render() (string, error) {
 	variables := map[string]string{}
-	for _, tenant := range tenants {
+	for _, tenant := range p.Tenants {
 		if !safeTenant.MatchString(tenant) {
 			return "", fmt.Errorf("tenant %q: only letters, digits, _ and - can be in the name of a NATS user; let its agents publish over HTTP", tenant)
 		}
@@ -58,13 +81,13 @@ accounts {
     jetstream: enabled
     users: [
 `)
-	for _, r := range Roles() {
+	for _, r := range p.roles() {
 		user(&out, "      ", r)
 	}
 	out.WriteString("    ]\n")
-	if len(tenants) > 0 {
+	if len(p.Tenants) > 0 {
 		out.WriteString("    exports: [\n")
-		for _, tenant := range tenants {
+		for _, tenant := range p.Tenants {
 			for _, subject := range AgentSubjects(tenant) {
 				fmt.Fprintf(&out, "      {service: %q, accounts: [%q]}\n", subject, AgentUser(tenant))
 			}
@@ -72,21 +95,38 @@ accounts {
 		out.WriteString("    ]\n")
 	}
 	out.WriteString("  }\n")
-	for _, tenant := range tenants {
+	for _, tenant := range p.Tenants {
 		fmt.Fprintf(&out, `
   # The agents of the tenant %s. In an account of their own they can't name a subject of the log's account
   # to be answered on, which the server would publish to without asking for permission.
   %q {
-    users: [
 `, tenant, AgentUser(tenant))
-		user(&out, "      ", Role{Name: AgentUser(tenant), Publish: AgentSubjects(tenant)})
-		out.WriteString("    ]\n    imports: [\n")
+		if p.Callout == "" {
+			out.WriteString("    users: [\n")
+			user(&out, "      ", Role{Name: AgentUser(tenant), Publish: AgentSubjects(tenant)})
+			out.WriteString("    ]\n")
+		}
+		out.WriteString("    imports: [\n")
 		for _, subject := range AgentSubjects(tenant) {
 			fmt.Fprintf(&out, "      {service: {account: %s, subject: %q}}\n", LogAccount, subject)
 		}
 		out.WriteString("    ]\n  }\n")
 	}
 	out.WriteString("}\n")
+	if p.Callout != "" {
+		fmt.Fprintf(&out, `
+# Who sends a token of mneme instead of a user and password of above is let in as context-api answers.
+authorization {
+  auth_callout {
+    issuer: %q
+    account: %s
+    auth_users: [
+`, p.Callout, LogAccount)
+		for _, r := range p.roles() {
+			fmt.Fprintf(&out, "      %q\n", r.Name)
+		}
+		out.WriteString("    ]\n  }\n}\n")
+	}
 	return out.String(), nil
 }
 

@@ -68,7 +68,7 @@ func (s *Server) query(ctx context.Context, password, database, statement string
 	return err
 }
 
-// trusted returns what a client needs to check the server's certificate; nil without TLS.
+// trusted returns what a client needs to check the server's certificate and to show its own; nil without TLS.
 func (t *TLS) trusted() (*tls.Config, error) {
 	if t == nil {
 		return nil, nil
@@ -81,5 +81,13 @@ func (t *TLS) trusted() (*tls.Config, error) {
 	if !roots.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("%s holds no certificate", t.CAFile)
 	}
-	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	if t.ClientCertFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.ClientCertFile, t.ClientKeyFile)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
 }

@@ -56,16 +56,36 @@ func (c Config) conf(version, address string) string {
 		set("dbms.ssl.policy.bolt.base_directory", filepath.Dir(c.TLS.CertFile))
 		set("dbms.ssl.policy.bolt.public_certificate", c.TLS.CertFile)
 		set("dbms.ssl.policy.bolt.private_key", c.TLS.KeyFile)
-		set("dbms.ssl.policy.bolt.client_auth", "NONE")
+		if c.TLS.ClientCertFile == "" {
+			set("dbms.ssl.policy.bolt.client_auth", "NONE")
+		} else {
+			set("dbms.ssl.policy.bolt.client_auth", "REQUIRE")
+			set("dbms.ssl.policy.bolt.trusted_dir", c.trustedDir())
+		}
 	}
 	return b.String()
 }
 
 func (c Config) confDir() string { return filepath.Join(c.Dir, "conf") }
 
+// trustedDir has the certificates that may sign those of clients, and nothing else.
+func (c Config) trustedDir() string { return filepath.Join(c.confDir(), "trusted") }
+
 func (c Config) writeConf(version, address string) error {
 	if err := os.MkdirAll(c.confDir(), 0o700); err != nil {
 		return err
+	}
+	if c.TLS != nil && c.TLS.ClientCertFile != "" {
+		authority, err := os.ReadFile(c.TLS.CAFile)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(c.trustedDir(), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(c.trustedDir(), "authority.crt"), authority, 0o600); err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(filepath.Join(c.confDir(), "neo4j.conf"), []byte(c.conf(version, address)), 0o600)
 }

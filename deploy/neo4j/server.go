@@ -42,6 +42,11 @@ type TLS struct {
 	CertFile string // for the host in Listen
 	KeyFile  string // in PKCS #8, not encrypted
 	CAFile   string // with which clients check CertFile
+
+	// ClientCertFile and ClientKeyFile make the server refuse clients without a certificate signed by CAFile. They are
+	// those of the client with which [Start] asks the server.
+	ClientCertFile string
+	ClientKeyFile  string
 }
 
 // User is the only user of a server started by this package.
@@ -103,7 +108,10 @@ func (c *Config) complete() error {
 		return nil
 	}
 	files := *c.TLS // don't change the caller's
-	for _, file := range []*string{&files.CertFile, &files.KeyFile, &files.CAFile} {
+	for _, file := range []*string{&files.CertFile, &files.KeyFile, &files.CAFile, &files.ClientCertFile, &files.ClientKeyFile} {
+		if *file == "" {
+			continue
+		}
 		if *file, err = filepath.Abs(*file); err != nil {
 			return err
 		}

@@ -72,6 +72,7 @@ func normal(value string) string {
 func TestServerRefusesClientsWithoutTLSOrPassword(t *testing.T) {
 	t.Parallel()
 	dir, files := t.TempDir(), neo4jtest.TLS(t)
+	files.ClientCertFile, files.ClientKeyFile = "", "" // clients show no certificate here
 	s := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.Dir, c.Password, c.TLS = dir, "correct-horse", &files })
 	require.True(t, strings.HasPrefix(s.URI(), "bolt+s://"), s.URI())
 	ca, err := os.ReadFile(files.CAFile)

@@ -13,7 +13,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/mnemetest"
@@ -117,18 +119,21 @@ func TestTheAgentRecordsItselfAndRemembers(t *testing.T) {
 	}
 }
 
+// requireRecorded waits until what an agent published is applied, and compares how much it was.
 func requireRecorded(t *testing.T, s *mnemetest.Server, conversation string, messages, calls int) {
 	t.Helper()
-	response, err := http.Get(s.HTTP + "/v1/conversations/" + conversation)
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	var got struct {
-		Messages int `json:"message_count"`
-		Calls    int `json:"tool_call_count"`
-		Results  int `json:"tool_result_count"`
-	}
-	require.NoError(t, json.NewDecoder(response.Body).Decode(&got))
-	require.Equal(t, []int{messages, calls, calls}, []int{got.Messages, got.Calls, got.Results})
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		response, err := http.Get(s.HTTP + "/v1/conversations/" + conversation)
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		var got struct {
+			Messages int `json:"message_count"`
+			Calls    int `json:"tool_call_count"`
+			Results  int `json:"tool_result_count"`
+		}
+		require.NoError(t, json.NewDecoder(response.Body).Decode(&got))
+		require.Equal(t, []int{messages, calls, calls}, []int{got.Messages, got.Calls, got.Results})
+	}, time.Minute, 50*time.Millisecond)
 }
 
 // One language is enough: they send the model the same. It writes a few words only, because it is slow.

@@ -18,6 +18,9 @@ var (
 	// file grants anything.
 	ErrNothing = errors.New("no rule of the server's claims file grants anything to this token")
 
+	// ErrOtherOrigin: a page of another origin used the session of a browser.
+	ErrOtherOrigin = errors.New("a page of another origin sent this with your session, which is for mneme's own page")
+
 	// ErrUnavailable: the keys of the identity provider have not been fetched yet.
 	ErrUnavailable = errors.New("the keys of the identity provider are not available now; try again")
 )

@@ -148,15 +148,11 @@ func RunCapture(ctx context.Context, o CaptureOptions, say Say) (out Capture, er
 	defer func() { _ = os.RemoveAll(dir) }()
 	out.Session, out.Lines, out.MB = filepath.Base(s.path), len(s.lines), float64(s.size)/1e6
 	out.Store, err = o.Program.loaded(ctx, Embeddings{Kind: "builtin"}, "off", func(*program) error { return nil }, func(server *program) error {
-		conn, err := eventlog.Connect(server.nats, "bench", quiet)
+		log, err := server.log(ctx)
 		if err != nil {
 			return err
 		}
-		defer conn.Close()
-		log, err := eventlog.Open(ctx, conn)
-		if err != nil {
-			return err
-		}
+		defer log.Conn().Close()
 		w := &watch{what: o.Program, server: server, log: log, dir: dir, say: say}
 		if err := out.replay(ctx, w, s, o); err != nil {
 			return err

@@ -44,6 +44,7 @@ type Context struct {
 	MaxKB         float64   `json:"max_kb"`
 
 	Projects *ProjectContexts `json:"projects"` // nil without a project
+	Insights []InsightReads   `json:"insights"` // in the order of insight.By
 
 	Long    *LongContext    `json:"long"`    // nil without a long conversation
 	Program *ProgramFigures `json:"program"` // nil for a server that was already running
@@ -90,7 +91,8 @@ type ProgramFigures struct {
 // RunContext imports transcripts into the program in an empty directory, kills it, stops it, and
 // measures how soon it answers again and how much memory it has. Then it reads the contexts of
 // conversations, spread evenly over all, one at a time: first warm-up rounds, then the rounds that
-// count. It does the same with the contexts of projects; the queries are what their sessions asked first. If a conversation has ten times ShortTurns, RunContext compares it with a copy of its last
+// count. It does the same with the contexts of projects; the queries are what their sessions asked first. Then
+// it reads the insights by each grouping. If a conversation has ten times ShortTurns, RunContext compares it with a copy of its last
 // turns, which has the same newest content; reads of the two alternate.
 //
 // It removes what it imported, in Neo4j too. Neo4j must not hold the read models of another mneme;
@@ -102,7 +104,7 @@ func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, er
 	out.Machine, out.MaxChars = ThisMachine(), o.MaxChars
 	if len(o.Paths) == 0 {
 		reads := newAPI(o.URL, o.Tenant, 1)
-		return out, errors.Join(out.read(ctx, reads, o, say), out.readProjects(ctx, reads, o, say))
+		return out, errors.Join(out.read(ctx, reads, o, say), out.readProjects(ctx, reads, o, say), out.readInsights(ctx, reads, o, say))
 	}
 	store, err := o.Program.take(ctx)
 	if err != nil {
@@ -125,6 +127,9 @@ func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, er
 		return out, err
 	}
 	if err := out.readProjects(ctx, reads, o, say); err != nil {
+		return out, err
+	}
+	if err := out.readInsights(ctx, reads, o, say); err != nil {
 		return out, err
 	}
 	if err := out.compareLong(ctx, reads, server, o, say); err != nil {

@@ -76,15 +76,11 @@ func RunLatency(ctx context.Context, paths []string, o LatencyOptions, say Say) 
 		return out, err
 	}
 	defer server.stop()
-	conn, err := eventlog.Connect(server.nats, "bench", quiet)
+	log, err := server.log(ctx)
 	if err != nil {
 		return out, err
 	}
-	defer conn.Close()
-	log, err := eventlog.Open(ctx, conn)
-	if err != nil {
-		return out, err
-	}
+	defer log.Conn().Close()
 	p := newPacer(log, server, tenant, o.Rate, o.Reads, o.WarmUp, len(list))
 	if err := p.run(ctx, list, say); err != nil {
 		return out, err
@@ -99,37 +95,45 @@ func RunLatency(ctx context.Context, paths []string, o LatencyOptions, say Say) 
 
 // take reads the first n events of transcripts.
 func take(ctx context.Context, paths []string, n int) (list []events.Event, err error) {
-	files, err := transcript.Find(paths)
-	if err != nil {
-		return nil, errors.Join(ErrNoEvents, err)
-	}
 	enough := errors.New("enough")
-	for _, f := range files {
-		in, err := f.Open()
-		if err != nil {
-			return nil, err
+	err = eachEvent(ctx, paths, func(e events.Event) error {
+		if list = append(list, e); len(list) >= n {
+			return enough
 		}
-		err = transcript.Read(ctx, in, f.Path, transcript.Auto, func(item transcript.Item) error {
-			if item.Err == nil {
-				list = append(list, item.Event)
-			}
-			if len(list) >= n {
-				return enough
-			}
-			return nil
-		})
-		_ = in.Close()
-		if errors.Is(err, enough) {
-			break
-		}
-		if err != nil && !errors.Is(err, transcript.ErrUnknownFormat) {
-			return nil, err
-		}
-	}
-	if len(list) == 0 {
+		return nil
+	})
+	switch {
+	case err != nil && !errors.Is(err, enough):
+		return nil, err
+	case len(list) == 0:
 		return nil, ErrNoEvents
 	}
 	return list, nil
+}
+
+// eachEvent reads transcripts.
+func eachEvent(ctx context.Context, paths []string, do func(events.Event) error) error {
+	files, err := transcript.Find(paths)
+	if err != nil {
+		return errors.Join(ErrNoEvents, err)
+	}
+	for _, f := range files {
+		in, err := f.Open()
+		if err != nil {
+			return err
+		}
+		err = transcript.Read(ctx, in, f.Path, transcript.Auto, func(item transcript.Item) error {
+			if item.Err != nil {
+				return nil //nolint:nilerr // an import would only count it
+			}
+			return do(item.Event)
+		})
+		_ = in.Close()
+		if err != nil && !errors.Is(err, transcript.ErrUnknownFormat) {
+			return err
+		}
+	}
+	return nil
 }
 
 // interleave makes width conversations run in parallel, whatever order they come in. The order

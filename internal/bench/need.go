@@ -70,15 +70,11 @@ func RunNeed(ctx context.Context, o NeedOptions, say Say) (out Need, err error) 
 
 // look goes through all sessions.
 func (out *Need) look(ctx context.Context, server *program, o NeedOptions, say Say) error {
-	conn, err := eventlog.Connect(server.nats, "bench", quiet)
+	log, err := server.log(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	log, err := eventlog.Open(ctx, conn)
-	if err != nil {
-		return err
-	}
+	defer log.Conn().Close()
 	reads := newAPI(server.http, tenant, 1)
 	all, err := reads.conversations(ctx)
 	if err != nil {

@@ -82,6 +82,6 @@ func (p Program) environment() []string {
 		return append(os.Environ(), "MNEME_STORE=sqlite")
 	}
 	return append(os.Environ(), "MNEME_STORE=neo4j", "MNEME_NEO4J_URI="+n.URI, "MNEME_NEO4J_USER="+n.User, "MNEME_NEO4J_PASSWORD="+n.Password,
-		"MNEME_NEO4J_DATABASE="+n.Database, "MNEME_NEO4J_CA_FILE="+n.CAFile, "MNEME_NEO4J_POOL_SIZE="+strconv.Itoa(n.PoolSize),
+		"MNEME_NEO4J_DATABASE="+n.Database, "MNEME_NEO4J_CA_FILE="+n.CAFile, "MNEME_NEO4J_CERT_FILE="+n.CertFile, "MNEME_NEO4J_KEY_FILE="+n.KeyFile, "MNEME_NEO4J_POOL_SIZE="+strconv.Itoa(n.PoolSize),
 		"MNEME_NEO4J_CONNECT_TIMEOUT="+n.ConnectTimeout.String(), "MNEME_NEO4J_READ_TIMEOUT="+n.ReadTimeout.String(), "MNEME_NEO4J_WRITE_TIMEOUT="+n.WriteTimeout.String())
 }

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // stopTime is how long the program may take to end after an interrupt.
@@ -219,11 +221,18 @@ func (a *api) put(ctx context.Context, path string, body any) error {
 
 // send sends a small body and returns the answer.
 func (a *api) send(ctx context.Context, method, path string, query url.Values, body any) ([]byte, error) {
+	return a.call(ctx, method, path, query, body, http.StatusOK)
+}
+
+// call is [api.send] for answers with another status. Without a query it sends no tenant either.
+func (a *api) call(ctx context.Context, method, path string, query url.Values, body any, want int) ([]byte, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
-	query.Set("tenant", a.tenant)
+	if query != nil {
+		query.Set("tenant", a.tenant)
+	}
 	request, err := http.NewRequestWithContext(ctx, method, a.base+path+"?"+query.Encode(), bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
@@ -235,7 +244,7 @@ func (a *api) send(ctx context.Context, method, path string, query url.Values, b
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
+	if err == nil && response.StatusCode != want {
 		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
 	}
 	return answer, err
@@ -262,4 +271,18 @@ func (a *api) conversations(ctx context.Context) (list []listed, err error) {
 		}
 		query.Set("cursor", page.NextCursor)
 	}
+}
+
+// log opens the program's log. The caller closes its connection.
+func (p *program) log(ctx context.Context) (*eventlog.Log, error) {
+	conn, err := eventlog.Connect(p.nats, "bench", quiet)
+	if err != nil {
+		return nil, err
+	}
+	log, err := eventlog.Open(ctx, conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return log, nil
 }

@@ -15,7 +15,6 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
@@ -132,15 +131,11 @@ func RunRebuild(ctx context.Context, paths []string, o RebuildOptions, say Say) 
 
 // live publishes to the program and reads from it.
 func (o RebuildOptions) live(ctx context.Context, server *program, tenant string, list []events.Event, say Say) (out Live, err error) {
-	conn, err := eventlog.Connect(server.nats, "bench", quiet)
+	log, err := server.log(ctx)
 	if err != nil {
 		return out, err
 	}
-	defer conn.Close()
-	log, err := eventlog.Open(ctx, conn)
-	if err != nil {
-		return out, err
-	}
+	defer log.Conn().Close()
 	p := newPacer(log, server, tenant, o.Rate, max(1, o.Rate/4), o.WarmUp, len(list))
 	if err := p.run(ctx, list, say); err != nil {
 		return out, err

@@ -158,7 +158,7 @@ func readQuestions(path string) (list []Question, err error) {
 // search asks a question as a search, and returns the message_ids found.
 func (a *api) search(ctx context.Context, q Question) (ids []string, took time.Duration, model string, err error) {
 	began := time.Now()
-	raw, err := a.get(ctx, conversationPath(q.Conversation, "/search"), url.Values{"query": {q.Question}, "limit": {"50"}})
+	raw, err := a.get(ctx, conversationPath(q.Conversation, "/search"), url.Values{"query": {q.Question}, "limit": {"50"}, "syntax": {"plain"}})
 	took = time.Since(began)
 	var found struct {
 		Messages []struct {

@@ -37,7 +37,12 @@ type scratch struct {
 	log    *eventlog.Log
 }
 
-func newScratch(ctx context.Context, settings natsdeploy.Settings) (_ *scratch, err error) {
+func newScratch(ctx context.Context, settings natsdeploy.Settings) (*scratch, error) {
+	return newScratchAt(ctx, settings, "")
+}
+
+// newScratchAt is [newScratch] with an address at which other processes reach the server; "" is none.
+func newScratchAt(ctx context.Context, settings natsdeploy.Settings, listen string) (_ *scratch, err error) {
 	s := &scratch{}
 	defer func() {
 		if err != nil {
@@ -47,7 +52,7 @@ func newScratch(ctx context.Context, settings natsdeploy.Settings) (_ *scratch, 
 	if s.dir, err = os.MkdirTemp("", "mneme-bench-"); err != nil {
 		return nil, err
 	}
-	if s.server, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(s.dir, "nats")}); err != nil {
+	if s.server, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(s.dir, "nats"), Listen: listen}); err != nil {
 		return nil, err
 	}
 	if _, err := s.server.Apply(ctx, settings); err != nil {

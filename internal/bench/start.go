@@ -97,15 +97,11 @@ func publishing(ctx context.Context, server *program, name string, aliases []str
 			return err
 		}
 	}
-	conn, err := eventlog.Connect(server.nats, "bench", quiet)
+	log, err := server.log(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	log, err := eventlog.Open(ctx, conn)
-	if err != nil {
-		return err
-	}
+	defer log.Conn().Close()
 	return do(log)
 }
 

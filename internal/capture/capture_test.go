@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -336,7 +335,7 @@ func TestTenThousandFilesStayBounded(t *testing.T) {
 
 func TestFilesThatMayNotBeReadAreRefused(t *testing.T) {
 	b := setup(t)
-	var logged lockedBuffer
+	var logged mnemetest.Log
 	r := b.receiver(Config{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	outside := filepath.Join(t.TempDir(), session)
 	add(t, outside, prompt(0))
@@ -385,7 +384,7 @@ func TestARootMayBeALink(t *testing.T) {
 	require.NoError(t, r.Ring("claude-code", "s", b.path(session)))
 	b.awaitEvents(3)
 	require.NoError(t, r.Ring("claude-code", "s", filepath.Join(link, session)))
-	await(t, r, func(s Status) bool { return s.Files == 2 })
+	await(t, r, func(s Status) bool { return s.Files == 2 && s.Imports > 0 }) // an import counts a moment after its events
 	require.EqualValues(t, 1, r.Status().Imports, "it is the same file")
 }
 
@@ -427,7 +426,7 @@ func TestCloseInTheMiddleLosesNothing(t *testing.T) {
 	began := time.Now()
 	r.Close()
 	r.Close()
-	require.Less(t, time.Since(began), 2*time.Second)
+	require.Less(t, time.Since(began), patience/2)
 	require.ErrorIs(t, r.Ring("claude-code", "s", path), ErrClosed)
 	b.awaitEvents(1000)
 	require.Empty(t, r.Status().LastError, "the end is not an error")
@@ -505,22 +504,4 @@ func TestRootsFollowTheAgentsVariables(t *testing.T) {
 	t.Setenv("HOME", "")
 	_, err = Roots("claude-code")
 	require.ErrorContains(t, err, "CLAUDE_CONFIG_DIR")
-}
-
-// lockedBuffer is a buffer for several goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -17,6 +17,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // Paces at which only one way leads to a file: what the system tells after the first walk, or walks.
@@ -237,7 +238,7 @@ func TestLinksAndUnreadableFoldersDoNotStopTheWalk(t *testing.T) {
 	require.NoError(t, os.Mkdir(locked, 0))
 	b.t.Cleanup(func() { _ = os.Chmod(locked, 0o700) })
 	_, unreadable := os.ReadDir(locked) // root may read it
-	var logged lockedBuffer
+	var logged mnemetest.Log
 	r := b.follower(Config{Logger: slog.New(slog.NewTextHandler(&logged, nil))}, walked)
 	await(t, r, done)
 	time.Sleep(10 * walked.walk) // several walks
@@ -284,7 +285,7 @@ func TestAFolderOfWhichTheSystemDoesNotTellIsWalkedMoreOften(t *testing.T) {
 	watch, err := fsnotify.NewWatcher()
 	require.NoError(t, err)
 	require.NoError(t, watch.Close()) // it takes no folder, as when the limit of watches is reached
-	var logged lockedBuffer
+	var logged mnemetest.Log
 	r := b.receiver(Config{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	at := &following{folder: Folder{"claude-code", b.root}}
 	f := &follower{Receiver: r, pace: usual, watch: watch, told: map[string]bool{}}

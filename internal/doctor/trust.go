@@ -19,12 +19,12 @@ const expiresSoon = 21 * 24 * time.Hour
 // trust checks the files that programs on this machine prove with who they are: whether
 // certificates expire, and whether other users can read secrets.
 func (e *examination) trust() {
-	for _, variable := range []string{"MNEME_TLS_CERT_FILE", "MNEME_NATS_CERT_FILE", "MNEME_NATS_CA_FILE", "MNEME_CA_FILE", "MNEME_NEO4J_CA_FILE"} {
+	for _, variable := range []string{"MNEME_TLS_CERT_FILE", "MNEME_NATS_CERT_FILE", "MNEME_NATS_CA_FILE", "MNEME_CA_FILE", "MNEME_NEO4J_CA_FILE", "MNEME_NEO4J_CERT_FILE"} {
 		if path := os.Getenv(variable); path != "" {
 			e.certificates(variable, path)
 		}
 	}
-	for _, variable := range []string{"MNEME_TLS_KEY_FILE", "MNEME_NATS_KEY_FILE", "MNEME_NATS_CREDS_FILE", "MNEME_TOKEN_FILE"} {
+	for _, variable := range []string{"MNEME_TLS_KEY_FILE", "MNEME_NATS_KEY_FILE", "MNEME_NATS_CREDS_FILE", "MNEME_NATS_CALLOUT_SEED_FILE", "MNEME_NEO4J_KEY_FILE", "MNEME_TOKEN_FILE"} {
 		if path := os.Getenv(variable); path != "" {
 			e.secret(variable, path)
 		}

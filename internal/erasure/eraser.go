@@ -32,7 +32,10 @@ type Config struct {
 	Graph     func(ctx context.Context, read func(graph.Reader) error) error
 	Projects  func(ctx context.Context, read func(project.Reader) error) error
 	Retention map[string]time.Duration // by tenant; empty for none
-	Logger    *slog.Logger
+	// Audited asks for an erasure that a retention demands, and records that in the audit log. If it can't, it returns an
+	// error and does not ask.
+	Audited func(ctx context.Context, s Scope, ask func() error) error
+	Logger  *slog.Logger
 }
 
 // Eraser carries erasures out, and asks for those that the retention of a tenant demands.
@@ -203,7 +206,16 @@ func (e *Eraser) work(ctx context.Context) error {
 func (e *Eraser) retain(ctx context.Context) (asked bool, err error) {
 	for _, tenant := range slices.Sorted(maps.Keys(e.Retention)) {
 		age := e.Retention[tenant]
-		_, err := e.Ask(ctx, Scope{Tenant: tenant, Before: time.Now().UTC().Add(-age).Truncate(time.Second), Retention: true})
+		s := Scope{Tenant: tenant, Before: time.Now().UTC().Add(-age).Truncate(time.Second), Retention: true}
+		if list, err := e.Look(ctx, s); err != nil {
+			return false, err
+		} else if len(list) == 0 {
+			continue
+		}
+		if r, err := e.records.get(ctx); err != nil || r.Running() { // another process may have asked
+			return err == nil, err
+		}
+		err := e.Audited(ctx, s, func() error { _, err := e.Ask(ctx, s); return err })
 		switch {
 		case err == nil:
 			e.Logger.Info("erasing conversations that are older than the tenant's retention", "retention", age)

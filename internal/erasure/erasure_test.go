@@ -1,7 +1,9 @@
 package erasure_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -35,7 +37,7 @@ func TestNothingOfAnErasedConversationIsLeftInAnyFile(t *testing.T) {
 	require.Greater(t, report.Bytes, uint64(100_000))
 	require.EqualValues(t, 1, report.FirstSeq)
 	require.EqualValues(t, 15, report.LastSeq)
-	require.Len(t, report.Stores, 4)
+	require.Len(t, report.Stores, 5)
 	require.True(t, report.Sealed())
 	raw, err := json.Marshal(report)
 	require.NoError(t, err)
@@ -113,7 +115,9 @@ func TestAnErasureGoesOnAfterAKillAtAnyStep(t *testing.T) {
 	for _, step := range []string{"before the tombstone", "before the record of a batch", "before a batch", "between two messages", "after a batch", "before a repair", "before a cleaning", "after a read model", "after marking", "after waiting", "after overwriting", "after cleaning"} {
 		times := 0
 		for kill(step, times+1) {
-			times++
+			if times++; times == 2 && !mnemetest.All { // the others repeat the second
+				break
+			}
 		}
 		require.NotZero(t, times, "no kill at %q", step)
 	}
@@ -258,11 +262,21 @@ func TestRetentionErasesWhatIsTooOldOnceAndNothingElse(t *testing.T) {
 		young[i].Time = time.Now()
 	}
 	w.publish(history(t, "old", "canaryold1", ""), young)
+	var audited []string
 	e := w.started(w.eraser(func(c *erasure.Config) {
 		c.Retention = map[string]time.Duration{"default": 90 * 24 * time.Hour, "empty": time.Hour}
+		c.Audited = func(_ context.Context, s erasure.Scope, ask func() error) error {
+			audited = append(audited, s.Tenant)
+			if len(audited) == 1 {
+				return errors.New("the audit log takes no entry")
+			}
+			return ask()
+		}
 	}))
 	r := w.ended(e)
 	require.True(t, r.Report.Scope.Retention)
+	e.Stop()
+	require.Equal(t, []string{"default", "default"}, audited, "it asks again if the audit log took no entry; of a tenant without anything old there is none")
 	require.Equal(t, 1, r.Report.Conversations)
 	require.Empty(t, w.search("canaryold1"))
 	require.NotEmpty(t, w.search("canaryyoung"))

@@ -72,10 +72,12 @@ func setup(t *testing.T) *world {
 	require.NoError(t, err)
 	w.projects, err = worker.NewConsumer(t.Context(), parts, readmodel.Projects())
 	require.NoError(t, err)
+	counter, err := worker.NewConsumer(t.Context(), parts, readmodel.Insight())
+	require.NoError(t, err)
 	w.models = service.NewModels(w.data, w.stores)
 	summarizer, err := service.NewSummarizer(t.Context(), parts, settings.Summaries{}, w.models)
 	require.NoError(t, err)
-	for _, one := range []worker.Worker{w.graph, w.files, w.projects, summarizer} {
+	for _, one := range []worker.Worker{w.graph, w.files, w.projects, counter, summarizer} {
 		one.Start()
 		t.Cleanup(func() { require.NoError(t, one.Stop()) })
 	}
@@ -96,6 +98,7 @@ func (w *world) eraser(change func(*erasure.Config)) *erasure.Eraser {
 		Projects: func(ctx context.Context, read func(project.Reader) error) error {
 			return view.Lend(ctx, w.models.Projects, read)
 		},
+		Audited: func(_ context.Context, _ erasure.Scope, ask func() error) error { return ask() },
 	}
 	if change != nil {
 		change(&c)
@@ -208,7 +211,7 @@ func (w *world) publish(histories ...[]events.Event) {
 func (w *world) applied() {
 	w.Helper()
 	require.Eventually(w, func() bool {
-		for _, name := range []string{"graph", "files", "projects", "summaries"} {
+		for _, name := range []string{"graph", "files", "projects", "summaries", "insight"} {
 			cps, err := w.stores.Generations().Checkpoints(w.Context(), name, w.serving(name))
 			require.NoError(w, err)
 			at := map[int]uint64{}

@@ -92,6 +92,8 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, access.ErrUnavailable):
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", later().Get("Retry-After"))
+	case errors.Is(err, access.ErrOtherOrigin):
+		status = http.StatusForbidden
 	case errors.Is(err, access.ErrNothing):
 		status = http.StatusForbidden
 		w.Header().Set("WWW-Authenticate", challenge+`, error="insufficient_scope"`)

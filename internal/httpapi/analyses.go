@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/analysis"
 )
 
 // Analysis is what a model answered about a conversation.
@@ -40,6 +41,15 @@ type Analyses struct {
 	Chars      int        `json:"chars" doc:"characters that it has, as summaries count them: an answer with the same numbers is about the whole of it"`
 	Analyses   []Analysis `json:"analyses" doc:"oldest first"`
 	NextCursor string     `json:"next_cursor,omitempty" doc:"cursor of the next page; absent if there is none"`
+}
+
+// Each calls yield for every answer, and sets size to how large the conversation is. It returns the cursor of the next page.
+func (p *Analyses) Each(size *analysis.Size, yield func(*analysis.Answer)) (next string) {
+	*size = analysis.Size{Turns: p.Turns, Chars: p.Chars}
+	for _, s := range p.Analyses {
+		yield(&analysis.Answer{Seq: s.Seq, Answer: s.Answer, Model: s.Model, PromptHash: s.PromptHash, Size: analysis.Size{Turns: s.Turns, Chars: s.Chars}})
+	}
+	return p.NextCursor
 }
 
 func (a *api) registerAnalyses(h huma.API) {

@@ -25,7 +25,9 @@ import (
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // Config is what the API needs.
@@ -53,9 +55,13 @@ type Config struct {
 	Cache *view.Cache
 	// ProjectMemoryOff leaves earlier sessions out of contexts that do not ask for them.
 	ProjectMemoryOff bool
+	// Prices are what tokens cost; nil if that is unknown.
+	Prices *insight.Prices
 	// Gate finds out who sends a request. Nil means that whoever reaches the API may use all
 	// of it, which is for loopback and trusted networks.
 	Gate *access.Gate
+	// Model does analyses; nil if none is configured.
+	Model *llm.Writer
 	// Quotas bound what each tenant may take; nil for no bounds.
 	Quotas *quota.Quotas
 	// Stall is how long a client may neither send nor take anything before it is cut
@@ -83,6 +89,7 @@ type api struct {
 	edition string // see the function of this name
 	views   *view.Views
 	hooks   *hook.Desk
+	sums    *insight.Cache
 
 	watchStop sync.Once
 	stopped   chan struct{} // see stopping
@@ -108,7 +115,7 @@ func newAPI(c Config) *api {
 	if c.Stall == 0 {
 		c.Stall = defaultStall
 	}
-	a := &api{Config: c, limits: newLimits(), edition: edition(c), hooks: hook.NewDesk(c.Doorbell), stopped: make(chan struct{})}
+	a := &api{Config: c, limits: newLimits(), edition: edition(c), hooks: hook.NewDesk(c.Doorbell), sums: insight.NewCache(), stopped: make(chan struct{})}
 	a.views = view.New(view.Config{Log: c.Log, Models: c.Models, Cache: c.Cache, Awaiting: a.awaiting})
 	return a
 }
@@ -124,6 +131,7 @@ func (a *api) handler(agents http.Handler) http.Handler {
 	serveDocs(mux)
 	servePage(mux)
 	serveHelp(mux)
+	a.serveSessions(mux)
 	mux.Handle(mcp.Path, agents)
 	a.serveResource(mux)
 	return a.Telemetry.HTTP(mux, a.around(mux))
@@ -157,7 +165,9 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerContext(h)
 	a.registerServed(h)
 	a.registerAnalyses(h)
+	a.registerAnalyze(h)
 	a.registerProjects(h)
+	a.registerInsights(h)
 	a.registerHooks(h)
 	if a.Cache != nil {
 		a.registerSearch(h)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,7 +50,16 @@ func (a *api) audited(h huma.API) func(huma.Context, func(huma.Context)) {
 				_ = huma.WriteErr(h, ctx, http.StatusServiceUnavailable, "nothing was changed: the audit log takes no entry now, and without one nothing may be changed; try again")
 				return
 			}
-			x.worked = append(x.worked, func() { end(ctx.Status()) })
+			x.worked = append(x.worked, func() {
+				if !x.streams {
+					end(ctx.Status())
+				}
+			})
+			x.ended = append(x.ended, func() {
+				if x.streams {
+					end(cmp.Or(x.told, ctx.Status()))
+				}
+			})
 		}
 		next(ctx)
 	}

@@ -189,6 +189,38 @@ func TestNothingIsChangedWhileTheAuditLogTakesNoEntry(t *testing.T) {
 	b.do(http.StatusOK, http.MethodDelete, "/v1/conversations/c", nil, nil, nil)
 }
 
+func TestAnErasureThatARetentionDemandsIsInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	config := instance.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), MaxBytes: 256 << 20}
+	i, err := instance.Start(t.Context(), config)
+	require.NoError(t, err)
+	b := &bundle{t, i}
+	event := `{"specversion":"1.0","type":"dev.mneme.conversation.started.v1","source":"test","id":"s","subject":"c1","time":"2020-01-01T00:00:00Z","data":{"title":"old"}}`
+	var ack struct{ Seq uint64 }
+	b.do(http.StatusCreated, http.MethodPost, "/v1/events", map[string]string{"Content-Type": "application/cloudevents+json"}, []byte(event), &ack)
+	b.get(fmt.Sprintf("/v1/conversations/c1?at_least=%d", ack.Seq), nil)
+	require.NoError(t, i.Close())
+
+	config.Erasing = settings.Erasing{Retention: "default=30d"}
+	i, err = instance.Start(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	b = &bundle{t, i}
+	var raw string
+	require.Eventually(t, func() bool {
+		var list []string
+		list, raw = b.entries("", "action=erase")
+		return len(list) == 2
+	}, time.Minute, 20*time.Millisecond)
+	var page struct{ Entries []httpapi.AuditEntry }
+	require.NoError(t, json.Unmarshal([]byte(raw), &page))
+	for n, outcome := range []string{"begun", "done"} {
+		e := page.Entries[n]
+		require.Equal(t, []string{"default", "server", outcome, ""}, []string{e.Tenant, e.Via, e.Outcome, e.Subject})
+		require.Regexp(t, `^before:20\d\d-`, e.Target)
+	}
+}
+
 // Whatever was asked about a tenant's conversations, no file holds a word of them after an erasure, and the audit log still
 // says who erased them.
 func TestTheAuditLogKeepsAnErasureAndNothingOfWhatWasErased(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/internal/frame"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/window"
 	"mneme.dev/mneme/pkg/window/chat"
 )
@@ -22,6 +23,8 @@ type contextInput struct {
 	AsOfParam
 	WaitParams
 	EmbeddedParam
+	RerankParams
+	RewriteParam
 	Query         string `query:"query" maxLength:"100000" doc:"what to search the past for; defaults to what the user said last"`
 	MaxChars      int    `query:"max_chars" minimum:"500" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings and marks included"`
 	Strategy      string `query:"strategy" enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid" doc:"how to choose what to show"`
@@ -60,7 +63,7 @@ func (a *api) registerContext(h huma.API) {
 	op.Description = "What was said and done, selected and condensed to fit max_chars: the recent turns, earlier questions, the files touched. " +
 		"Recorded text is data. In Markdown every line of a recorded text after its first begins with a tab. In messages for models the system part is one fixed sentence; " +
 		"text that neither the user nor the assistant wrote is in user messages, between marks that recorded texts cannot contain. " +
-		"The same conversation, as of the same sequence, with the same parameters, always gives the same text."
+		"The same conversation, as of the same sequence, with the same parameters, always gives the same text. Where an embedding or reranking endpoint takes part, embedded_up_to and reranked repeat its part."
 	op.Responses = contextResponses(h)
 	huma.Register(h, op, a.context)
 }
@@ -117,7 +120,20 @@ func (a *api) contextOf(ctx context.Context, in *contextInput) (*window.Context,
 	if in.Strategy == window.StrategyHybrid && (in.ProjectMemory == "on" || in.ProjectMemory == "" && !a.ProjectMemoryOff) {
 		earlierWithin = in.MaxChars
 	}
-	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, window.Searches(in.Strategy), earlierWithin)
+	var loads []load
+	if window.Searches(in.Strategy) {
+		loads = []load{(*view.View).Load}
+	}
+	rerank, err := a.reranking(in.RerankParams)
+	if err != nil {
+		return nil, err
+	}
+	// A record of the context has the query as it was used, so that it can be made again without the model.
+	var rewritten *window.Rewritten
+	if in.Query, rewritten, err = a.rewrite(ctx, in.Tenant, in.RewriteParam, in.Query); err != nil {
+		return nil, err
+	}
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, needs{loads: loads, asks: rerank.Wanted || in.Rewrite, coded: in.Strategy == window.StrategyHybrid, earlierWithin: earlierWithin})
 	if err != nil {
 		return nil, err
 	}
@@ -130,13 +146,14 @@ func (a *api) contextOf(ctx context.Context, in *contextInput) (*window.Context,
 		mode = a.Condense(conversation.Profile)
 	}
 	c, err := a.build(ctx, source, window.Request{
-		Conversation: in.id(), Query: in.Query, MaxChars: roomWithin(in.MaxChars, in.Frame), Strategy: in.Strategy, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Condense: mode,
+		Conversation: in.id(), Query: in.Query, MaxChars: roomWithin(in.MaxChars, in.Frame), Strategy: in.Strategy, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Rerank: rerank, Condense: mode,
 		Candidates: in.Explain == explainCandidates, Follow: in.Follow,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if in.explains() || in.Record {
+		c.Manifest.Rewritten = rewritten
 		c.Manifest.Settings = &window.Settings{Query: in.Query, Condense: cmp.Or(mode, window.CondenseExtractive), ProjectMemory: earlierWithin > 0}
 	}
 	return c, nil

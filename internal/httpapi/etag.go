@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -59,9 +60,10 @@ func matches(header, tag string) bool {
 }
 
 // edition identifies everything except the read models' contents that affects answers:
-// the program, its display settings, the log, and the location of the read models.
+// the program, its display settings, its prices, the log, and the location of the read models.
 func edition(c Config) string {
-	return fmt.Sprintf("%s %s %s", programVersion(), c.Log.Created().UTC().Format(time.RFC3339Nano), c.Store)
+	prices, _ := json.Marshal(c.Prices) // names and numbers
+	return fmt.Sprintf("%s %s %s %s", programVersion(), c.Log.Created().UTC().Format(time.RFC3339Nano), c.Store, prices)
 }
 
 // programVersion identifies this program's code. A build without version information

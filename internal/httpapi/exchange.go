@@ -21,6 +21,9 @@ type exchange struct {
 	answer *response
 	worked []func() // called when the answer is rendered
 	ended  []func() // called when it is written
+
+	streams bool // the change goes on while the answer is written
+	told    int  // then the status of an error that the answer tells
 }
 
 // rendered is called when the first bytes of the answer are written. JSON and text are

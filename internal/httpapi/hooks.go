@@ -138,7 +138,7 @@ func (p *past) Project(ctx context.Context, tenant, folder, except string, maxCh
 // Story implements [hook.Past].
 func (p *past) Story(ctx context.Context, tenant, conversation string, maxChars int) (hook.Text, error) {
 	id := events.ConversationID{Tenant: tenant, ID: conversation}
-	source, err := p.source(ctx, id, WaitParams{}, AsOfParam{}, false, 0)
+	source, err := p.source(ctx, id, WaitParams{}, AsOfParam{}, needs{})
 	if errors.Is(err, graph.ErrNotFound) {
 		return hook.Text{}, nil
 	}

@@ -33,7 +33,7 @@ type limits struct {
 
 	answers, exporting outgoing
 	// Streams follow the log; subscriptions of agents only read the row of their conversation when something is applied.
-	streams, subscriptions streams
+	streams, subscriptions, analyses, rewrites streams
 }
 
 func newLimits() *limits {
@@ -44,6 +44,7 @@ func newLimits() *limits {
 		verifying: semaphore.NewWeighted(maxVerifying), calls: semaphore.NewWeighted(maxCalls),
 		answers: outgoing{max: maxAnswerBytes},
 		streams: streams{most: maxStreams, ofTenant: tenantStreams}, subscriptions: streams{most: maxSubscriptions, ofTenant: tenantSubscriptions},
+		analyses: streams{most: maxAnalyses, ofTenant: tenantAnalyses}, rewrites: streams{most: maxRewrites, ofTenant: tenantRewrites},
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -37,26 +38,8 @@ import (
 // give it short timeouts or failing read models.
 type front struct {
 	*bundle
-	logged *logged
+	logged *mnemetest.Log
 	server *program.HTTP
-}
-
-// logged is what a server wrote to its log.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func (f *front) HTTPURL() string { return f.server.URL() }
@@ -79,7 +62,7 @@ func setupFront(t *testing.T, change func(*httpapi.Config)) *front {
 	t.Helper()
 	t.Parallel()
 	b, models := up(t)
-	f := &front{bundle: b, logged: &logged{}}
+	f := &front{bundle: b, logged: &mnemetest.Log{}}
 	config := httpapi.Config{Log: b.Log, Models: models, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Store: "sqlite", NotReady: worker.ErrNotThere}
 	var err error
 	config.Telemetry, err = telemetry.Setup(t.Context(), "test", settings.Telemetry{}, slog.New(slog.DiscardHandler))

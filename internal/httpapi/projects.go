@@ -122,6 +122,7 @@ func (a *api) registerProjects(h huma.API) {
 	op.Responses = contextResponses(h)
 	huma.Register(h, op, a.projectContext)
 	a.registerMemory(h)
+	a.registerCodebase(h)
 	alias := operation("alias-project", http.MethodPut, "/v1/projects/{project}/alias", "Say that a project is another one", "projects", 409, 413, 415, 422, 503, 504, 507)
 	alias.Description = "From then on its conversations belong to the other project. Contexts as of an earlier sequence do not change."
 	huma.Register(h, alias, a.aliasProject)

@@ -112,7 +112,12 @@ func overQuota(err error) *quotaError {
 		after = over.After
 	}
 	model, _ := huma.NewError(http.StatusTooManyRequests, err.Error()).(*huma.ErrorModel)
-	return &quotaError{model, strconv.Itoa(int(max(math.Ceil(after.Seconds()), 1)))}
+	return &quotaError{model, wholeSeconds(after)}
+}
+
+// wholeSeconds returns a wait as Retry-After has it.
+func wholeSeconds(wait time.Duration) string {
+	return strconv.Itoa(int(max(math.Ceil(wait.Seconds()), 1)))
 }
 
 // Unwrap returns the problem.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -93,36 +95,78 @@ func (a *api) admitRead(ctx context.Context) error {
 	return err
 }
 
-// source begins a read that searches a conversation, or builds a context from it. earlierWithin is the budget of a
-// context that shows earlier sessions too, 0 for none.
-func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam, searches bool, earlierWithin int) (s window.Source, err error) {
+// load loads what a read searches, before it takes a place among the reads: see [view.View.Load].
+type load = func(*view.View, context.Context) error
+
+// needs are what a read needs of a source.
+type needs struct {
+	loads         []load
+	asks          bool // a model that may not answer, so the answer can change at the same positions
+	coded         bool // a context that shows the code of its project too
+	earlierWithin int  // budget of a context that shows earlier sessions too, 0 for none
+}
+
+// source begins a read that searches a conversation, or builds a context from it.
+func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam, of needs) (s window.Source, err error) {
 	v, err := a.pins(ctx).OpenWithFiles(ctx, id, wait.at(past))
 	if err != nil {
 		return s, err
 	}
+	var code *indexesNear
+	if of.coded {
+		code = a.projectCode(ctx, v)
+		defer code.wait()
+	}
 	var earlier window.Earlier
 	var positions []string
-	if earlierWithin > 0 {
-		if earlier, positions, err = a.earlier(ctx, v, earlierWithin); err != nil {
+	if of.earlierWithin > 0 {
+		if earlier, positions, err = a.earlier(ctx, v, of.earlierWithin); err != nil {
 			return s, err
 		}
 	}
-	if !a.Cache.Remote() { // remote vectors arrive late, and a server may not answer: the answer can change at the same positions
+	if !a.Cache.Remote() && !of.asks { // remote vectors arrive late, and a server may not answer: the answer can change at the same positions
 		if err := a.unchangedView(ctx, v, positions...); err != nil {
 			return s, err
 		}
 	}
-	if searches {
-		if err := v.Load(ctx); err != nil {
+	for _, load := range of.loads {
+		if err := load(v, ctx); err != nil {
 			return s, err
 		}
 	}
 	s = v.Source(ctx)
 	s.Earlier = earlier
+	if of.coded {
+		counted, err := code.counting(ctx)
+		if err != nil {
+			return s, err
+		}
+		if counted != nil {
+			s.Project = counted
+		}
+	}
 	return s, a.admitView(ctx, v)
 }
 
 // buildOf identifies a model to other processes.
 func (a *api) buildOf(m view.Model) projection.Build {
 	return projection.Build{Store: a.Store, Projection: m.Name, Generation: m.Generation}
+}
+
+// RerankParams ask for another order of the best messages.
+type RerankParams struct {
+	Rerank   string   `query:"rerank" enum:"true,false" doc:"whether a reranking model orders the best 100 messages; defaults to the server's setting. If it gives no order, the answer or the manifest says why"`
+	Reranked []uint64 `query:"reranked" maxItems:"100" doc:"sequences of messages in the order in which a reranker put them, which the manifest of a context reports: repeats that order instead of asking a model"`
+}
+
+// reranking returns what the parameters ask for, and refuses a model that the server does not have.
+func (a *api) reranking(in RerankParams) (window.Reranking, error) {
+	there := a.Cache != nil && a.Cache.Reranker != nil
+	switch {
+	case len(in.Reranked) > 0:
+		return window.Reranking{Order: in.Reranked}, nil
+	case in.Rerank == "true" && !there:
+		return window.Reranking{}, huma.Error422UnprocessableEntity("this server has no reranking model: MNEME_RERANK names one", &huma.ErrorDetail{Location: "query.rerank", Message: "needs MNEME_RERANK", Value: true})
+	}
+	return window.Reranking{Wanted: in.Rerank == "true" || in.Rerank == "" && there && a.Cache.RerankAlways}, nil
 }

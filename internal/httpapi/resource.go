@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/mcp"
 )
 
@@ -37,7 +38,7 @@ func (a *api) serveResource(mux *http.ServeMux) {
 		public(mux, wellKnown+path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Cache-Control", cacheNothing)
-			_ = json.NewEncoder(w).Encode(protectedResource{baseOf(r) + path, []string{a.issuer()}, []string{"header"}, "mneme"})
+			_ = json.NewEncoder(w).Encode(protectedResource{access.BaseOf(r) + path, []string{a.issuer()}, []string{"header"}, "mneme"})
 		})
 	}
 }
@@ -52,14 +53,5 @@ func (a *api) challenge(r *http.Request) string {
 	if r.URL.Path == mcp.Path {
 		path = mcp.Path
 	}
-	return text + `, resource_metadata="` + baseOf(r) + wellKnown + path + `"`
-}
-
-// baseOf returns the URL under which a client reached this server. The host is one of the allowed ones. Behind a proxy
-// that speaks TLS, the proxy says so.
-func baseOf(r *http.Request) string {
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
+	return text + `, resource_metadata="` + access.BaseOf(r) + wellKnown + path + `"`
 }

@@ -21,17 +21,20 @@ type FoundConversation struct {
 
 // FoundParams limit how much of the results is shown.
 type FoundParams struct {
-	Limit    int `query:"limit" minimum:"1" maximum:"50" default:"10" doc:"maximum number of conversations"`
+	Limit    int `query:"limit" minimum:"1" maximum:"50" default:"10" doc:"maximum number of conversations and, with kind=tool or all, of tool results"`
 	Messages int `query:"messages" minimum:"0" maximum:"12" default:"3" doc:"maximum number of messages of each conversation"`
-	MaxChars int `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"maximum length of the text of each message, in Unicode code points"`
+	MaxChars int `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"maximum length of the text of each message or result, in Unicode code points"`
 }
 
 type searchInput struct {
 	TenantParam
 	WaitAllParams
 	FoundParams
-	Query   string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what to search for, in words"`
+	RewriteParam
+	Query   string `query:"query" maxLength:"100000" doc:"what to search for, in words; needed unless tool results are searched by filters alone, newest first"`
 	Project string `query:"project" doc:"only conversations of this project, or of the repository that this folder is in: those of its newest 4,096 entries"`
+	Kind    string `query:"kind" enum:"message,tool,all" doc:"what to search: titles and messages, the results of tools, or both, each in a list of its own; tool if tool or file is given, else message. Tool results are searched in one project only"`
+	ToolParams
 }
 
 type similarInput struct {
@@ -42,15 +45,17 @@ type similarInput struct {
 
 type foundOutput struct {
 	Body struct {
-		Conversations []FoundConversation `json:"conversations" doc:"best first"`
+		Conversations []FoundConversation `json:"conversations" doc:"best first; empty with kind=tool"`
 		Embedding     string              `json:"embedding_model,omitempty" doc:"the model whose embeddings took part in the ranking; absent if only words did"`
+		Rewritten     *window.Rewritten   `json:"rewritten,omitempty" doc:"with rewrite=true: what the model added to the query, or why nothing"`
+		FoundTools
 	}
 }
 
 func (a *api) registerSearchAll(h huma.API) {
 	all := operation("search", http.MethodGet, "/v1/search", "Search all conversations", "conversations", 422, 503, 504)
 	all.Description = "Finds conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best and their first messages. " +
-		"Up to 50 conversations are ranked. Tool results are not searched."
+		"Up to 50 conversations are ranked. With kind=tool or all it finds the results of tools in the newest conversations of a project, by their words."
 	huma.Register(h, all, a.searchAll)
 	similar := operation("similar-conversations", http.MethodGet, "/v1/conversations/{id}/similar", "List conversations like this one", "conversations", 404, 422, 503, 504)
 	similar.Description = "Searches all conversations for what this one is about: its title, what its user asked for first, and its newest summary or, without one, what its user said last."
@@ -58,6 +63,21 @@ func (a *api) registerSearchAll(h huma.API) {
 }
 
 func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, error) {
+	kind, err := in.kind()
+	if err != nil {
+		return nil, err
+	}
+	asked := window.Asked{Text: in.Query}
+	if kind != kindMessage && in.Syntax != "plain" {
+		asked = window.Ask(in.Query) // before words are added, which have no marks
+	}
+	written, rewritten, err := a.rewrite(ctx, in.Tenant, in.RewriteParam, asked.Text)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if asked.Text = written; rewritten != nil && rewritten.Added != "" {
+		in.Query += "\n" + rewritten.Added
+	}
 	g, m, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
@@ -72,9 +92,32 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	if err := a.awaitAll(ctx, in.WaitAllParams, models...); err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.beginFind(ctx, in.WaitAllParams, models...); err != nil {
+	var tools *view.ToolsOf
+	if kind != kindMessage {
+		if tools, err = a.toolsOf(ctx, in); err != nil {
+			return nil, a.problem(err)
+		}
+	}
+	if err := a.beginFind(ctx, in.WaitAllParams, in.Rewrite, models...); err != nil {
 		return nil, a.problem(err)
 	}
+	out := &foundOutput{}
+	if out.Body.Conversations = []FoundConversation{}; kind != kindTool {
+		if out, err = a.searchSaid(ctx, in, g); err != nil {
+			return nil, err
+		}
+	}
+	if tools != nil {
+		if out.Body.FoundTools, err = findTools(ctx, tools, in, asked); err != nil {
+			return nil, a.problem(err)
+		}
+	}
+	out.Body.Rewritten = rewritten
+	return out, nil
+}
+
+// searchSaid searches titles and messages.
+func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader) (*foundOutput, error) {
 	source, q := window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}, window.ConversationQuery{Text: in.Query, Fresh: in.AtLeast != 0}
 	if in.Project == "" {
 		return a.find(ctx, source, in.Tenant, in.FoundParams, q)
@@ -112,7 +155,7 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.beginFind(ctx, in.WaitAllParams, m); err != nil {
+	if err := a.beginFind(ctx, in.WaitAllParams, false, m); err != nil {
 		return nil, a.problem(err)
 	}
 	about, err := window.AboutConversation(ctx, lineage.Graph(g), in.id())
@@ -124,8 +167,9 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 
 // beginFind admits a search. Only a search with at_least gets an ETag: without it, at the
 // same positions, the answer may lack events that the store has applied but not yet indexed.
-func (a *api) beginFind(ctx context.Context, wait WaitAllParams, models ...view.Model) error {
-	if wait.AtLeast != 0 {
+// A search that asks a model gets none either, because the model may answer differently.
+func (a *api) beginFind(ctx context.Context, wait WaitAllParams, asks bool, models ...view.Model) error {
+	if wait.AtLeast != 0 && !asks {
 		if err := a.unchangedList(ctx, models...); err != nil {
 			return err
 		}

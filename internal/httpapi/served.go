@@ -34,12 +34,14 @@ type ServedContext struct {
 	Format        string `json:"format,omitempty"`
 	ProjectMemory bool   `json:"project_memory,omitempty"`
 	EmbeddedUpTo  uint64 `json:"embedded_up_to,omitempty"`
+
+	Reranked []uint64 `json:"reranked,omitempty" doc:"the sequences of the best messages, in the order that a reranker gave them"`
 }
 
 func showServed(r events.Recorded, seq uint64, p *events.ContextServed) ServedContext {
 	shown := ServedContext{
 		Seq: seq, EventID: r.ID, Source: r.Source, AsOf: p.AsOf, Hash: p.Hash, Chars: p.Chars, MaxChars: p.MaxChars, Strategy: p.Strategy,
-		Query: p.Query, Condense: p.Condense, Format: p.Format, ProjectMemory: p.ProjectMemory, EmbeddedUpTo: p.EmbeddedUpTo,
+		Query: p.Query, Condense: p.Condense, Format: p.Format, ProjectMemory: p.ProjectMemory, EmbeddedUpTo: p.EmbeddedUpTo, Reranked: p.Reranked,
 	}
 	if !r.Time.IsZero() {
 		shown.Time = r.Time.UTC().Format(time.RFC3339Nano)
@@ -128,6 +130,9 @@ func (a *api) recordContext(ctx context.Context, in *contextInput, c *window.Con
 	}
 	if s := c.Manifest.Search; s != nil {
 		p.EmbeddedUpTo = s.EmbeddedUpTo
+		if s.Reranked != nil {
+			p.Reranked = s.Reranked.Order
+		}
 	}
 	w, err := a.newWrite(ctx, in.id(), "", p)
 	if err != nil {
@@ -200,7 +205,8 @@ func (a *api) served(ctx context.Context, in *servedInput) (*servedOutput, error
 	}
 	c, err := a.contextOf(ctx, &contextInput{
 		ConversationParam: in.ConversationParam, AsOfParam: AsOfParam{AsOf: p.AsOf}, WaitParams: in.WaitParams, EmbeddedParam: EmbeddedParam{EmbeddedUpTo: p.EmbeddedUpTo},
-		Query: p.Query, MaxChars: p.MaxChars, Strategy: p.Strategy, Condense: p.Condense, ProjectMemory: memory,
+		RerankParams: RerankParams{Rerank: "false", Reranked: p.Reranked},
+		Query:        p.Query, MaxChars: p.MaxChars, Strategy: p.Strategy, Condense: p.Condense, ProjectMemory: memory,
 	})
 	if err != nil {
 		return nil, a.problem(err)

@@ -243,9 +243,9 @@ func (a *api) streamed(ctx context.Context, tenant string, m *eventlog.Message) 
 	return shown, true, err
 }
 
-// own returns a context with read models of its own, because a stream outlives many generations.
+// own returns a context with read models of its own, because a stream or an analysis outlives many generations.
 func (a *api) own(ctx context.Context) (context.Context, func()) {
-	x := &exchange{pins: a.views.Pin()}
+	x := &exchange{huma: exchangeOf(ctx).huma, pins: a.views.Pin()}
 	return context.WithValue(ctx, exchangeKey{}, x), x.end
 }
 

@@ -95,7 +95,7 @@ func (b *bundle) settle() {
 			}
 		}
 		return true
-	}, 10*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	time.Sleep(3 * window)
 }
 

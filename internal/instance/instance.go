@@ -45,6 +45,7 @@ type Config struct {
 	Models     settings.Models    // location of the read models; the zero value is SQLite
 	Summaries  settings.Summaries // when summaries are written, and by whom
 	Searching  settings.Searching // how contexts search the past
+	Insights   settings.Insights  // what insights are computed with
 	Erasing    settings.Erasing   // what is erased by age
 	Auditing   settings.Auditing  // how long the audit log keeps entries
 	Capture    []string           // agents whose transcripts are read
@@ -148,7 +149,11 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.closeGate = closeQuotas
-	parts := worker.Parts{Quotas: quotas, Log: i.Log, Feed: projection.NewFeed(i.Log), Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention}
+	prices, err := service.Prices(c.Insights.Prices)
+	if err != nil {
+		return nil, &program.UsageError{Err: err}
+	}
+	parts := worker.Parts{Quotas: quotas, Prices: prices, Log: i.Log, Feed: projection.NewFeed(i.Log), Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention}
 	ingestor, err := worker.NewConsumer(ctx, parts, readmodel.Graph())
 	if err != nil {
 		return nil, err
@@ -164,10 +169,22 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, projects)
+	counter, err := worker.NewConsumer(ctx, parts, readmodel.Insight())
+	if err != nil {
+		return nil, err
+	}
+	i.consumers = append(i.consumers, counter)
+	code, err := worker.NewConsumer(ctx, parts, readmodel.Code())
+	if err != nil {
+		return nil, err
+	}
+	i.consumers = append(i.consumers, code)
 	models := service.OwnModels(c.Data)
 	service.Own(models, ingestor)
 	service.Own(models, projects)
+	service.Own(models, code)
 	service.Own(models, tracker)
+	service.Own(models, counter)
 	writer, err := service.NewSummarizer(ctx, parts, c.Summaries, models)
 	if err != nil {
 		return nil, err
@@ -205,7 +222,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if i.audit, err = service.OpenAudit(ctx, i.conn, c.Auditing, i.telemetry, c.Logger); err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
-	eraser, err := service.NewEraser(i.Log, self, i.stores, models, c.Erasing, c.Logger)
+	eraser, err := service.NewEraser(i.Log, self, i.stores, models, i.audit, c.Erasing, c.Logger)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
@@ -218,7 +235,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	i.eraser.Start()
 	config := httpapi.Config{
 		Log: i.Log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Audit: i.audit, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Exported: i.exportedStatus(), Logger: c.Logger,
-		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off", Settings: c.Settings,
+		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, Prices: prices, Model: writer.Model(), ProjectMemoryOff: c.Searching.ProjectMemory == "off", Settings: c.Settings,
 	}
 	if c.Doctor != nil {
 		config.Doctor = c.Doctor(i.Log, c.Data)

@@ -87,6 +87,7 @@ func (c *call) ofConversation(ctx context.Context, id events.ConversationID, in 
 		return answer{}, err
 	}
 	request := window.Request{Conversation: id, Query: in.Query, MaxChars: in.MaxChars - headRoom, AsOf: in.AsOf}
+	request.Rerank.Wanted = c.Cache != nil && c.Cache.RerankAlways
 	if c.Condense != nil {
 		request.Condense = c.Condense(conversation.Profile)
 	}

@@ -1,10 +1,14 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
+	"strings"
+	"time"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
@@ -21,11 +25,60 @@ type searchArguments struct {
 	Query        string `json:"query"`
 	Conversation string `json:"conversation"`
 	Project      string `json:"project"`
+	Kind         string `json:"kind"`
+	Tool         string `json:"tool"`
+	File         string `json:"file"`
+	Role         string `json:"role"`
+	FromTurn     int    `json:"from_turn"`
+	ToTurn       int    `json:"to_turn"`
+	Since        string `json:"since"`
+	Until        string `json:"until"`
 	Limit        int    `json:"limit"`
 	Cursor       string `json:"cursor"`
 }
 
-// hit is a message that was found, or a conversation.
+// Kinds of what a search finds.
+const (
+	kindMessage = "message"
+	kindTool    = "tool"
+	kindAll     = "all"
+)
+
+// filter returns what the arguments keep of one conversation.
+func (in *searchArguments) filter() (f window.Filter, err error) {
+	f = window.Filter{Tool: in.Tool, File: in.File, Role: in.Role, FromTurn: in.FromTurn, ToTurn: in.ToTurn}
+	for name, at := range map[string]struct {
+		text string
+		time *time.Time
+	}{"since": {in.Since, &f.Since}, "until": {in.Until, &f.Until}} {
+		if at.text == "" {
+			continue
+		}
+		if *at.time, err = events.ParseTime(at.text); err != nil {
+			if *at.time, err = time.Parse(time.DateOnly, at.text); err != nil {
+				return f, refuse("%s is neither a time such as 2026-01-31T15:04:05Z nor a date such as 2026-01-31", name)
+			}
+		}
+	}
+	return f, nil
+}
+
+// kind returns what the arguments search for, "" for messages by default.
+func (in *searchArguments) kind() (string, error) {
+	kind := in.Kind
+	if kind == "" && (in.Tool != "" || in.File != "") {
+		kind = kindTool
+	}
+	switch {
+	case kind == kindMessage && in.Tool+in.File != "":
+		return "", refuse("tool and file are for tool results: leave kind out")
+	case kind == kindTool && in.Role != "":
+		return "", refuse("role is for messages: leave it out with kind=tool")
+	}
+	return kind, nil
+}
+
+// hit is a message or a tool result that was found, or a conversation.
 type hit struct {
 	Ref          string  `json:"ref"`
 	Conversation string  `json:"conversation"`
@@ -33,6 +86,8 @@ type hit struct {
 	Time         string  `json:"time,omitempty"`
 	Turn         int     `json:"turn,omitempty"`
 	Role         string  `json:"role,omitempty"`
+	Tool         string  `json:"tool,omitempty"`
+	Argument     string  `json:"argument,omitempty"`
 	Text         string  `json:"text,omitempty"`
 	Score        float64 `json:"score,omitempty"`
 }
@@ -42,6 +97,10 @@ type found struct {
 	Note       string `json:"note"`
 	Hits       []hit  `json:"hits"`
 	NextCursor string `json:"next_cursor,omitempty"`
+	// Left is how many older conversations of a project were not searched.
+	Left int `json:"conversations_left_out,omitempty"`
+	// Partial says that not all results of the others were looked at.
+	Partial bool `json:"tool_results_partial,omitempty"`
 }
 
 // The most that a hit shows.
@@ -55,6 +114,15 @@ const messagesEach = 3
 
 func (c *call) search(ctx context.Context, in searchArguments) (answer, error) {
 	in.Query = plain.Prefix(in.Query, maxQuery)
+	keep, err := in.filter()
+	if err != nil {
+		return answer{}, err
+	}
+	kind, err := in.kind()
+	if err != nil {
+		return answer{}, err
+	}
+	filtered := kind != "" || !reflect.ValueOf(keep).IsZero()
 	offset, err := offsetOf(in.Cursor)
 	if err != nil {
 		return answer{}, err
@@ -63,8 +131,16 @@ func (c *call) search(ctx context.Context, in searchArguments) (answer, error) {
 	var list []hit // from the first hit on, one more than are shown if there is one
 	most := offset + in.Limit + 1
 	switch {
+	case in.Conversation == "" && filtered && kind != kindTool:
+		err = refuse("filters of messages are for one conversation: give its id as conversation, or leave them out; kind=tool searches the tool results of the project")
+	case in.Conversation == "" && filtered && in.Project == everything:
+		err = refuse("tool results are searched in one conversation or in one project: name it")
+	case in.Conversation == "" && (in.FromTurn != 0 || in.ToTurn != 0):
+		err = refuse("from_turn and to_turn are for one conversation: each counts its own turns")
+	case in.Conversation == "" && filtered:
+		list, err = c.inProject(ctx, in, keep, &out, most)
 	case in.Conversation != "":
-		list, err = c.inConversation(ctx, in, &out, most)
+		list, err = c.inConversation(ctx, in, kind, keep, &out, most)
 	case in.Project == everything && c.grant != nil && c.grant.Project != "":
 		err = refuse("the token is of the project %q and of no other: leave the argument project out", c.grant.Project)
 	case in.Query == "":
@@ -142,15 +218,17 @@ func rounded(score float64) float64 {
 
 var errNoSearch = refusal("searches are switched off on this server")
 
-// inConversation ranks the messages of one conversation.
-func (c *call) inConversation(ctx context.Context, in searchArguments, out *found, most int) ([]hit, error) {
+// inConversation searches the messages of one conversation, its tool results, or both in turn.
+func (c *call) inConversation(ctx context.Context, in searchArguments, kind string, keep window.Filter, out *found, most int) ([]hit, error) {
 	id := events.ConversationID{Tenant: c.tenant, ID: in.Conversation}
 	if err := c.permit(ctx, id); err != nil {
 		return nil, err
 	}
+	asked := window.Ask(in.Query)
+	keep.Contains, keep.Without = asked.Contains, asked.Without
 	switch {
-	case in.Query == "":
-		return nil, refuse("query is missing: without one leave conversation out too, or read ID#turn=1 with memory_read")
+	case in.Query == "" && kind == "" && reflect.ValueOf(keep).IsZero():
+		return nil, refuse("query is missing: without one give a filter, leave conversation out too, or read ID#turn=1 with memory_read")
 	case c.Cache == nil:
 		return nil, errNoSearch
 	}
@@ -158,8 +236,11 @@ func (c *call) inConversation(ctx context.Context, in searchArguments, out *foun
 	if errors.Is(err, graph.ErrNotFound) {
 		return nil, c.noConversation(id)
 	}
-	if err == nil {
+	if err == nil && kind != kindTool {
 		err = v.Load(ctx)
+	}
+	if err == nil && (kind == kindTool || kind == kindAll) {
+		err = v.LoadTools(ctx)
 	}
 	if err == nil {
 		err = v.Begin(ctx)
@@ -168,17 +249,90 @@ func (c *call) inConversation(ctx context.Context, in searchArguments, out *foun
 		return nil, err
 	}
 	defer v.Release()
-	hits, _, _, err := window.Search(ctx, v.Source(ctx), window.SearchQuery{Conversation: id, Text: in.Query, Limit: most, MaxChars: hitText})
+	query := window.SearchQuery{Conversation: id, Text: asked.Text, Prefixes: asked.Prefixes, Limit: most, MaxChars: hitText, Keep: keep}
+	query.Rerank.Wanted = c.Cache.RerankAlways
+	title := v.Lineage().Conversation().Title
+	var said, shown []hit
+	if kind != kindTool {
+		hits, err := messagesIn(ctx, v.Source(ctx), query)
+		if err != nil {
+			return nil, err
+		}
+		for i := range hits {
+			said = append(said, hitOf(id.ID, title, &hits[i]))
+		}
+	}
+	if kind == kindTool || kind == kindAll {
+		hits, _, _, err := window.SearchTools(ctx, v.Source(ctx), query)
+		if err != nil {
+			return nil, err
+		}
+		for i := range hits {
+			shown = append(shown, hitOfResult(id.ID, title, &hits[i]))
+		}
+	}
+	out.Project, err = c.projectOf(ctx, id)
+	return inTurn(said, shown), err
+}
+
+// inProject searches the tool results of a project.
+func (c *call) inProject(ctx context.Context, in searchArguments, keep window.Filter, out *found, most int) ([]hit, error) {
+	if c.Cache == nil {
+		return nil, errNoSearch
+	}
+	p, err := c.find(ctx, in.Project, graph.Latest)
 	if err != nil {
 		return nil, err
 	}
-	title := v.Lineage().Conversation().Title
-	var list []hit
-	for i := range hits {
-		list = append(list, hitOf(id.ID, title, &hits[i]))
+	asked := window.Ask(in.Query)
+	keep.Contains, keep.Without = asked.Contains, asked.Without
+	tools, err := c.pins.ToolsOf(ctx, p, keep)
+	if err != nil {
+		return nil, err
 	}
-	out.Project, err = c.projectOf(ctx, id)
-	return list, err
+	leave, err := c.Views.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	hits, err := tools.Search(ctx, window.SearchQuery{Text: asked.Text, Prefixes: asked.Prefixes, Limit: most, MaxChars: hitText, Keep: keep})
+	if err != nil {
+		return nil, err
+	}
+	out.Project, out.Left, out.Partial = p.Name, tools.Left, tools.Partial
+	list := make([]hit, len(hits))
+	for i := range hits {
+		list[i] = hitOfResult(hits[i].Conversation.ID.ID, hits[i].Conversation.Title, &hits[i].ToolHit)
+	}
+	return list, nil
+}
+
+// messagesIn finds messages; without words in the query, the newest ones.
+func messagesIn(ctx context.Context, src window.Source, query window.SearchQuery) (hits []window.Hit, err error) {
+	if strings.TrimSpace(query.Text) == "" && len(query.Prefixes) == 0 {
+		hits, _, err = window.List(ctx, src, query, 0)
+		return hits, err
+	}
+	hits, _, _, err = window.Search(ctx, src, query)
+	return hits, err
+}
+
+// inTurn takes from two lists in turn: their scores cannot be compared.
+func inTurn(a, b []hit) (list []hit) {
+	for i := range max(len(a), len(b)) {
+		list = append(list, a[min(i, len(a)):min(i+1, len(a))]...)
+		list = append(list, b[min(i, len(b)):min(i+1, len(b))]...)
+	}
+	return list
+}
+
+// hitOfResult points to the call, whose record includes the result, or to a result without one.
+func hitOfResult(conversation, title string, h *window.ToolHit) hit {
+	return hit{
+		Ref: refTo(conversation, cmp.Or(h.Call.Seq, h.Result.Seq)), Conversation: conversation, Title: plain.Clip(plain.Line(title), hitTitle),
+		Time: h.Result.Time, Turn: h.Result.Turn, Tool: plain.Clip(plain.Line(h.Call.ToolName), hitTitle), Argument: h.About,
+		Text: plain.Clip(plain.Flat(h.Text), hitText), Score: rounded(h.Match.Relevance),
+	}
 }
 
 // newest lists conversations, newest first.

@@ -34,8 +34,8 @@ type hits struct {
 	Project string
 	Note    string
 	Hits    []struct {
-		Ref, Conversation, Title, Text, Role string
-		Turn                                 int
+		Ref, Conversation, Title, Text, Role, Tool, Argument string
+		Turn                                                 int
 	}
 	NextCursor string `json:"next_cursor"`
 }
@@ -350,4 +350,44 @@ func TestEachToolIsCounted(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(body), `mneme_mcp_tool_duration_seconds_count{outcome="ok",tool="memory_context"} 1`)
 	require.Contains(t, string(body), `mneme_mcp_tool_duration_seconds_count{outcome="refused",tool="memory_read"} 1`)
+}
+
+func TestASearchFindsWhatToolsReturned(t *testing.T) {
+	b := setup(t)
+	b.say("default", "c", started("shop"), said("m1", "user", "Why does the voucher fail?"),
+		used("k1", "Bash", `{"command":"go test ./cart"}`), returned("k1", "--- FAIL: the voucher is expired"),
+		used("k2", "Read", `{"file_path":"/w/cart.go"}`), returned("k2", "package cart // voucher"), said("m2", "assistant", "The voucher is expired."))
+	b.applied()
+	a := b.agent("", "project", "shop")
+	shown := func(args arguments) (list []string) {
+		args["conversation"] = "c"
+		for _, h := range value[hits](a, "memory_search", args).Hits {
+			list = append(list, strings.TrimSpace(h.Role+h.Tool+" "+h.Argument))
+		}
+		return list
+	}
+	require.Equal(t, []string{"Bash go test ./cart"}, shown(arguments{"query": "expired voucher", "tool": "bash"}))
+	require.Equal(t, []string{"Read /w/cart.go"}, shown(arguments{"query": "voucher", "file": "cart.go"}))
+	require.Equal(t, []string{"Read /w/cart.go", "Bash go test ./cart"}, shown(arguments{"kind": "tool"}), "newest first")
+	require.Equal(t, []string{"user", "Bash go test ./cart", "assistant", "Read /w/cart.go"}, shown(arguments{"query": "voucher fail", "kind": "all"}), "in turn")
+	require.Equal(t, []string{"assistant"}, shown(arguments{"query": "voucher", "role": "assistant"}))
+	require.Equal(t, []string{"user"}, shown(arguments{"query": `voucher -expired`}))
+	require.Empty(t, shown(arguments{"query": "voucher", "since": "2999-01-01"}))
+	require.Empty(t, shown(arguments{"query": "voucher", "from_turn": 2}))
+
+	ofProject := value[hits](a, "memory_search", arguments{"query": "expired", "kind": "tool"})
+	require.Len(t, ofProject.Hits, 1, "in all conversations of the project")
+	require.Equal(t, "c", ofProject.Hits[0].Conversation)
+	require.Empty(t, value[hits](a, "memory_search", arguments{"query": "expired", "kind": "tool", "project": "other"}).Hits)
+	hit := value[hits](a, "memory_search", arguments{"query": "expired", "kind": "tool", "conversation": "c"}).Hits[0]
+	require.Equal(t, hit.Ref, ofProject.Hits[0].Ref)
+	require.Contains(t, a.text("memory_read", arguments{"ref": hit.Ref}), "the voucher is expired", "the record of the call has the result")
+
+	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "role": "user"}), "conversation")
+	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "kind": "all"}), "conversation")
+	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "tool": "Bash", "project": "*"}), "project")
+	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "kind": "message", "file": "a"}), "kind")
+	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "kind": "tool", "role": "user"}), "role")
+	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "since": "soon"}), "since")
+	require.Contains(t, a.refused("memory_search", arguments{"conversation": "c"}), "query is missing")
 }

@@ -55,6 +55,12 @@ func short(about string, max int) *jsonschema.Schema {
 	return s
 }
 
+func oneOf(about string, values ...any) *jsonschema.Schema {
+	s := text(about)
+	s.Enum = values
+	return s
+}
+
 func number(about string, from, to, usual int) *jsonschema.Schema {
 	low, high := float64(from), float64(to)
 	s := &jsonschema.Schema{Type: "integer", Description: about, Minimum: &low}
@@ -93,11 +99,19 @@ func Definitions(write bool) []*sdk.Tool {
 		},
 		{
 			Name: ToolSearch, Title: "Search past conversations",
-			Description: "Search memory: what user and assistant said in past conversations. Without query: the newest conversations. Read a hit with memory_read.",
-			InputSchema: object([]string{"query", "conversation", "project", "limit", "cursor"}, nil, property{
-				"query":        text("words to search for"),
-				"conversation": text("only this id"),
+			Description: "Search memory: what user and assistant said in past conversations; with kind=tool what tools returned. Without query: the newest. Read a hit with memory_read.",
+			InputSchema: object([]string{"query", "conversation", "project", "kind", "tool", "file", "role", "from_turn", "to_turn", "since", "until", "limit", "cursor"}, nil, property{
+				"query":        text("words; with conversation or kind=tool also \"a phrase\", -word, prefix*"),
+				"conversation": text("only this id; role needs it"),
 				"project":      text("name or folder; default: this one; * is all"),
+				"kind":         oneOf("default: message", kindMessage, kindTool, kindAll),
+				"tool":         text("only results of it"),
+				"file":         text("only results of calls that name it"),
+				"role":         oneOf("", "user", "assistant"),
+				"from_turn":    {Type: "integer"},
+				"to_turn":      {Type: "integer"},
+				"since":        text("time or date"),
+				"until":        text(""),
 				"limit":        number("", 1, maxHits, hits),
 				"cursor":       text("next_cursor of the last answer"),
 			}),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/access/jwt"
+	"mneme.dev/mneme/internal/access/signin"
 	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -42,11 +44,14 @@ func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *s
 		}
 	}()
 	if s.OIDCIssuer != "" {
-		verifier, err := jwt.New(jwt.Config{Issuer: s.OIDCIssuer, Audience: s.Audience, Algorithms: s.AlgorithmList(), Skew: s.Skew, Claims: s.Claims, Now: time.Now})
+		verifier, err := jwt.New(jwt.Config{Issuer: s.OIDCIssuer, Audience: s.Audience, ClientID: s.ClientID, Algorithms: s.AlgorithmList(), Skew: s.Skew, Claims: s.Claims, Now: time.Now})
 		if err != nil {
 			return nil, nil, &UsageError{fmt.Errorf("MNEME_OIDC_CLAIMS_FILE: %w", err)}
 		}
 		gate.JWT, gate.Issuer = verifier, s.OIDCIssuer
+		if s.ClientID != "" {
+			gate.SignIn = &signin.Handler{Config: signin.Config{Verifier: verifier, Secret: s.ClientSecret, Scopes: strings.Fields(s.Scopes), Logger: logger}}
+		}
 		ended.Go(func() { verifier.Run(running, logger) })
 	}
 	store, err := TokenStore(s, conn)

@@ -26,6 +26,7 @@ type Limits struct {
 	MaxBytes  uint64  // in the log, as the server counts its size
 	Calls     int     // of models, per hour
 	Tokens    int64   // of models, in and out, per hour
+	Cost      float64 // of models, per hour, in the currency of the prices
 }
 
 // fields are the fields of a quota in the file.
@@ -43,6 +44,7 @@ var fields = map[string]func(*Limits, *yaml.Node) error{
 	},
 	"model_calls_per_hour":  func(l *Limits, n *yaml.Node) error { return whole(&l.Calls, n) },
 	"model_tokens_per_hour": func(l *Limits, n *yaml.Node) error { return whole(&l.Tokens, n) },
+	"model_cost_per_hour":   func(l *Limits, n *yaml.Node) error { return number(&l.Cost, n) },
 	"max_events":            func(l *Limits, n *yaml.Node) error { return whole(&l.MaxEvents, n) },
 	"max_bytes":             func(l *Limits, n *yaml.Node) error { return bytesOf(&l.MaxBytes, n) },
 }

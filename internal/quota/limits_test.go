@@ -24,7 +24,7 @@ tenants:
 func TestAWrongFileIsRefusedWithTheTenantAndTheField(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"default: {max_event: 5}":                              `default.max_event: there is no such field; known are bytes_per_second, events_per_second, max_bytes, max_events, model_calls_per_hour, model_tokens_per_hour, reads, requests`,
+		"default: {max_event: 5}":                              `default.max_event: there is no such field; known are bytes_per_second, events_per_second, max_bytes, max_events, model_calls_per_hour, model_cost_per_hour, model_tokens_per_hour, reads, requests`,
 		"tenants: {a: {max_events: -1}}":                       `tenants.a.max_events: -1 is no limit: it must be positive, or 0 for none`,
 		"tenants: {a: {max_events: 1.5}}":                      `tenants.a.max_events: 1.5 is no whole number`,
 		"tenants: {a: {max_events: 5k}}":                       `tenants.a.max_events: "5k" is no number`,
@@ -34,6 +34,7 @@ func TestAWrongFileIsRefusedWithTheTenantAndTheField(t *testing.T) {
 		"tenants: {a: {max_bytes: -5}}":                        `tenants.a.max_bytes: -5 is no limit`,
 		"tenants: {a: {max_bytes: [1]}}":                       `tenants.a.max_bytes: "" is no number of bytes`,
 		"default: {model_calls_per_hour: 1/h}":                 `default.model_calls_per_hour: "1/h" is no number`,
+		"default: {model_cost_per_hour: -0.5}":                 `default.model_cost_per_hour: -0.5 is no limit`,
 		"default: {model_tokens_per_hour: -1}":                 `default.model_tokens_per_hour: -1 is no limit`,
 		"tenants: {a: {requests: 2, reads: 3}}":                `tenants.a.reads: 3 is more than the 2 requests, of which they are a part`,
 		"tenants: {a: {requests: }}":                           `tenants.a.requests: "" is no number`,

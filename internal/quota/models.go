@@ -35,14 +35,14 @@ func (q *Quotas) Spend(ctx context.Context, name string) context.Context {
 		q.models[name] = budget
 	}
 	limits := q.of(name)
-	budget.Allow(limits.Calls, limits.Tokens)
+	budget.Allow(limits.Calls, limits.Tokens, limits.Cost)
 	return llm.Spending(ctx, budget)
 }
 
 // forgetModels drops tenants that have called no model for an hour.
 func (q *Quotas) forgetModels() {
 	for name, budget := range q.models {
-		if calls, tokens := budget.Used(); calls == 0 && tokens == 0 {
+		if calls, tokens, _ := budget.Used(); calls == 0 && tokens == 0 {
 			delete(q.models, name)
 		}
 	}

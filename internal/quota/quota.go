@@ -98,7 +98,7 @@ func (q *Quotas) Load() error {
 	}
 	for name, budget := range q.models {
 		limits := q.of(name)
-		budget.Allow(limits.Calls, limits.Tokens)
+		budget.Allow(limits.Calls, limits.Tokens, limits.Cost)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (q *Quotas) Report() Report {
 		}
 	}
 	for name, budget := range q.models {
-		if calls, tokens := budget.Used(); calls > 0 || tokens > 0 {
+		if calls, tokens, _ := budget.Used(); calls > 0 || tokens > 0 {
 			names[name] = true
 		}
 	}
@@ -105,11 +105,13 @@ func (q *Quotas) Report() Report {
 		if q.models != nil {
 			var calls int
 			var tokens int64
+			var cost float64
 			if budget := q.models[name]; budget != nil {
-				calls, tokens = budget.Used()
+				calls, tokens, cost = budget.Used()
 			}
 			add("model_calls_per_hour", float64(calls), float64(limits.Calls))
 			add("model_tokens_per_hour", float64(tokens), float64(limits.Tokens))
+			add("model_cost_per_hour", cost, limits.Cost)
 		}
 		report.Tenants = append(report.Tenants, t)
 	}

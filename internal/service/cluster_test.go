@@ -23,6 +23,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
 // cluster is a NATS server with the programs that use it, all in this process.
@@ -161,7 +162,12 @@ func (c *cluster) exercise(workers int) {
 	require.NoError(t, conn.Publish("mneme.default.c7.message_created", []byte("{")))
 
 	s := c.await("every process and partition is there", func(s httpapi.Status) bool {
-		return s.Stream.Head == bad && live(s, "graph") == partitions && live(s, "files") == partitions && live(s, "summaries") == partitions && live(s, "projects") == partitions && len(s.Processes) == 2*workers+2
+		for _, name := range readmodel.Always() {
+			if live(s, name) != partitions {
+				return false
+			}
+		}
+		return s.Stream.Head == bad && len(s.Processes) == 2*workers+2
 	})
 	require.Equal(t, map[string]int{"ingestor": workers, "file-tracker": 1, "summarizer": workers, "context-api": 1}, programs(s))
 	require.Empty(t, s.ProcessesError)
@@ -172,7 +178,7 @@ func (c *cluster) exercise(workers int) {
 		names[p.Name] = p
 	}
 	for _, p := range s.Projections {
-		require.Equal(t, map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer", "projects": "ingestor"}[p.Name], names[p.Holder].Program)
+		require.Equal(t, readmodel.Find(p.Name).Program, names[p.Holder].Program)
 		require.Positive(t, p.Epoch)
 		require.Empty(t, p.Error)
 	}
@@ -182,8 +188,8 @@ func (c *cluster) exercise(workers int) {
 	require.Equal(t, http.StatusOK, status, "%s", body)
 	var retried httpapi.Retry
 	require.NoError(t, json.Unmarshal(body, &retried))
-	require.Equal(t, 4, retried.Failed, "%s", body)
-	require.Len(t, retried.Conversations, 4)
+	require.Equal(t, len(readmodel.Always()), retried.Failed, "%s", body)
+	require.Len(t, retried.Conversations, len(readmodel.Always()))
 	require.Empty(t, retried.Conversations[0].Error)
 
 	_, err = log.PublishAll(t.Context(), "default", long(t, "long", 0, 12)) // more than a threshold, less than three

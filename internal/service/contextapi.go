@@ -7,16 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
+	"mneme.dev/mneme/internal/access/callout"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/salvage"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // RunContextAPI is the program context-api: it serves from the read models that
@@ -70,6 +75,17 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 		return err
 	}
 	defer closeGate()
+	if s.Callout != "" {
+		key, err := callout.ReadSeed(s.Callout)
+		if err != nil {
+			return &program.UsageError{Err: fmt.Errorf("MNEME_NATS_CALLOUT_SEED_FILE: %w", err)}
+		}
+		stop, err := callout.Serve(callout.Config{Conn: conn, Issuer: key, Gate: gate, Logger: logger, Now: time.Now})
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	quotas, closeQuotas, err := program.OpenQuotas(ctx, s.Access.Quotas, s.Data, log, logger)
 	if err != nil {
 		return err
@@ -88,6 +104,14 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	if err != nil {
 		return err
 	}
+	prices, err := Prices(s.Insights.Prices)
+	if err != nil {
+		return &program.UsageError{Err: err}
+	}
+	model, err := analysing(s.Analysing, quotas, prices)
+	if err != nil {
+		return &program.UsageError{Err: err}
+	}
 	stores := worker.NewStores(s.Data, s.Models)
 	models := NewModels(s.Data, stores)
 	defer func() { err = errors.Join(err, models.Close()) }()
@@ -95,7 +119,7 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	if err != nil {
 		return err
 	}
-	eraser, err := NewEraser(log, self, stores, models, s.Erasing, logger)
+	eraser, err := NewEraser(log, self, stores, models, trail, s.Erasing, logger)
 	if err != nil {
 		return err
 	}
@@ -107,7 +131,7 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	defer watch.Wait()
 	defer stop()
 	config := httpapi.Config{
-		Log: log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Audit: trail, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off", Settings: settings.Effective(s, nil),
+		Log: log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Audit: trail, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, Prices: prices, Model: model, ProjectMemoryOff: s.ProjectMemory == "off", Settings: settings.Effective(s, nil),
 		Self: func() projection.Member { return self.Member(nil) },
 	}
 	if doctor != nil {
@@ -119,6 +143,39 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	logger.Info("stopping")
 	server.Stop() // first, because requests in flight need the log and the models
 	return err
+}
+
+// analysing returns the model that does analyses, nil if none is configured.
+func analysing(s settings.Analysing, quotas *quota.Quotas, prices *insight.Prices) (*llm.Writer, error) {
+	profile, ok := s.LLM()
+	if !ok {
+		return nil, nil
+	}
+	quotas.Spends()
+	return llm.New(priced(profile, prices))
+}
+
+// Prices reads the price file, nil without one.
+func Prices(path string) (*insight.Prices, error) {
+	if path == "" {
+		return nil, nil
+	}
+	p, err := insight.ReadPrices(path)
+	if err != nil {
+		return nil, fmt.Errorf("MNEME_PRICES_FILE: %w", err)
+	}
+	return p, nil
+}
+
+// priced adds what the price file says of a model whose settings do not name both prices.
+func priced(p llm.Profile, prices *insight.Prices) llm.Profile {
+	if p.InputPrice > 0 && p.OutputPrice > 0 {
+		return p
+	}
+	if input, output, known := prices.Rates(p.Model); known {
+		p.InputPrice, p.OutputPrice, p.Priced = input, output, true
+	}
+	return p
 }
 
 // NewRebuilds returns the rebuilds of all projections that run. A rebuild first checks that

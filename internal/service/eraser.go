@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -21,7 +22,7 @@ import (
 
 // NewEraser returns the eraser of a process that serves the API. It cleans every read model that
 // exists, also one that is no longer configured.
-func NewEraser(log *eventlog.Log, leases *projection.Leases, stores worker.Stores, models *Models, s settings.Erasing, logger *slog.Logger) (*erasure.Eraser, error) {
+func NewEraser(log *eventlog.Log, leases *projection.Leases, stores worker.Stores, models *Models, trail *audit.Trail, s settings.Erasing, logger *slog.Logger) (*erasure.Eraser, error) {
 	ages, err := s.Ages()
 	if err != nil {
 		return nil, err
@@ -33,6 +34,11 @@ func NewEraser(log *eventlog.Log, leases *projection.Leases, stores worker.Store
 		},
 		Projects: func(ctx context.Context, read func(project.Reader) error) error {
 			return view.Lend(ctx, models.Projects, read)
+		},
+		Audited: func(ctx context.Context, s erasure.Scope, ask func() error) error {
+			return trail.Around(ctx, ask, audit.Entry{
+				Tenant: s.Tenant, Via: audit.ViaServer, Action: "erase", Target: "before:" + s.Before.Format(time.RFC3339), Request: audit.NewRequest(),
+			})
 		},
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/recall/endpoint"
 )
 
 // NewCache creates the indexes with which contexts are searched.
@@ -15,6 +16,14 @@ func NewCache(s settings.Searching, t *telemetry.Telemetry) (*view.Cache, error)
 		return nil, &program.UsageError{Err: err}
 	}
 	cache := view.NewCache(int(s.Shares().Indexes), embedder)
+	if c, ok := s.Reranking.Reranker(); ok {
+		model, err := endpoint.NewReranker(c)
+		if err != nil {
+			return nil, &program.UsageError{Err: err}
+		}
+		cache.Reranker, cache.RerankAlways = model, s.RerankAlways
+		t.Metrics.WatchReranking(func() telemetry.Reranking { return telemetry.Reranking(model.Stats()) })
+	}
 	t.Metrics.WatchIndexes(func() telemetry.Indexes {
 		f := cache.Figures()
 		return telemetry.Indexes{Held: f.Indexes, Bytes: f.Bytes, Hits: f.Hits, Loads: f.Loads, Evicted: f.Evicted}

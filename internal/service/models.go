@@ -11,10 +11,12 @@ import (
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/worker"
+	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
@@ -32,6 +34,7 @@ type Models struct {
 type source interface {
 	take(ctx context.Context) (view.Pinned[readmodel.Reader], error)
 	again()
+	stop() // ends what is in progress; it has no effect on what is open
 	close() error
 }
 
@@ -90,6 +93,16 @@ func (m *Models) Projects(ctx context.Context) (view.Pinned[project.Reader], err
 	return open[project.Reader](ctx, m, "projects")
 }
 
+// Insight returns the read model "insight", or worker.ErrNotThere. The caller releases it.
+func (m *Models) Insight(ctx context.Context) (view.Pinned[insight.Reader], error) {
+	return open[insight.Reader](ctx, m, "insight")
+}
+
+// Code returns the read model "code", or worker.ErrNotThere. The caller releases it.
+func (m *Models) Code(ctx context.Context) (view.Pinned[codebase.Reader], error) {
+	return open[codebase.Reader](ctx, m, codebase.Name)
+}
+
 // Embeddings returns the read model "embeddings", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Embeddings(ctx context.Context) (view.Pinned[graph.EmbeddingsReader], error) {
 	return open[graph.EmbeddingsReader](ctx, m, "embeddings")
@@ -104,6 +117,9 @@ func (m *Models) Again() {
 
 // Close closes the stores that were opened here.
 func (m *Models) Close() error {
+	for _, from := range m.sources { // first of all: an attempt of one to reach a server keeps the others from closing what they share
+		from.stop()
+	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(m.sources)) {
 		errs = append(errs, m.sources[name].close())
@@ -127,6 +143,7 @@ func (w written[S]) take(context.Context) (view.Pinned[readmodel.Reader], error)
 }
 
 func (written[S]) again()       {}
+func (written[S]) stop()        {}
 func (written[S]) close() error { return nil }
 
 // library opens the serving generation of a read model on first use, and opens the new one
@@ -247,8 +264,10 @@ func (l *library) again() {
 	l.looked = time.Time{}
 }
 
+func (l *library) stop() { l.end() }
+
 func (l *library) close() error {
-	l.end()
+	l.stop()
 	l.mu.Lock()
 	attempt := l.look
 	l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/summarizer"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/summary"
 	"mneme.dev/mneme/pkg/summary/extractive"
 	"mneme.dev/mneme/pkg/summary/llm"
@@ -12,8 +13,8 @@ import (
 
 // profiles returns the profiles of the settings: the default one, and those in the profiles
 // file, which change parts of it. Their models come from endpoints.
-func profiles(s settings.Summaries, endpoints *llm.Endpoints) (p summarizer.Profiles, err error) {
-	if p.Default, err = profile(s, endpoints); err != nil {
+func profiles(s settings.Summaries, endpoints *llm.Endpoints, prices *insight.Prices) (p summarizer.Profiles, err error) {
+	if p.Default, err = profile(s, endpoints, prices); err != nil {
 		return p, err
 	}
 	p.Without, p.Named = extractive.Writer{}, map[string]summarizer.Profile{}
@@ -22,7 +23,7 @@ func profiles(s settings.Summaries, endpoints *llm.Endpoints) (p summarizer.Prof
 		return p, err
 	}
 	for name, own := range list {
-		if p.Named[name], err = profile(own, endpoints); err != nil {
+		if p.Named[name], err = profile(own, endpoints, prices); err != nil {
 			return p, fmt.Errorf("MNEME_PROFILES_FILE=%q: profile %q: %w", s.ProfilesFile, name, err)
 		}
 	}
@@ -44,7 +45,7 @@ func Condensing(c settings.Condensing) (func(profile string) string, error) {
 }
 
 // profile converts settings to a profile.
-func profile(s settings.Summaries, endpoints *llm.Endpoints) (summarizer.Profile, error) {
+func profile(s settings.Summaries, endpoints *llm.Endpoints, prices *insight.Prices) (summarizer.Profile, error) {
 	p := summarizer.Profile{
 		Settings: summary.Settings{
 			MaxContextChars: s.MaxContextChars, L1ThresholdPercent: s.L1Percent, L2ThresholdPercent: s.L2Percent,
@@ -57,7 +58,7 @@ func profile(s settings.Summaries, endpoints *llm.Endpoints) (summarizer.Profile
 	}
 	var budget *llm.Budget
 	if of, ok := s.LLM(); ok {
-		model, err := endpoints.New(of)
+		model, err := endpoints.New(priced(of, prices))
 		if err != nil {
 			return p, err
 		}
@@ -65,7 +66,7 @@ func profile(s settings.Summaries, endpoints *llm.Endpoints) (summarizer.Profile
 	}
 	if of, ok := s.CondenseLLM(); ok {
 		of.Budget = budget
-		condenser, err := endpoints.New(of)
+		condenser, err := endpoints.New(priced(of, prices))
 		if err != nil {
 			return p, err
 		}

@@ -58,3 +58,38 @@ func TestATenantOverItsQuotaOfModelsWaitsAndOthersGoOn(t *testing.T) {
 	}
 	require.Greater(t, len(i.summaries("c", "")), 5)
 }
+
+func TestATenantOverItsQuotaOfCostWaitsAndOneWhoseModelHasNoPriceDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	quotas, prices := filepath.Join(folder, "quotas.yaml"), filepath.Join(folder, "prices.yaml")
+	require.NoError(t, os.WriteFile(quotas, []byte("tenants: {default: {model_cost_per_hour: 2}}\n"), 0o600))
+	require.NoError(t, os.WriteFile(prices, fmt.Appendf(nil, "currency: EUR\nmodels: {sm*: {input: %d, output: 0}}\n", 1_000_000/llmtest.InputTokens), 0o600)) // 1 a call
+	for _, c := range []struct {
+		prices, says, used string
+		calls              int
+	}{
+		{prices, `the tenant "default" is over its quota of a model cost of 2 an hour`, `{"name":"model_cost_per_hour","used":2,"limit":2}`, 2},
+		{"", `the tenant "default" has a quota of model cost, and the price of the model "small" is not known`, `{"name":"model_cost_per_hour","used":0,"limit":2}`, 0},
+	} {
+		endpoint := llmtest.New(t)
+		endpoint.Reply(llmtest.Chat(draft))
+		up := settings.ForUp()
+		require.NoError(t, settings.Read(up))
+		up.MaxContextChars = 30_000
+		model(endpoint)(&up.Summaries)
+		up.Summaries.Parallel = 1
+		started, err := instance.Start(t.Context(), instance.Config{
+			Data: t.TempDir(), Summaries: up.Summaries, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: settings.Access{Quotas: quotas}, Insights: settings.Insights{Prices: c.prices},
+		})
+		require.NoError(t, err)
+		i := running{t, started}
+		i.publish(long(t, "c", 0, 60))
+		require.Eventually(t, func() bool {
+			return i.status("summaries").Error == "1 conversations are waiting to be summarized: the model is not available: "+c.says
+		}, patience, 20*time.Millisecond, "%s", i.status("summaries").Error)
+		require.Equal(t, c.calls, endpoint.Calls())
+		require.Contains(t, i.get("/v1/quotas"), c.used)
+		require.NoError(t, started.Close())
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
 // one is mneme in one process, with its data directory.
@@ -67,7 +68,7 @@ func (o *one) get(path string) string {
 	return string(body)
 }
 
-// await waits until ok accepts both projections.
+// await waits until ok accepts every projection.
 func (o *one) await(what string, ok func(s httpapi.Status, p httpapi.ProjectionStatus) bool) (s httpapi.Status) {
 	o.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -80,7 +81,7 @@ func (o *one) await(what string, ok func(s httpapi.Status, p httpapi.ProjectionS
 				n++
 			}
 		}
-		if n == 4 {
+		if n == len(readmodel.Always()) {
 			return s
 		}
 		require.True(o.t, time.Now().Before(deadline), "timed out waiting until each projection %s: %+v", what, s)

@@ -16,6 +16,7 @@ import (
 // aLogIsSplitTwiceAtOnce gives a log more partitions, and more again before the program has begun those
 // of the first time. It is run by [TestOnNeo4j], where conversations name their partition.
 func aLogIsSplitTwiceAtOnce(t *testing.T, uri string) {
+	recording := testdata.Recording(t, "codex", 300) // it skips the test if there is none, and then nothing may run
 	config := instance.Config{
 		Retention: retention, Data: t.TempDir(), Models: settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}},
 		Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
@@ -23,7 +24,7 @@ func aLogIsSplitTwiceAtOnce(t *testing.T, uri string) {
 	first, err := instance.Start(t.Context(), config)
 	require.NoError(t, err)
 	before := running{t, first}
-	before.applied(before.bring([]string{testdata.Recording(t, "codex", 300)}))
+	before.applied(before.bring([]string{recording}))
 	want := before.hashes()
 	conn, err := nats.Connect(first.NATSURL())
 	require.NoError(t, err)

@@ -35,6 +35,9 @@ func RunSummarizer(ctx context.Context) (err error) {
 			closeQuotas = func() {}
 			return nil, err
 		}
+		if p.Prices, err = Prices(s.Prices); err != nil {
+			return nil, &program.UsageError{Err: err}
+		}
 		writer, err := NewSummarizer(ctx, p, s.Summaries, models)
 		if err != nil {
 			return nil, err
@@ -56,13 +59,18 @@ func RunSummarizer(ctx context.Context) (err error) {
 type Summarizer struct {
 	*worker.Consumer[*summary.Unit, summary.Store]
 	reactor *summarizer.Reactor
+	model   *llm.Writer
 }
+
+// Model returns the model of the default profile, nil if there is none. Whoever uses it shares its caps and its limit of
+// calls at the same time.
+func (c *Summarizer) Model() *llm.Writer { return c.model }
 
 // NewSummarizer opens the read model "summaries" for writing and creates its projector and
 // its reactor, which reads the graph from models. With zero settings it writes no summaries.
 func NewSummarizer(ctx context.Context, p worker.Parts, s settings.Summaries, models *Models) (*Summarizer, error) {
 	endpoints := new(llm.Endpoints)
-	profiles, err := profiles(s, endpoints)
+	profiles, err := profiles(s, endpoints, p.Prices)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
@@ -71,6 +79,7 @@ func NewSummarizer(ctx context.Context, p worker.Parts, s settings.Summaries, mo
 		return nil, err
 	}
 	c := &Summarizer{Consumer: consumer}
+	c.model, _ = profiles.Default.Model.(*llm.Writer)
 	c.reactor = summarizer.New(summarizer.Config{
 		Log: p.Log, State: c.state, Live: c.Live, Profiles: profiles, Files: files.DefaultTable(), Parallel: max(1, s.Parallel), Logger: p.Logger,
 		Views: view.New(view.Config{Log: p.Log, Models: models}), Spend: p.Quotas.Spend,

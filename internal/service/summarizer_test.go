@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // summarizing starts mneme in this process with changed summary settings.
@@ -80,6 +83,9 @@ func (i running) live() {
 	require.Eventually(i, func() bool { return i.status("summaries").State == "live" }, patience, 10*time.Millisecond)
 }
 
+// working finds a summarizer that has something to do, in the metrics.
+var working = regexp.MustCompile(`mneme_summaries_(queued|running) [1-9]`)
+
 // settled waits until the summarizer has nothing more to do.
 func (i running) settled() {
 	i.Helper()
@@ -88,13 +94,17 @@ func (i running) settled() {
 		require.NoError(i, err)
 		return state.Head
 	}
+	idle := func() bool {
+		_, metrics := i.ask(http.MethodGet, "/metrics", "")
+		return !working.MatchString(metrics) && !slices.ContainsFunc(i.Status(), func(s projection.Status) bool { return s.Lag > 0 })
+	}
 	for before := head(); ; {
-		time.Sleep(2 * time.Second) // several times longer than a conversation waits before it is summarized
-		if now := head(); now == before {
+		time.Sleep(2 * time.Second) // several times longer than a conversation waits before it is queued
+		quiet, now := idle(), head()
+		if quiet && now == before {
 			return
-		} else {
-			before = now
 		}
+		before = now
 	}
 }
 

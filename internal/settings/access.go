@@ -15,16 +15,19 @@ import (
 
 // Access configures who may use the HTTP API.
 type Access struct {
-	Tokens     bool          `name:"tokens" envconfig:"MNEME_TOKENS" default:"false" desc:"demand a token with every request; mneme tokens create makes one, and its hash is kept in a bucket of the NATS server"`
-	TokensFile string        `name:"tokens-file" placeholder:"FILE" envconfig:"MNEME_TOKENS_FILE" desc:"demand a token, and keep the hashes in this file instead; it is read again when it changes"`
-	OIDCIssuer string        `name:"oidc-issuer" placeholder:"URL" envconfig:"MNEME_OIDC_ISSUER" desc:"demand a token, and also accept JWTs of this OpenID Connect provider"`
-	Audience   string        `name:"oidc-audience" placeholder:"TEXT" envconfig:"MNEME_OIDC_AUDIENCE" desc:"the audience that a JWT must be for"`
-	Claims     string        `name:"oidc-claims-file" placeholder:"FILE" envconfig:"MNEME_OIDC_CLAIMS_FILE" desc:"YAML file that turns claims of a JWT into tenant, role and project; it is read again when it changes"`
-	Algorithms string        `name:"oidc-algorithms" placeholder:"NAMES" envconfig:"MNEME_OIDC_ALGORITHMS" default:"RS256" desc:"accepted signature algorithms, comma separated: EdDSA, or an RS, PS or ES algorithm of 256, 384 or 512 bits"`
-	Skew       time.Duration `name:"oidc-clock-skew" envconfig:"MNEME_OIDC_CLOCK_SKEW" default:"30s" desc:"how far the clock of the provider may be off, at most 5m"`
-	Quotas     string        `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of what each tenant may take: requests at the same time, events and bytes per second, what it may store and spend on models; it is read again when it changes"`
-	CertFile   string        `name:"tls-cert-file" placeholder:"FILE" envconfig:"MNEME_TLS_CERT_FILE" desc:"PEM file of the certificate, with its intermediates: HTTP is then served over TLS; it is read again when it changes"`
-	KeyFile    string        `name:"tls-key-file" placeholder:"FILE" envconfig:"MNEME_TLS_KEY_FILE" desc:"PEM file of the certificate's key"`
+	Tokens       bool          `name:"tokens" envconfig:"MNEME_TOKENS" default:"false" desc:"demand a token with every request; mneme tokens create makes one, and its hash is kept in a bucket of the NATS server"`
+	TokensFile   string        `name:"tokens-file" placeholder:"FILE" envconfig:"MNEME_TOKENS_FILE" desc:"demand a token, and keep the hashes in this file instead; it is read again when it changes"`
+	OIDCIssuer   string        `name:"oidc-issuer" placeholder:"URL" envconfig:"MNEME_OIDC_ISSUER" desc:"demand a token, and also accept JWTs of this OpenID Connect provider"`
+	Audience     string        `name:"oidc-audience" placeholder:"TEXT" envconfig:"MNEME_OIDC_AUDIENCE" desc:"the audience that a JWT must be for"`
+	ClientID     string        `name:"oidc-client-id" placeholder:"ID" envconfig:"MNEME_OIDC_CLIENT_ID" desc:"the client as which the inspector page signs people in at the provider; its ID tokens are accepted too"`
+	ClientSecret string        `name:"oidc-client-secret" placeholder:"TEXT" envconfig:"MNEME_OIDC_CLIENT_SECRET" secret:"true" desc:"the secret of that client; empty if it is public"`
+	Scopes       string        `name:"oidc-scopes" placeholder:"NAMES" envconfig:"MNEME_OIDC_SCOPES" default:"openid" desc:"what that client asks the provider for, with spaces between; the claims of the claims file must be among it"`
+	Claims       string        `name:"oidc-claims-file" placeholder:"FILE" envconfig:"MNEME_OIDC_CLAIMS_FILE" desc:"YAML file that turns claims of a JWT into tenant, role and project; it is read again when it changes"`
+	Algorithms   string        `name:"oidc-algorithms" placeholder:"NAMES" envconfig:"MNEME_OIDC_ALGORITHMS" default:"RS256" desc:"accepted signature algorithms, comma separated: EdDSA, or an RS, PS or ES algorithm of 256, 384 or 512 bits"`
+	Skew         time.Duration `name:"oidc-clock-skew" envconfig:"MNEME_OIDC_CLOCK_SKEW" default:"30s" desc:"how far the clock of the provider may be off, at most 5m"`
+	Quotas       string        `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of what each tenant may take: requests at the same time, events and bytes per second, what it may store and spend on models; it is read again when it changes"`
+	CertFile     string        `name:"tls-cert-file" placeholder:"FILE" envconfig:"MNEME_TLS_CERT_FILE" desc:"PEM file of the certificate, with its intermediates: HTTP is then served over TLS; it is read again when it changes"`
+	KeyFile      string        `name:"tls-key-file" placeholder:"FILE" envconfig:"MNEME_TLS_KEY_FILE" desc:"PEM file of the certificate's key"`
 }
 
 // On reports whether requests need a token.
@@ -51,7 +54,7 @@ func (s *Access) AlgorithmList() []string {
 func (s *Access) Check() error {
 	errs := []error{file("MNEME_TOKENS_FILE", s.TokensFile), file("MNEME_QUOTAS_FILE", s.Quotas), pair("MNEME_TLS_CERT_FILE", s.CertFile, "MNEME_TLS_KEY_FILE", s.KeyFile)}
 	if s.OIDCIssuer == "" {
-		for variable, value := range map[string]string{"MNEME_OIDC_AUDIENCE": s.Audience, "MNEME_OIDC_CLAIMS_FILE": s.Claims} {
+		for variable, value := range map[string]string{"MNEME_OIDC_AUDIENCE": s.Audience, "MNEME_OIDC_CLIENT_ID": s.ClientID, "MNEME_OIDC_CLAIMS_FILE": s.Claims} {
 			if value != "" {
 				errs = append(errs, refuse(variable, value, "it has no effect without MNEME_OIDC_ISSUER: set that, too"))
 			}
@@ -62,8 +65,14 @@ func (s *Access) Check() error {
 	if strings.HasPrefix(s.OIDCIssuer, "http://") && Loopback("MNEME_OIDC_ISSUER", hostOf(s.OIDCIssuer)) != nil {
 		errs = append(errs, refuse("MNEME_OIDC_ISSUER", s.OIDCIssuer, "its keys would come over an open network: use https://"))
 	}
-	if s.Audience == "" {
+	if s.Audience == "" && s.ClientID == "" {
 		errs = append(errs, refuse("MNEME_OIDC_AUDIENCE", "", "is needed with MNEME_OIDC_ISSUER: without it, tokens made for other services would be accepted"))
+	}
+	if s.ClientSecret != "" && s.ClientID == "" {
+		errs = append(errs, errors.New("MNEME_OIDC_CLIENT_SECRET=(not shown): it has no effect without MNEME_OIDC_CLIENT_ID: set that, too"))
+	}
+	if !slices.Contains(strings.Fields(s.Scopes), "openid") {
+		errs = append(errs, refuse("MNEME_OIDC_SCOPES", s.Scopes, "it must contain openid, for which a provider gives an ID token"))
 	}
 	if s.Claims == "" {
 		errs = append(errs, refuse("MNEME_OIDC_CLAIMS_FILE", "", "is needed with MNEME_OIDC_ISSUER: it says which claims give which rights"))

@@ -2,7 +2,7 @@ package settings
 
 import "mneme.dev/mneme/pkg/summary/llm"
 
-// Analysing configures the model that `mneme analyze` asks: that of the summarizer.
+// Analysing configures the model that analyses ask: that of the summarizer.
 type Analysing struct {
 	Writer string `name:"summary-writer" envconfig:"MNEME_SUMMARY_WRITER" default:"extractive" oneof:"extractive,openai,anthropic,off" desc:"the API of the model: openai is any server with OpenAI's API, anthropic is Anthropic's API; with extractive and off there is none"`
 	Model

@@ -65,6 +65,8 @@ type Neo4j struct {
 	Password       string        `name:"neo4j-password" envconfig:"MNEME_NEO4J_PASSWORD" secret:"true" desc:"the password; empty if the server needs none"`
 	Database       string        `name:"neo4j-database" envconfig:"MNEME_NEO4J_DATABASE" default:"neo4j" desc:"the database"`
 	CAFile         string        `name:"neo4j-ca-file" envconfig:"MNEME_NEO4J_CA_FILE" desc:"PEM file of the certificate authorities to trust; empty for the system's"`
+	CertFile       string        `name:"neo4j-cert-file" envconfig:"MNEME_NEO4J_CERT_FILE" desc:"PEM file of the client certificate, for a server that demands one; it is read for each connection"`
+	KeyFile        string        `name:"neo4j-key-file" envconfig:"MNEME_NEO4J_KEY_FILE" desc:"PEM file of its key"`
 	PoolSize       int           `name:"neo4j-pool-size" envconfig:"MNEME_NEO4J_POOL_SIZE" default:"16" desc:"maximum number of connections to Neo4j"`
 	ConnectTimeout time.Duration `name:"neo4j-connect-timeout" envconfig:"MNEME_NEO4J_CONNECT_TIMEOUT" default:"3s" desc:"how long to wait for a connection to Neo4j, from the pool or the server"`
 	ReadTimeout    time.Duration `name:"neo4j-read-timeout" envconfig:"MNEME_NEO4J_READ_TIMEOUT" default:"30s" desc:"how long Neo4j may work on one read"`
@@ -75,7 +77,7 @@ type Neo4j struct {
 // Check implements [Spec].
 func (s *Neo4j) Check() error {
 	return errors.Join(
-		neo4jURI(s.URI), notEmpty("MNEME_NEO4J_DATABASE", s.Database), file("MNEME_NEO4J_CA_FILE", s.CAFile),
+		neo4jURI(s.URI), notEmpty("MNEME_NEO4J_DATABASE", s.Database), file("MNEME_NEO4J_CA_FILE", s.CAFile), pair("MNEME_NEO4J_CERT_FILE", s.CertFile, "MNEME_NEO4J_KEY_FILE", s.KeyFile),
 		between("MNEME_NEO4J_POOL_SIZE", s.PoolSize, 1, 1000),
 		positive("MNEME_NEO4J_CONNECT_TIMEOUT", s.ConnectTimeout), positive("MNEME_NEO4J_READ_TIMEOUT", s.ReadTimeout), positive("MNEME_NEO4J_WRITE_TIMEOUT", s.WriteTimeout))
 }
@@ -90,6 +92,7 @@ type Up struct {
 	Models
 	Summaries
 	Searching
+	Insights
 	Erasing
 	Auditing
 	Capturing
@@ -104,19 +107,27 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Erasing.Check(), s.Auditing.Check(), s.Capturing.Check(), s.OTLP.Check(&s.Access), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Insights.check(), s.Erasing.Check(), s.Auditing.Check(), s.Capturing.Check(), s.OTLP.Check(&s.Access), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
+
+// Insights configures what insights are computed with.
+type Insights struct {
+	Prices string `name:"prices-file" placeholder:"FILE" envconfig:"MNEME_PRICES_FILE" desc:"YAML or JSON file of what a million tokens of each model cost, read at the start; without it insights show no cost; quotas of cost use it, too"`
+}
+
+func (s *Insights) check() error { return file("MNEME_PRICES_FILE", s.Prices) }
 
 // Searching configures how a conversation's past is searched.
 type Searching struct {
 	Embedding
+	Reranking
 	Memory
 	ProjectMemory string `envconfig:"MNEME_PROJECT_MEMORY" default:"on" oneof:"on,off" desc:"whether the context of a young conversation shows what earlier sessions of its project left, unless the request says"`
 }
 
 // Check reports every invalid setting by its variable.
 func (s *Searching) Check() error {
-	return errors.Join(s.Embedding.Check(), s.Memory.check())
+	return errors.Join(s.Embedding.Check(), s.Reranking.Check(), s.Memory.check())
 }
 
 // Network says whether a program may trust its network.
@@ -159,7 +170,8 @@ type Summarizer struct {
 	Worker
 	Summaries
 	Embedding
-	Quotas string `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of what each tenant may spend: calls and tokens of models an hour; context-api reads the rest of it; it is read again when it changes"`
+	Quotas string `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of what each tenant may spend: calls, tokens and cost of models an hour; context-api reads all of it; it is read again when it changes"`
+	Prices string `name:"prices-file" placeholder:"FILE" envconfig:"MNEME_PRICES_FILE" desc:"YAML or JSON file of what a million tokens of each model cost, read at the start, for quotas of cost; MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE come first"`
 }
 
 // ForSummarizer returns the defaults of summarizer.
@@ -167,7 +179,7 @@ func ForSummarizer() *Summarizer { return &Summarizer{Worker: Worker{Listen: "12
 
 // Check implements [Spec].
 func (s *Summarizer) Check() error {
-	return errors.Join(s.Worker.Check(), s.Summaries.Check(), s.Embedding.Check(), file("MNEME_QUOTAS_FILE", s.Quotas))
+	return errors.Join(s.Worker.Check(), s.Summaries.Check(), s.Embedding.Check(), file("MNEME_QUOTAS_FILE", s.Quotas), file("MNEME_PRICES_FILE", s.Prices))
 }
 
 // Check implements [Spec].
@@ -182,10 +194,13 @@ func (s *Worker) Check() error {
 type API struct {
 	NATSURL string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
 	NATSTLS
-	Data string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor, file-tracker and summarizer write"`
+	Callout string `envconfig:"MNEME_NATS_CALLOUT_SEED_FILE" desc:"the file that mneme nats-config --callout-seed-file made: agents then connect to NATS with a token, about which the server asks this program"`
+	Data    string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor, file-tracker and summarizer write"`
 	Models
 	Condensing
+	Analysing
 	Searching
+	Insights
 	Erasing
 	Auditing
 	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless a token is demanded or MNEME_TRUST_NETWORK is set"`
@@ -200,7 +215,11 @@ func ForContextAPI() *API { return &API{} }
 
 // Check implements [Spec].
 func (s *API) Check() error {
-	return errors.Join(natsURL(s.NATSURL), s.NATSTLS.check(), s.Access.Listen("MNEME_LISTEN", s.Listen, s.Trust), s.Hosts.check(), s.Access.Check(), s.Neo4j.Check(), s.Condensing.Check(), s.Searching.Check(), s.Erasing.Check(), s.Auditing.Check(), directory("MNEME_DATA", s.Data))
+	var callout error
+	if s.Callout != "" && !s.On() {
+		callout = refuse("MNEME_NATS_CALLOUT_SEED_FILE", s.Callout, "no token is demanded, so none could be checked: set MNEME_TOKENS=true, too")
+	}
+	return errors.Join(callout, file("MNEME_NATS_CALLOUT_SEED_FILE", s.Callout), natsURL(s.NATSURL), s.NATSTLS.check(), s.Access.Listen("MNEME_LISTEN", s.Listen, s.Trust), s.Hosts.check(), s.Access.Check(), s.Neo4j.Check(), s.Condensing.Check(), s.Analysing.Check(), s.Searching.Check(), s.Insights.check(), s.Erasing.Check(), s.Auditing.Check(), directory("MNEME_DATA", s.Data))
 }
 
 // Program is a program, or a part of mneme, together with its settings.

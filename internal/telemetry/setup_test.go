@@ -7,7 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +17,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -27,26 +28,15 @@ type bundle struct {
 	logged *logged
 }
 
-// logged is a buffer that can be written and read concurrently.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
+// logged is the log of a bundle, in JSON.
+type logged struct{ mnemetest.Log }
 
 // lines returns the records with a message.
 func (l *logged) lines(t *testing.T, msg string) (list []map[string]any) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.buf.Bytes()) {
+	for line := range strings.Lines(l.String()) {
 		record := map[string]any{}
-		require.NoError(t, json.Unmarshal(line, &record))
+		require.NoError(t, json.Unmarshal([]byte(line), &record))
 		if record["msg"] == msg {
 			list = append(list, record)
 		}

@@ -14,6 +14,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // page is how many bags are read at a time.
@@ -30,9 +31,16 @@ const maxLoading = 4
 // A Cache is safe for concurrent use. Two searches of one conversation block each other only
 // while one of them reads new messages.
 type Cache struct {
+	// Reranker orders the best results of searches in a conversation, nil for none: those that ask for
+	// it, or with RerankAlways all that do not decline. Set them before the first use.
+	Reranker     window.Reranker
+	RerankAlways bool
+
 	budget   int
 	embedder Embedder
 	loading  *semaphore.Weighted // places for loading indexes
+
+	indexes indexes
 
 	mu       sync.Mutex
 	entries  map[key]*entry
@@ -60,10 +68,11 @@ type entry struct {
 	key        key
 	at         int    // in Cache.list
 	searched   uint64 // number of the last search
-	bytes      int    // of the index; these four add up in Figures.Bytes
+	bytes      int    // of the index; these five add up in Figures.Bytes
 	textsBytes int    // of the texts
 	codeBytes  int    // of the code
 	rowBytes   int    // of the rows
+	toolBytes  int    // of the tool results
 
 	// refreshing is held by the search that reads from the store to bring the index up to
 	// date. Others wait for it as long as their clients do, which no mutex allows. It guards
@@ -82,6 +91,7 @@ type entry struct {
 	texts texts
 	code  seenCode
 	rows  rows
+	tools *tools
 }
 
 // NewCache returns an empty cache for about budget bytes. It always holds the most recently
@@ -107,7 +117,7 @@ func (c *Cache) of(k key) *entry {
 	if e != nil {
 		c.figures.Hits++
 	} else {
-		e = &entry{key: k, at: len(c.list), index: &recall.Index{}, refreshing: semaphore.NewWeighted(1)}
+		e = &entry{key: k, at: len(c.list), index: &recall.Index{}, refreshing: semaphore.NewWeighted(1), tools: newTools()}
 		c.entries[k], c.list = e, append(c.list, e)
 		c.figures.Loads++
 		c.figures.Indexes++
@@ -162,7 +172,7 @@ func (c *Cache) remove(e *entry) {
 	c.list[len(c.list)-1] = nil
 	c.list = c.list[:len(c.list)-1]
 	delete(c.entries, e.key)
-	c.figures.Bytes -= e.bytes + e.textsBytes + e.codeBytes + e.rowBytes
+	c.figures.Bytes -= e.bytes + e.textsBytes + e.codeBytes + e.rowBytes + e.toolBytes
 	c.figures.Indexes--
 }
 
@@ -196,6 +206,19 @@ func (e *entry) load(ctx context.Context, loading *semaphore.Weighted, r graph.R
 	if e.loaded {
 		return nil
 	}
+	if err := place(ctx, loading); err != nil {
+		return err
+	}
+	defer loading.Release(1)
+	if err := e.read(ctx, r, builtIn); err != nil {
+		return err
+	}
+	e.loaded = whole
+	return nil
+}
+
+// place waits for a place among those that load, for at most maxQueued. The caller releases it.
+func place(ctx context.Context, loading *semaphore.Weighted) error {
 	queued, cancel := context.WithTimeout(ctx, maxQueued)
 	err := loading.Acquire(queued, 1)
 	cancel()
@@ -208,11 +231,6 @@ func (e *entry) load(ctx context.Context, loading *semaphore.Weighted, r graph.R
 	case err != nil:
 		return ErrBusy
 	}
-	defer loading.Release(1)
-	if err := e.read(ctx, r, builtIn); err != nil {
-		return err
-	}
-	e.loaded = whole
 	return nil
 }
 

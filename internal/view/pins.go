@@ -6,7 +6,9 @@ import (
 	"sync"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
@@ -19,6 +21,8 @@ type Models interface {
 	Files(ctx context.Context) (Pinned[graph.FilesReader], error)
 	Summaries(ctx context.Context) (Pinned[summary.Reader], error)
 	Projects(ctx context.Context) (Pinned[project.Reader], error)
+	Insight(ctx context.Context) (Pinned[insight.Reader], error)
+	Code(ctx context.Context) (Pinned[codebase.Reader], error)
 	// Embeddings is called only if searches need them.
 	Embeddings(ctx context.Context) (Pinned[graph.EmbeddingsReader], error)
 }
@@ -88,6 +92,8 @@ type Pins struct {
 	files      opened[graph.FilesReader]
 	summaries  opened[summary.Reader]
 	projects   opened[project.Reader]
+	insight    opened[insight.Reader]
+	code       opened[codebase.Reader]
 	embeddings opened[graph.EmbeddingsReader]
 	open       []*View
 }
@@ -133,6 +139,16 @@ func (p *Pins) Projects(ctx context.Context) (project.Reader, Model, error) {
 	return p.projects.get(ctx, "projects", p.views.Models.Projects)
 }
 
+// Insight returns the read model "insight".
+func (p *Pins) Insight(ctx context.Context) (insight.Reader, Model, error) {
+	return p.insight.get(ctx, "insight", p.views.Models.Insight)
+}
+
+// Code returns the read model "code".
+func (p *Pins) Code(ctx context.Context) (codebase.Reader, Model, error) {
+	return p.code.get(ctx, codebase.Name, p.views.Models.Code)
+}
+
 // Embeddings returns the read model "embeddings".
 func (p *Pins) Embeddings(ctx context.Context) (graph.EmbeddingsReader, Model, error) {
 	return p.embeddings.get(ctx, "embeddings", p.views.Models.Embeddings)
@@ -144,7 +160,9 @@ func (p *Pins) All(ctx context.Context) []Model {
 	_, f, _ := p.Files(ctx)
 	_, s, _ := p.Summaries(ctx)
 	_, r, _ := p.Projects(ctx)
-	list := []Model{g, f, s, r}
+	_, i, _ := p.Insight(ctx)
+	_, c, _ := p.Code(ctx)
+	list := []Model{g, f, s, r, i, c}
 	if p.views.Cache.Remote() {
 		_, e, _ := p.Embeddings(ctx)
 		list = append(list, e)
@@ -172,7 +190,7 @@ func (p *Pins) Release() {
 	for _, v := range p.open {
 		v.Release()
 	}
-	for _, h := range []*hold{p.graph.model.hold, p.files.model.hold, p.summaries.model.hold, p.projects.model.hold, p.embeddings.model.hold} {
+	for _, h := range []*hold{p.graph.model.hold, p.files.model.hold, p.summaries.model.hold, p.projects.model.hold, p.insight.model.hold, p.code.model.hold, p.embeddings.model.hold} {
 		if h != nil {
 			h.drop()
 		}

@@ -43,6 +43,7 @@ func embed(text string) recall.Vector { return recall.Quantize(static.Embed(text
 // Source says where a conversation's index is loaded from.
 type Source struct {
 	Messages graph.RecallReader // may read a lineage
+	Rows     RowReader          // the same conversation, to search its tool results; nil for none
 	// Edition changes whenever stored rows of the conversation or its lineage may have
 	// changed, by a new generation or a repair: see [graph.Lineage.Descent].
 	Edition string
@@ -77,12 +78,18 @@ func (s *search) done(ctx context.Context, e *entry, err error) error {
 	return err
 }
 
-// Search implements window.Recall.
-func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.Query) (window.Found, error) {
+// entry returns the entry of a conversation, which counts as a search unless it was just loaded.
+func (s *search) entry(id events.ConversationID) *entry {
 	e := s.loaded
 	if s.loaded = nil; e == nil || e.key.id != id {
 		e = s.cache.of(key{id, s.source.Edition})
 	}
+	return e
+}
+
+// Search implements window.Recall.
+func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.Query) (window.Found, error) {
+	e := s.entry(id)
 	if err := s.done(ctx, e, e.refresh(ctx, s.source.Messages, s.cache.builtIn())); err != nil {
 		return window.Found{}, err
 	}

@@ -17,10 +17,12 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/view/viewtest"
+	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
@@ -91,8 +93,16 @@ func (served) Summaries(context.Context) (view.Pinned[summary.Reader], error) {
 	return view.Pinned[summary.Reader]{}, errors.New("no summaries")
 }
 
+func (served) Insight(context.Context) (view.Pinned[insight.Reader], error) {
+	return view.Pinned[insight.Reader]{}, errors.New("no insight")
+}
+
 func (served) Projects(context.Context) (view.Pinned[project.Reader], error) {
 	return view.Pinned[project.Reader]{}, errors.New("no projects")
+}
+
+func (served) Code(context.Context) (view.Pinned[codebase.Reader], error) {
+	return view.Pinned[codebase.Reader]{}, errors.New("no code")
 }
 
 func (served) Embeddings(context.Context) (view.Pinned[graph.EmbeddingsReader], error) {

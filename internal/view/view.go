@@ -212,7 +212,7 @@ func (v *View) Source(ctx context.Context) window.Source {
 	read := v.Graph()
 	s := window.Source{Graph: read, Files: v.Files()}
 	if cache := v.pins.views.Cache; cache != nil {
-		s.Recall = v.recall(ctx)
+		s.Recall, s.Reranker = v.recall(ctx), cache.Reranker
 		s.Graph = cache.Graph(read, v.edition())
 	}
 	return s
@@ -222,7 +222,8 @@ func (v *View) Source(ctx context.Context) window.Source {
 func (v *View) recall(ctx context.Context) *search {
 	if v.search == nil {
 		cache := v.pins.views.Cache
-		source := Source{Messages: v.Graph(), Edition: v.edition()}
+		read := v.Graph()
+		source := Source{Messages: read, Rows: read, Edition: v.edition()}
 		if cache.Remote() {
 			source.Embeddings, source.Absent = v.embeddings(ctx)
 		}
@@ -252,6 +253,14 @@ func (v *View) Load(ctx context.Context) error {
 		return nil
 	}
 	return v.recall(ctx).load(ctx, v.ID, v.At.AsOf == 0)
+}
+
+// LoadTools is [View.Load] for a read that searches tool results.
+func (v *View) LoadTools(ctx context.Context) error {
+	if v.pins.views.Cache == nil {
+		return nil
+	}
+	return v.recall(ctx).loadTools(ctx, v.ID, v.At.AsOf == 0)
 }
 
 // Begin waits for one of the places for reads, which the view holds until Release. It returns

@@ -16,6 +16,7 @@ import (
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -72,6 +73,7 @@ type Parts struct {
 	Leases    *projection.Leases // nil if this process alone writes the read models
 	Retention Retention          // of superseded generations
 	Quotas    *quota.Quotas      // what tenants may spend on models; nil bounds nothing
+	Prices    *insight.Prices    // what models cost, for these quotas; nil if nobody says
 }
 
 // Worker is a [Consumer] of any projection.

@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// RunIngestor is the program ingestor: log → read models "graph" and "projects".
+// RunIngestor is the program ingestor: log → read models "graph", "projects" and "code".
 func RunIngestor(ctx context.Context) error {
 	s, err := readSettings(settings.ForIngestor())
 	if err != nil {
@@ -29,17 +29,31 @@ func RunIngestor(ctx context.Context) error {
 		if err != nil {
 			return nil, errors.Join(err, ingestor.Stop())
 		}
-		return Several{ingestor, projects}, nil
+		code, err := NewConsumer(ctx, p, readmodel.Code())
+		if err != nil {
+			return nil, errors.Join(err, ingestor.Stop(), projects.Stop())
+		}
+		return Several{ingestor, projects, code}, nil
 	})
 }
 
-// RunFileTracker is the program file-tracker: log → read model "files".
+// RunFileTracker is the program file-tracker: log → read models "files" and "insight".
 func RunFileTracker(ctx context.Context) error {
 	s, err := readSettings(settings.ForFileTracker())
 	if err != nil {
 		return err
 	}
-	return Run(ctx, "file-tracker", s, func(p Parts) (Worker, error) { return NewConsumer(ctx, p, readmodel.Files()) })
+	return Run(ctx, "file-tracker", s, func(p Parts) (Worker, error) {
+		tracker, err := NewConsumer(ctx, p, readmodel.Files())
+		if err != nil {
+			return nil, err
+		}
+		counter, err := NewConsumer(ctx, p, readmodel.Insight())
+		if err != nil {
+			return nil, errors.Join(err, tracker.Stop())
+		}
+		return Several{tracker, counter}, nil
+	})
 }
 
 // readSettings reads the settings of a program that has only these.

@@ -175,7 +175,7 @@ func TestAStoppedFollowerLeavesNoConsumer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		info, err := b.log.stream.Info(t.Context())
 		return err == nil && info.State.Consumers == 0
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestManyBatchesAtATimeAllSucceed(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	json "github.com/go-json-experiment/json/v1"
+
+	"mneme.dev/mneme/events"
 )
 
 // FromCall lists the files that a call's arguments name, in the order of the rule and the
@@ -19,7 +21,36 @@ func (t *Table) FromCall(c Call) []Access {
 	if !known {
 		return nil
 	}
-	found := r.named(c)
+	return r.fromCall(c, decode(c.Arguments), nil)
+}
+
+// Did is what a call says without its result. Nobody may change it.
+type Did struct {
+	Accesses []Access // as of [Table.FromCall]
+	Ran      []Ran    // as of [Table.Ran]
+	Kept     *Call    // as of [Table.Keep], nil if it is not worth keeping
+}
+
+// didKey is of [Table.Did]: tables with one fingerprint find the same.
+type didKey struct{ fingerprint, cwd string }
+
+// Did returns what an event that is an [*events.ToolCalled] says, in a conversation with this working directory. It decodes
+// the arguments and parses a script only once, and once for all who read a shared event (see [events.Memo]).
+func (t *Table) Did(e *events.Recorded, cwd string) *Did {
+	return events.Memo(e, didKey{t.fingerprint, cwd}, func() *Did {
+		p := e.Payload.(*events.ToolCalled)
+		c := Call{Tool: p.ToolName, Arguments: p.Arguments, Cwd: cwd}
+		r, known := t.rule(c.Tool)
+		if !known {
+			return &Did{}
+		}
+		args, trees := decode(c.Arguments), scripts{}
+		return &Did{r.fromCall(c, args, trees), r.ran(c, args, trees), r.keep(c, args, trees)}
+	})
+}
+
+func (r *Rule) fromCall(c Call, args arguments, trees scripts) []Access {
+	found := r.named(c, args, trees)
 	if r.Result == FormOpen {
 		found, _ = byPlace(found)
 	}
@@ -40,8 +71,7 @@ func byPlace(all []Access) (placed, relative []Access) {
 }
 
 // named lists the files that the arguments name.
-func (r *Rule) named(c Call) []Access {
-	args := decode(c.Arguments)
+func (r *Rule) named(c Call, args arguments, trees scripts) []Access {
 	kind := r.Kind
 	if r.Verb != "" {
 		kind = r.Verbs[args.text(r.Verb)]
@@ -73,10 +103,10 @@ func (r *Rule) named(c Call) []Access {
 		found.patched(base, args.whole)
 	}
 	for _, name := range r.Shell {
-		shell{found: &found}.run(base, args.words(name))
+		shell{found: &found, trees: trees}.run(base, args.words(name))
 	}
 	if len(r.Shell) > 0 && args.whole != "" {
-		shell{found: &found}.run(base, []string{args.whole})
+		shell{found: &found, trees: trees}.run(base, []string{args.whole})
 	}
 	return found.list
 }
@@ -165,14 +195,25 @@ func (a arguments) paths(name string) []string {
 // what the runtime reports.
 func (t *Table) Keep(c Call) (Call, bool) {
 	r, known := t.rule(c.Tool)
-	if !known || r.Result == FormNone {
+	if !known {
 		return Call{}, false
 	}
-	named := r.named(c)
-	if placed, _ := byPlace(named); r.Result == FormOpen && len(placed) > 0 {
+	kept := r.keep(c, decode(c.Arguments), nil)
+	if kept == nil {
 		return Call{}, false
 	}
-	args := decode(c.Arguments)
+	return *kept, true
+}
+
+func (r *Rule) keep(c Call, args arguments, trees scripts) *Call {
+	if r.Result == FormNone {
+		return nil
+	}
+	if r.Result == FormOpen {
+		if placed, _ := byPlace(r.named(c, args, trees)); len(placed) > 0 {
+			return nil
+		}
+	}
 	kept := map[string]string{}
 	for _, name := range append([]string{r.Verb, r.Line}, r.Paths...) {
 		if s := args.text(name); s != "" && len(s) <= MaxPathBytes && name != "" {
@@ -180,7 +221,7 @@ func (t *Table) Keep(c Call) (Call, bool) {
 		}
 	}
 	c.Arguments, _ = json.Marshal(kept) // strings always marshal
-	return c, true
+	return &c
 }
 
 // operand returns the n-th word, counted from 1, after the command's name in the first

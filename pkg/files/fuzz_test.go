@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"mneme.dev/mneme/events"
 )
 
 // sound checks what holds for all accesses that the package returns.
@@ -45,6 +47,15 @@ func FuzzFromCall(f *testing.F) {
 			got := table.FromCall(call)
 			sound(t, got)
 			assert.Equal(t, got, table.FromCall(call))
+			e := events.Recorded{Payload: &events.ToolCalled{ToolName: tool, Arguments: arguments}}
+			did := table.Did(&e, cwd)
+			assert.Equal(t, got, did.Accesses)
+			assert.Equal(t, table.Ran(call), did.Ran)
+			kept, worth := table.Keep(call)
+			assert.Equal(t, worth, did.Kept != nil)
+			if worth {
+				assert.Equal(t, kept, *did.Kept)
+			}
 		}
 	})
 }

@@ -29,10 +29,16 @@ type Ran struct {
 // command, whose output the others only show. Commands in branches, loops and functions are left out.
 func (t *Table) Ran(c Call) []Ran {
 	r, known := t.rule(c.Tool)
-	if !known || len(r.Shell) == 0 {
+	if !known {
 		return nil
 	}
-	args := decode(c.Arguments)
+	return r.ran(c, decode(c.Arguments), nil)
+}
+
+func (r *Rule) ran(c Call, args arguments, trees scripts) []Ran {
+	if len(r.Shell) == 0 {
+		return nil
+	}
 	dir := c.Cwd
 	if !rooted(dir) {
 		dir = ""
@@ -42,7 +48,7 @@ func (t *Table) Ran(c Call) []Ran {
 			dir = join(dir, folder)
 		}
 	}
-	w := ranWalker{shell: shell{found: &collection{}, dir: dir}}
+	w := ranWalker{shell: shell{found: &collection{}, dir: dir, trees: trees}}
 	if args.whole != "" {
 		w.script(args.whole)
 	}
@@ -65,7 +71,7 @@ type ranWalker struct {
 }
 
 func (w *ranWalker) script(text string) {
-	file := parse(text)
+	file := w.trees.parse(text)
 	if file == nil {
 		return
 	}

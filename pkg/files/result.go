@@ -31,7 +31,7 @@ func (t *Table) FromResult(c Call, result string, reported []events.FileOp) []Ac
 	if !known || r.Result == FormNone {
 		return found.list
 	}
-	named := r.named(c)
+	named := r.named(c, decode(c.Arguments), nil)
 	if r.Result == FormOpen {
 		r.opened(&found, named, result)
 		return found.list

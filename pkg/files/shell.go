@@ -15,6 +15,7 @@ type shell struct {
 	dir   string // working directory, "" if it was never known
 	lost  bool   // a cd led somewhere unknown, so relative paths no longer count
 	depth int    // nesting of scripts in scripts
+	trees scripts
 }
 
 const maxScriptDepth = 3
@@ -36,7 +37,7 @@ func (s *shell) script(text string) {
 	if s.depth == maxScriptDepth {
 		return
 	}
-	if file := parse(text); file != nil {
+	if file := s.trees.parse(text); file != nil {
 		s.depth++
 		s.statements(file.Stmts)
 		s.depth--

@@ -154,6 +154,19 @@ func parse(script string) *syntax.File {
 	return file
 }
 
+// scripts remembers parsed scripts by their text; nil remembers nothing. Nobody changes a tree.
+type scripts map[string]*syntax.File
+
+func (s scripts) parse(script string) *syntax.File {
+	file, ok := s[script]
+	if !ok {
+		if file = parse(script); s != nil {
+			s[script] = file
+		}
+	}
+	return file
+}
+
 // splitCommand returns the words of a line with one simple command, up to the first word
 // that is not literal.
 func splitCommand(line string) []string {

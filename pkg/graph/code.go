@@ -58,6 +58,12 @@ type CodeQuery struct {
 	Line  int
 	Name  string // the name of a symbol, as it is written
 	Limit int    // conversations; 0 means 20
+	// Only are the ids of the conversations to find; nil means all of the tenant. Others do not count
+	// against the limit.
+	Only []string
+	// Matches, if set, decides instead of Line and the path which references of the message with
+	// this sequence count, among those to files with the same last component or to the symbol.
+	Matches func(seq uint64, r events.Reference) bool
 }
 
 // Mention is one mention of a piece of code in a conversation, as found by
@@ -129,13 +135,29 @@ func (q CodeQuery) Empty() bool {
 	return q.File == "" && q.Name == "" || q.File != "" && q.Base() == "" || len(q.Name) > maxCodeBytes
 }
 
-// matcher returns a function that reports whether a reference matches the query.
-func (q CodeQuery) matcher() func(events.Reference) bool {
-	file := codePath(q.File)
+// FileMatcher returns a function that reports whether a path is a file, given as
+// CodeQuery.File. No file matches "".
+func FileMatcher(file string) func(path string) bool {
+	file = SoughtPath(file)
+	return func(path string) bool { return file != "" && endsWith(codePath(path), file) }
+}
+
+// SoughtPath returns the path of a file that is looked for in its shortest form: the same for all ways to write it.
+func SoughtPath(file string) string {
+	file = codePath(file)
 	for strings.HasPrefix(file, "../") { // the parent is unknown, so only the rest counts
 		file = file[len("../"):]
 	}
-	return func(r events.Reference) bool {
+	return file
+}
+
+// matcher returns a function that reports whether a reference matches the query.
+func (q CodeQuery) matcher() func(seq uint64, r events.Reference) bool {
+	if q.Matches != nil {
+		return q.Matches
+	}
+	file := SoughtPath(q.File)
+	return func(_ uint64, r events.Reference) bool {
 		if len(r.File) > maxCodeBytes || q.Name != "" && r.Name != q.Name {
 			return false
 		}
@@ -185,10 +207,13 @@ func (q CodeQuery) Mentions(read func(limit int) ([]Mention, error)) (found Ment
 
 // mentioned returns the conversations of the mentions that match.
 func (q CodeQuery) mentioned(list []Mention) (found Mentions) {
-	matches, known := q.matcher(), map[string]bool{}
+	matches, known, only := q.matcher(), map[string]bool{}, map[string]bool{}
+	for _, id := range q.Only {
+		only[id] = true
+	}
 	for i := range list {
 		m := &list[i]
-		if m.Conversation == "" || known[m.Conversation] || !matches(m.Reference) {
+		if m.Conversation == "" || known[m.Conversation] || q.Only != nil && !only[m.Conversation] || !matches(m.Seq, m.Reference) {
 			continue
 		}
 		if len(known) == q.limit() {
@@ -205,7 +230,7 @@ func (q CodeQuery) mentioned(list []Mention) (found Mentions) {
 // and each once. Backends share it.
 func (q CodeQuery) NewestReferences(list []CodeReference) []CodeReference {
 	matches := q.matcher()
-	list = slices.DeleteFunc(list, func(r CodeReference) bool { return !matches(r.Reference) })
+	list = slices.DeleteFunc(list, func(r CodeReference) bool { return !matches(r.Seq, r.Reference) })
 	slices.SortStableFunc(list, func(a, b CodeReference) int {
 		return cmp.Or(cmp.Compare(b.Seq, a.Seq), cmp.Compare(a.File, b.File), cmp.Compare(a.StartLine, b.StartLine), cmp.Compare(a.EndLine, b.EndLine), cmp.Compare(a.Name, b.Name))
 	})
@@ -219,7 +244,7 @@ func (q CodeQuery) NewestAccesses() (found map[string][]FileAccess, add func(id 
 	matches := q.matcher()
 	found = map[string][]FileAccess{}
 	return found, func(id string, a FileAccess) {
-		if len(found[id]) < MaxMentionsEach && matches(events.Reference{File: a.Path}) {
+		if len(found[id]) < MaxMentionsEach && matches(a.Seq, events.Reference{File: a.Path}) {
 			found[id] = append(found[id], a)
 		}
 	}

@@ -130,12 +130,12 @@ func (r filesReducer) message(u *FilesUnit, e *events.Recorded) error {
 func (r filesReducer) called(u *FilesUnit, e *events.Recorded) error {
 	p := e.Payload.(*events.ToolCalled)
 	s := u.touch(e)
-	made := files.Call{Tool: p.ToolName, Arguments: p.Arguments, Cwd: s.Cwd}
 	call := TrackedCall{Seq: e.Seq, Tool: p.ToolName, Cwd: s.Cwd, Turn: s.TurnCount}
-	if kept, ok := r.table.Keep(made); ok {
-		call.Arguments = string(kept.Arguments)
+	did := r.table.Did(e, s.Cwd)
+	if did.Kept != nil {
+		call.Arguments = string(did.Kept.Arguments)
 	}
-	accesses := r.table.FromCall(made)
+	accesses := did.Accesses
 	u.access(s, call, e.Seq, 0, accesses)
 	ref := CallRef{s.ID, p.ToolCallID}
 	if early, _, ok := u.Early.take(ref); ok {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/plain"
 )
 
@@ -70,14 +71,39 @@ var (
 	boring   = regexp.MustCompile(`(?i)^(\s*$|exit code \d+\s*$|<error>|\+ |==+|--+|error:\s*$)`)
 )
 
+// inTrouble are the texts of which a line that [troubled] matches has one, in lower case. Looking for them costs a tenth of
+// the expression.
+var inTrouble = []string{"error", "fail", "panic", "undefined", "cannot", "can't", "not found", "no such", "denied", "refused", "fatal", "exception", "unexpected", "invalid", "exit "}
+
+// mayTrouble reports whether [troubled] can match a text, or a line of it. It is sometimes true for nothing.
+func mayTrouble(text string) bool {
+	lower := strings.ToLower(text)
+	for _, s := range inTrouble {
+		if strings.Contains(lower, s) {
+			return true
+		}
+	}
+	return strings.Contains(lower, "\u017f") // the long s, which an expression without case takes for an s
+}
+
 // maxTrouble is the most that is kept of an error, in characters.
 const maxTrouble = 200
+
+// TroubleOf returns the line of a failed call that says best what went wrong, at most 200 characters, "" if none does.
+func TroubleOf(p *events.ToolReturned) string {
+	if line := trouble(p.Error); line != "" && troubled.MatchString(line) {
+		return line
+	}
+	return trouble(p.Text())
+}
 
 // trouble returns the line of a failed result that says best what went wrong.
 func trouble(result string) string {
 	last := ""
 	n := 0
-	for line := range strings.SplitSeq(plain.Text(result), "\n") {
+	result = plain.Text(result)
+	may := mayTrouble(result)
+	for line := range strings.SplitSeq(result, "\n") {
 		line = strings.TrimSpace(line)
 		if n++; n > 2_000 {
 			break
@@ -85,7 +111,7 @@ func trouble(result string) string {
 		if boring.MatchString(line) {
 			continue
 		}
-		if troubled.MatchString(line) && !code.MatchString(line) {
+		if may && mayTrouble(line) && troubled.MatchString(line) && !code.MatchString(line) {
 			return plain.Clip(line, maxTrouble)
 		}
 		last = line

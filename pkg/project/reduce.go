@@ -141,15 +141,15 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 
 func (r reducer) called(d *Digest, e *events.Recorded) *Change {
 	p := e.Payload.(*events.ToolCalled)
-	made := files.Call{Tool: p.ToolName, Arguments: p.Arguments, Cwd: d.Place.Folder}
 	c := &Called{ID: p.ToolCallID}
-	for _, a := range r.table.FromCall(made) {
+	did := r.table.Did(e, d.Place.Folder)
+	for _, a := range did.Accesses {
 		if a.Kind == files.KindRead || a.Kind == files.KindWrite {
 			c.Touched = append(c.Touched, Touch{Path: d.Place.Relative(a.Path), Write: a.Kind == files.KindWrite})
 		}
 	}
 	c.Touched = newest(c.Touched, maxTouched)
-	for _, ran := range r.table.Ran(made) {
+	for _, ran := range did.Ran {
 		if command := Command(ran, d.Place); command != "" && !slices.ContainsFunc(c.Runs, func(r RunOf) bool { return r.Command == command }) {
 			c.Runs = append(c.Runs, RunOf{command, ran.Decides})
 		}
@@ -184,9 +184,7 @@ func (r reducer) returned(d *Digest, e *events.Recorded) *Change {
 		return nil // its call left nothing open, or is yet to come and will count without an outcome
 	}
 	if failed && (i < 0 || len(d.Open[i].Runs) > 0) {
-		if o.Error = trouble(p.Error); o.Error == "" || !troubled.MatchString(o.Error) {
-			o.Error = trouble(p.Text())
-		}
+		o.Error = TroubleOf(p)
 	}
 	if m := numbered.FindStringSubmatch(plain.Prefix(p.Text(), 200)); i >= 0 && d.Open[i].Task != "" && m != nil {
 		o.Number = m[1]

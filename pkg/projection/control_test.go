@@ -106,7 +106,7 @@ func TestVerifyLeavesNoConsumers(t *testing.T) {
 	require.Eventually(t, func() bool {
 		info, err := stream.Info(t.Context())
 		return err == nil && info.State.Consumers == 2
-	}, 10*time.Second, 10*time.Millisecond, "those of the projector")
+	}, time.Minute, 10*time.Millisecond, "those of the projector")
 }
 
 func TestRepairNeedsARunningProjector(t *testing.T) {

@@ -219,6 +219,9 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		p.applying.Add(1) // so that rebuilds yield
 		rest(ctx, stop, turn.relief(len(batch), batch[len(batch)-1].pending, out.apply+out.commit))
 		p.applying.Add(-1)
+		if len(batch) < turn.limit() && cp.Seq >= *history {
+			rest(ctx, stop, p.projection.Gather)
+		}
 	}
 	return nil
 }

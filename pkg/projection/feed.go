@@ -120,6 +120,7 @@ func decodeMessage(m eventlog.Message) *decoded {
 	d := &decoded{seq: m.Seq, pending: m.Pending, message: m}
 	var address events.Address
 	d.event, address, d.invalid = m.Decode()
+	d.event.Share()
 	d.conv = events.ConversationID{Tenant: address.Tenant, ID: address.Conversation}
 	return d
 }

@@ -228,6 +228,9 @@ func TestAnEventIsDecodedOnceForAllProjectorsOfAFeed(t *testing.T) {
 		c, _ := second.Load(seq)
 		require.NotNil(t, a)
 		require.Same(t, a, c, "sequence %d", seq)
+		e := a.(*events.Recorded)
+		require.Equal(t, "one", events.Memo(e, "found by", func() string { return "one" }))
+		require.Equal(t, "one", events.Memo(e, "found by", func() string { return "two" }), "readers share what they find out")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"mneme.dev/mneme/events"
 )
@@ -85,6 +86,9 @@ type Projection[U Unit] struct {
 	Settings string
 	// Reducers by event type. Events of other types only move the checkpoint.
 	Reducers map[string]Reducer[U]
+	// Gather is how long a projector waits after a batch that was not full, so that more events share the next one. Set
+	// it for a read model that nobody reads within a second: its batches then cost the other projections less.
+	Gather time.Duration
 	// Derive, if not nil, does the expensive part of the work on one event that depends on
 	// nothing but the event. The engine calls the returned give, which may be nil, with the
 	// unit loaded for each attempt, before the reducers. Derive runs outside of the

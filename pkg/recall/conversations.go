@@ -101,7 +101,7 @@ func (c *Conversations) Search(q Query) []ConversationHit {
 	if len(c.messages) == 0 {
 		return nil
 	}
-	r := rank(&c.index, len(c.messages), q.Vector, len(c.messages), queryTerms(q.Text), &standard)
+	r := rank(&c.index, len(c.messages), q.Vector, len(c.messages), queryTerms(q.Text), nil, &standard)
 	defer r.release()
 	hits := make([]ConversationHit, c.n)
 	for i, m := range c.messages {

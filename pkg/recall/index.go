@@ -90,6 +90,19 @@ const (
 	termBytes    = 96
 )
 
+// TermBytes is about what a term of a bag adds to [Index.Bytes] beside its text, unless the index
+// has it already.
+const TermBytes = termBytes
+
+// BagBytes returns about what a bag adds to [Index.Bytes] beside new terms.
+func BagBytes(b *Bag) int {
+	n := messageBytes
+	for i := range b.Passages {
+		n += passageBytes + len(b.Passages[i].Counts)*postingBytes
+	}
+	return n
+}
+
 // Add appends a message. If seq is not above [Index.Last], it returns [ErrOrder] and
 // changes nothing. A message without text is never found and is nobody's neighbor; it only
 // moves Last.

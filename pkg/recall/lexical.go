@@ -58,20 +58,27 @@ func (r *ranking) lexical(terms []string) {
 	x, total := r.x, r.passages()
 	r.bm25, r.topBM25, r.worded = zeros(r.bm25, total), sized(r.topBM25, r.n), zeros(r.worded, r.n)
 	r.maxBM25, r.full = 0, 0
-	mean := float64(x.sums[total]) / float64(total)
+	all, mean := total, float64(x.sums[total])/float64(total)
+	if r.among != nil {
+		all, mean = r.among.passages, float64(r.among.length)/float64(max(1, r.among.passages))
+	}
 	t := &r.term
 	t.begin(x, r.w, mean, r.n)
 	for _, word := range terms {
 		id, ok := x.termOf[word]
 		if !ok {
-			r.full += idfOf(0, total)
+			r.full += idfOf(0, all)
 			continue
 		}
 		list := x.postings[id]
-		df, _ := slices.BinarySearchFunc(list, int32(total), func(p posting, n int32) int { return cmp.Compare(p.passage, n) })
-		idf := idfOf(df, total)
+		here := holding(list, total)
+		df := here
+		if r.among != nil {
+			df = r.among.holding[word]
+		}
+		idf := idfOf(df, all)
 		r.full += idf
-		t.score(r, list[:df], idf)
+		t.score(r, list[:here], idf)
 		t.lend(r)
 	}
 	first := 0
@@ -87,6 +94,38 @@ func (r *ranking) lexical(terms []string) {
 		r.topBM25[i], first = top, end
 	}
 	r.full = max(r.maxBM25, float64(r.w.expect*r.full))
+}
+
+// holding counts the postings of the first passages.
+func holding(list []posting, passages int) int {
+	n, _ := slices.BinarySearchFunc(list, int32(passages), func(p posting, n int32) int { return cmp.Compare(p.passage, n) })
+	return n
+}
+
+// Statistics say how common the words of a query are in some passages. The zero value is of none.
+type Statistics struct {
+	passages int
+	length   int64          // of all of them, in terms
+	holding  map[string]int // passages, by term of the query
+}
+
+// Count adds the messages of an index that a query may find.
+func (s *Statistics) Count(x *Index, q Query) {
+	n := x.until(q.AsOf)
+	if n == 0 {
+		return
+	}
+	if s.holding == nil {
+		s.holding = map[string]int{}
+	}
+	total := int(x.firsts[n])
+	s.passages += total
+	s.length += x.sums[total]
+	for _, word := range x.terms(&q, n) {
+		if id, ok := x.termOf[word]; ok {
+			s.holding[word] += holding(x.postings[id], total)
+		}
+	}
 }
 
 // relative scales a score by the best message's and, where there are vectors, by the share of

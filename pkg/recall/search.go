@@ -14,9 +14,15 @@ type Query struct {
 	AsOf   uint64 // only messages up to this sequence count; 0 means all
 	Limit  int    // maximum number of hits; 0 means all
 
+	// Prefixes are beginnings of words: each stands for up to 64 terms of the messages that begin so.
+	Prefixes []string
+
 	// EmbeddedUpTo is the sequence of the last message whose vectors count; 0 means all. It
 	// repeats an earlier search in which later vectors did not exist yet.
 	EmbeddedUpTo uint64
+
+	// Among says how common words are, instead of the index: for scores that are compared with those of other indexes.
+	Among *Statistics
 
 	By Method // the zero value ranks by everything
 
@@ -69,7 +75,8 @@ func (x *Index) Search(q Query) []Hit {
 	if n == 0 {
 		return nil
 	}
-	r := rank(x, n, q.Vector, x.until(q.EmbeddedUpTo), queryTerms(q.Text), cmp.Or(q.weights, &standard))
+	terms := x.terms(&q, n)
+	r := rank(x, n, q.Vector, x.until(q.EmbeddedUpTo), terms, q.Among, cmp.Or(q.weights, &standard))
 	defer r.release()
 	r.asked = x.asked(q.Text, n)
 	if r.by = q.By; r.by == Fused {
@@ -80,6 +87,17 @@ func (x *Index) Search(q Query) []Hit {
 	return r.best(q.Limit)
 }
 
+// terms returns the terms of a query to the first n messages.
+func (x *Index) terms(q *Query, n int) []string {
+	terms := queryTerms(q.Text)
+	if len(q.Prefixes) > 0 {
+		terms = append(terms, x.begun(q.Prefixes, int(x.firsts[n]))...)
+		slices.Sort(terms)
+		terms = slices.Compact(terms)
+	}
+	return terms
+}
+
 // ranking is one query over the first n messages. Its slices are used again by later
 // searches, because a long conversation's are megabytes.
 type ranking struct {
@@ -87,7 +105,8 @@ type ranking struct {
 	n int
 	w *weights
 
-	by Method
+	among *Statistics // nil means those of the messages themselves
+	by    Method
 
 	byMeaning bool
 	cosines   []float64 // by passage; these two are set only by meaning
@@ -111,8 +130,9 @@ var rankings = sync.Pool{New: func() any { return &ranking{} }}
 
 // rank compares the first n messages with a query by words and, if it has a vector, by meaning:
 // with the vectors of the first embedded messages.
-func rank(x *Index, n int, query Vector, embedded int, terms []string, w *weights) *ranking {
+func rank(x *Index, n int, query Vector, embedded int, terms []string, among *Statistics, w *weights) *ranking {
 	r := rankings.Get().(*ranking)
+	r.among = among
 	r.x, r.n, r.w, r.by = x, n, w, Fused
 	var both sync.WaitGroup
 	both.Go(func() { r.dense(query, embedded) })
@@ -123,7 +143,7 @@ func rank(x *Index, n int, query Vector, embedded int, terms []string, w *weight
 
 // release keeps the slices for another search.
 func (r *ranking) release() {
-	r.x, r.w = nil, nil
+	r.x, r.w, r.among = nil, nil, nil
 	rankings.Put(r)
 }
 

@@ -33,11 +33,12 @@ const (
 // Request says which context to build.
 type Request struct {
 	Conversation events.ConversationID
-	Query        string   // search text for the past; "" means the newest user message
-	MaxChars     int      // Unicode code points, headings and marks included; 0 means DefaultMaxChars
-	Strategy     string   // "" means hybrid
-	AsOf         uint64   // a sequence; 0 means latest
-	EmbeddedUpTo uint64   // see recall.Query; 0 means all
+	Query        string // search text for the past; "" means the newest user message
+	MaxChars     int    // Unicode code points, headings and marks included; 0 means DefaultMaxChars
+	Strategy     string // "" means hybrid
+	AsOf         uint64 // a sequence; 0 means latest
+	EmbeddedUpTo uint64 // see recall.Query; 0 means all
+	Rerank       Reranking
 	Condense     string   // how to show large old results; "" means extractive
 	Exclude      []string // patterns of files to leave out; nil means files.DefaultExclusions
 	Candidates   bool     // list in the manifest what was left out; this builds the context with larger budgets too

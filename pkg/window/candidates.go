@@ -118,6 +118,9 @@ const maxTried = 4_000_000
 // with each, because a budget moves the limits between sections: nothing shorter tells for certain.
 func (c *Context) tryBudgets(ctx context.Context, src Source, req Request, g *gathered) error {
 	req.Candidates = false
+	if s := c.Manifest.Search; s != nil && s.Reranked != nil {
+		req.Rerank = Reranking{Order: s.Reranked.Order} // all of them are of the same order
+	}
 	left := 0 // candidates that no budget tried shows
 	for i := range c.Manifest.Sections {
 		left += len(c.Manifest.Sections[i].Candidates)

@@ -77,7 +77,7 @@ func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []Con
 	for _, h := range found.Hits {
 		c := found.Among[h.Conversation].Conversation
 		hits := h.Messages[:min(len(h.Messages), q.Messages)]
-		read, err := readHits(ctx, src.Graph, c.ID, hits, q.MaxChars)
+		read, err := readHits(ctx, src.Graph, c.ID, hits, q.MaxChars, nil)
 		if err != nil {
 			return nil, found.Model, err
 		}

@@ -10,17 +10,18 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// Filter says which messages a search keeps. The zero value keeps all.
+// Filter says which messages or tool results a search keeps. The zero value keeps all.
 type Filter struct {
-	Role, Speaker    string
+	Role, Speaker    string // of messages
+	Tool             string // of results: the name of the tool, in any case
+	File             string // of results: a file that the call's arguments name, or its last components
 	FromSeq, ToSeq   uint64 // both included; 0 means no limit
 	FromTurn, ToTurn int    // both included; 0 means no limit
 
-	// A message is kept from Since on and before Until. One without a time is not kept if either is
-	// set.
+	// What is from Since on and before Until is kept. What has no time is not, if either is set.
 	Since, Until time.Time
 
-	// Contains are phrases that a message must contain, all of them, and Without those that it must
+	// Contains are phrases that a text must contain, all of them, and Without those that it must
 	// not contain. Case does not count, and white space of any length is a space. A phrase matches
 	// whole words; with * at its end, its last word may go on.
 	Contains, Without []string
@@ -48,6 +49,16 @@ func (f *Filter) inTime(text string) bool {
 	}
 	at, err := events.ParseTime(text)
 	return err == nil && !at.Before(f.Since) && (f.Until.IsZero() || at.Before(f.Until))
+}
+
+// Within reports whether something that lasted from one time to another may have been between Since and Until. Times that
+// are not known may be any.
+func (f *Filter) Within(first, last string) bool {
+	if at, err := events.ParseTime(last); err == nil && !f.Since.IsZero() && at.Before(f.Since) {
+		return false
+	}
+	at, err := events.ParseTime(first)
+	return err != nil || f.Until.IsZero() || at.Before(f.Until)
 }
 
 // fits reports whether a text contains all of some phrases and none of others.

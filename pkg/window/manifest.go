@@ -20,10 +20,11 @@ type Manifest struct {
 	Search   *SearchManifest   `json:"search,omitempty"` // absent if nothing was searched
 	Sections []SectionManifest `json:"sections"`
 
-	// Settings is set by whoever serves the context.
-	Settings *Settings      `json:"settings,omitempty"`
-	Tried    []int          `json:"tried_budgets,omitempty"` // the larger budgets that were tried for Candidate.FitsAt and FollowedEvent.FitsAt
-	Followed *FollowedEvent `json:"followed,omitempty"`      // only if the request follows an event
+	// Rewritten and Settings are set by whoever serves the context.
+	Rewritten *Rewritten     `json:"rewritten,omitempty"` // absent if no other words for the query were asked for
+	Settings  *Settings      `json:"settings,omitempty"`
+	Tried     []int          `json:"tried_budgets,omitempty"` // the larger budgets that were tried for Candidate.FitsAt and FollowedEvent.FitsAt
+	Followed  *FollowedEvent `json:"followed,omitempty"`      // only if the request follows an event
 }
 
 // FollowedEvent says where one event is shown. It may be an event that no section considered.
@@ -40,6 +41,14 @@ type Settings struct {
 	ProjectMemory bool   `json:"project_memory"` // whether earlier sessions of the project may be shown
 }
 
+// Rewritten says what a model added to the query of a request.
+type Rewritten struct {
+	Query   string `json:"query"`             // as it was asked
+	Model   string `json:"model,omitempty"`   // absent if nothing was added
+	Added   string `json:"added,omitempty"`   // the words that were searched for in addition
+	Missing string `json:"missing,omitempty"` // why there are none
+}
+
 // SearchManifest describes the search of the past.
 type SearchManifest struct {
 	Query     string `json:"query"`
@@ -47,8 +56,10 @@ type SearchManifest struct {
 	Missing   string `json:"embedding_missing,omitempty"` // which part of the ranking by meaning was missing, and why
 	// EmbeddedUpTo is the sequence of the last message whose vectors were used; absent with
 	// built-in embeddings, which all messages have.
-	EmbeddedUpTo uint64  `json:"embedded_up_to,omitempty"`
-	PastShare    float64 `json:"past_share"` // the past's part of the room that it shares with code: the share of messages in recent text, within limits
+	EmbeddedUpTo uint64 `json:"embedded_up_to,omitempty"`
+	// Reranked says what a reranker did to the order; absent if none was asked for.
+	Reranked  *Reranked `json:"reranked,omitempty"`
+	PastShare float64   `json:"past_share"` // the past's part of the room that it shares with code: the share of messages in recent text, within limits
 }
 
 // SectionManifest says how much room a section had and how much it used in the Markdown. The Used
@@ -68,12 +79,25 @@ type SectionManifest struct {
 	// Embedding is the model that ranked code, in addition to words. It differs from the messages'
 	// model if theirs is an endpoint's. Absent in all other sections.
 	Embedding string `json:"embedding_model,omitempty"`
+	// Indexed says what the index of the project's code added to the code that tools showed. Absent if no index counts for
+	// the conversation, and in all other sections.
+	Indexed *IndexedManifest `json:"indexed,omitempty"`
 	// Ranges says where each item is in the Markdown, in the order of the items; see
 	// [Context.MarkRanges].
 	Ranges []Range `json:"ranges,omitempty"`
 	// Candidates are what the section considered and left out, at most 50, the most promising
 	// first; only if the request asks for them.
 	Candidates []Candidate `json:"candidates,omitempty"`
+}
+
+// IndexedManifest says what an index of code took part with.
+type IndexedManifest struct {
+	Project   string `json:"project"`
+	Root      string `json:"root"`       // the folder that was indexed
+	Seq       uint64 `json:"seq"`        // of the event that says so
+	Found     int    `json:"found"`      // scopes that the search found
+	Shown     int    `json:"shown"`      // items of the section that come from the index; the others are what tools showed
+	ByMeaning bool   `json:"by_meaning"` // meaning took part in the search; not while indexing is under way, and not without embeddings
 }
 
 // Dropped says what a section left out and why. The parts of a turn that is left out are not
@@ -124,7 +148,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 			continue // most conversations are not young, or have no project
 		}
 		sm := SectionManifest{
-			Name: s.name, Share: s.share, Budget: f.room, Used: f.used, Items: len(f.items), Dropped: f.dropped, EventIDs: []string{}, Embedding: f.embedding,
+			Name: s.name, Share: s.share, Budget: f.room, Used: f.used, Items: len(f.items), Dropped: f.dropped, EventIDs: []string{}, Embedding: f.embedding, Indexed: f.indexed,
 		}
 		if sm.Dropped == nil {
 			sm.Dropped = []Dropped{}
@@ -147,7 +171,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 		m.Sections = append(m.Sections, sm)
 	}
 	if b.past != nil && len(b.past.Hits)+b.past.retold > 0 {
-		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Missing: b.past.Missing, EmbeddedUpTo: b.past.EmbeddedUpTo, PastShare: hundredth(b.pastShare(&b.recent))}
+		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Missing: b.past.Missing, EmbeddedUpTo: b.past.EmbeddedUpTo, Reranked: b.past.Reranked, PastShare: hundredth(b.pastShare(&b.recent))}
 	}
 	c.finish(m)
 	if b.req.Candidates {

@@ -17,6 +17,9 @@ import (
 type Recall interface {
 	// Search ranks the messages up to a sequence. It sets the query's vector itself.
 	Search(ctx context.Context, id events.ConversationID, q recall.Query) (Found, error)
+	// SearchTools ranks the results of tools up to a sequence by words, or returns them newest first if
+	// the query has none.
+	SearchTools(ctx context.Context, id events.ConversationID, q recall.Query) (ToolsFound, error)
 	// Rank ranks texts that are not messages, after a search in their conversation. It needs no
 	// server: if it compares by meaning, it uses built-in embeddings. A hit has the number of its
 	// text, from 1 on, as its sequence. The texts should seldom change, because their ranking data
@@ -39,6 +42,8 @@ type Found struct {
 	// else 0.
 	EmbeddedUpTo uint64
 	MinCosine    float64 // a similarity that unrelated texts seldom reach with this model
+
+	Reranked *Reranked // nil if no reranking was asked for
 }
 
 // maxQueryChars is how much of a query counts. Its beginning says what it is about; a dump after it
@@ -85,6 +90,9 @@ func (b *builder) search(ctx context.Context) error {
 		return nil
 	}
 	found, err := b.src.Recall.Search(ctx, b.req.Conversation, recall.Query{Text: query, AsOf: b.end - 1, EmbeddedUpTo: b.req.EmbeddedUpTo, Limit: b.req.MaxChars/leastMessage + maxFoundPage})
+	if err == nil {
+		err = b.src.rerank(ctx, b.req.Conversation, query, b.req.Rerank, &found)
+	}
 	b.past.Found, b.past.unread = found, found.Hits
 	return err
 }
@@ -131,7 +139,7 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 		if len(page) == 0 {
 			break
 		}
-		read, err := readHits(ctx, b.src.Graph, b.req.Conversation, page, p.excerpt)
+		read, err := readHits(ctx, b.src.Graph, b.req.Conversation, page, p.excerpt, nil)
 		if err != nil {
 			return err
 		}
@@ -176,8 +184,9 @@ func (c *candidate) repeats(o candidate) bool {
 	return o.message.Role == c.message.Role && o.message.Content == c.message.Content
 }
 
-// readHits reads the messages of hits, in their order.
-func readHits(ctx context.Context, g Graph, id events.ConversationID, hits []recall.Hit, excerpt int) ([]candidate, error) {
+// readHits reads the messages of hits, in their order. focus, unless it is nil, narrows down what an
+// excerpt shows of the best passage.
+func readHits(ctx context.Context, g Graph, id events.ConversationID, hits []recall.Hit, excerpt int, focus focus) ([]candidate, error) {
 	seqs := make([]uint64, len(hits))
 	for i, h := range hits {
 		seqs[i] = h.Seq
@@ -192,7 +201,8 @@ func readHits(ctx context.Context, g Graph, id events.ConversationID, hits []rec
 		if !ok {
 			continue // deleted since
 		}
-		list = append(list, candidate{hit: h, message: &messages[i], text: excerptOf(messages[i].Content, h.Start, h.End, excerpt)})
+		start, end := focus.on(messages[i].Content, h.Start, h.End, excerpt)
+		list = append(list, candidate{hit: h, message: &messages[i], text: excerptOf(messages[i].Content, start, end, excerpt)})
 	}
 	return list, nil
 }

@@ -5,26 +5,31 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// SearchQuery asks for messages of one conversation.
+// SearchQuery asks for messages of one conversation, or for tool results.
 type SearchQuery struct {
 	Conversation events.ConversationID
 	Text         string
-	AsOf         uint64 // a sequence; 0 means latest
-	EmbeddedUpTo uint64 // see recall.Query; 0 means all
-	Limit        int    // hits at most
-	MaxChars     int    // of each hit's text
+	Prefixes     []string // see recall.Query
+	AsOf         uint64   // a sequence; 0 means latest
+	EmbeddedUpTo uint64   // see recall.Query; 0 means all
+	Limit        int      // hits at most
+	MaxChars     int      // of each hit's text
 
 	By    recall.Method
 	From  int // skips this many of the best
 	Keep  Filter
 	Ranks bool // also find the ranks by each method
+
+	Among  *recall.Statistics // of tool results: how common words are; nil means in the conversation
+	Rerank Reranking          // of messages that are ranked by everything
 }
 
-// maxExamined is how many hits a search reads at most to find those that a Filter keeps.
-const maxExamined = 2_000
+// MaxExamined is how many hits a search reads at most to find those that a Filter keeps.
+const MaxExamined = 2_000
 
 // MaxRanked is how far down ranks are known.
 const MaxRanked = 1_000
@@ -51,17 +56,24 @@ type Hit struct {
 func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found Found, next int, err error) {
 	examined, keep := q.Limit, q.Keep.keep()
 	if keep != nil {
-		examined = maxExamined
+		examined = MaxExamined
 	}
-	query := recall.Query{Text: q.Text, AsOf: q.AsOf, EmbeddedUpTo: q.EmbeddedUpTo, Limit: q.From + examined + 1, By: q.By}
+	most := q.From + examined + 1
+	if q.Rerank.Wanted || len(q.Rerank.Order) > 0 {
+		most = max(most, MaxReranked) // each page has its place in the same order
+	}
+	query := recall.Query{Text: q.Text, AsOf: q.AsOf, EmbeddedUpTo: q.EmbeddedUpTo, Limit: most, By: q.By, Prefixes: q.Prefixes}
 	found, err = src.Recall.Search(ctx, q.Conversation, query)
+	if err == nil && q.By == recall.Fused {
+		err = src.rerank(ctx, q.Conversation, q.Text, q.Rerank, &found)
+	}
 	if err != nil || len(found.Hits) <= q.From {
 		return nil, found, 0, err
 	}
 	at, end := q.From, min(len(found.Hits), q.From+examined)
 	for at < end && len(hits) < q.Limit {
 		page := found.Hits[at:min(at+q.Limit-len(hits), end)]
-		read, err := readHits(ctx, src.Graph, q.Conversation, page, q.MaxChars)
+		read, err := readHits(ctx, src.Graph, q.Conversation, page, q.MaxChars, q.focus())
 		if err != nil {
 			return nil, found, 0, err
 		}
@@ -95,7 +107,7 @@ func rankHits(ctx context.Context, src Source, q SearchQuery, hits []Hit) error 
 		recall.ByWords:   func(r *Ranks) *int { return &r.Words },
 		recall.ByMeaning: func(r *Ranks) *int { return &r.Meaning },
 	} {
-		query := recall.Query{Text: q.Text, AsOf: q.AsOf, EmbeddedUpTo: q.EmbeddedUpTo, Limit: MaxRanked, By: recall.Method(method)}
+		query := recall.Query{Text: q.Text, AsOf: q.AsOf, EmbeddedUpTo: q.EmbeddedUpTo, Limit: MaxRanked, By: recall.Method(method), Prefixes: q.Prefixes}
 		found, err := src.Recall.Search(ctx, q.Conversation, query)
 		if err != nil {
 			return err
@@ -107,4 +119,69 @@ func rankHits(ctx context.Context, src Source, q SearchQuery, hits []Hit) error 
 		}
 	}
 	return nil
+}
+
+// List returns the messages that a filter keeps, newest first, for a search without words. before is
+// the sequence that the list begins below, 0 for the end; next is where it goes on, 0 if there is no
+// more. A call examines a bounded number of messages, so it may return fewer than there are. It
+// returns graph.ErrNotFound as Build does.
+func List(ctx context.Context, src Source, q SearchQuery, before uint64) (hits []Hit, next uint64, err error) {
+	keep := q.Keep.keep()
+	if q.AsOf != 0 && (before == 0 || before > q.AsOf) {
+		before = q.AsOf + 1
+	}
+	for examined := 0; examined < MaxExamined; {
+		page, err := src.Graph.Messages(ctx, q.Conversation, graph.MessageQuery{From: q.Keep.FromSeq, Before: before, Limit: listPage, Role: q.Keep.Role})
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range page {
+			m := &page[i]
+			if keep == nil || keep(m) {
+				if len(hits) == q.Limit {
+					return hits, before, nil
+				}
+				hits = append(hits, Hit{Message: *m, Text: excerptOf(m.Content, 0, 0, q.MaxChars), Match: Match{Confidence: confidenceL0}})
+			}
+			before = m.Seq
+		}
+		if examined += len(page); len(page) < listPage {
+			return hits, 0, nil
+		}
+	}
+	return hits, before, nil
+}
+
+// listPage is how many messages a list reads at once.
+const listPage = 200
+
+// focus finds the words of a query in a text; nil finds none.
+type focus func(text string) []recall.Span
+
+func (q *SearchQuery) focus() focus {
+	return func(text string) []recall.Span { return recall.Highlights(text, q.Text, q.Prefixes) }
+}
+
+// on narrows down a passage, the bytes of a text from start to end, if an excerpt of room characters
+// cannot show all of it: to the part with the most words of the query.
+func (f focus) on(body graph.Body, start, end, room int) (from, to int) {
+	end = min(end, len(body.Text))
+	if start = min(start, end); f == nil || plain.Length(body.Text[start:end]) <= room {
+		return start, end
+	}
+	spans := f(body.Text[start:end])
+	most := 0
+	for i, first := range spans {
+		n := i
+		for n < len(spans) && spans[n].End-first.Start <= room/2 {
+			n++
+		}
+		if n-i > most {
+			most, from, to = n-i, start+first.Start, start+spans[n-1].End
+		}
+	}
+	if most == 0 {
+		return start, end
+	}
+	return from, to
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/window/code"
@@ -44,7 +46,7 @@ func labelCost(label string) int { return plain.Length(label) + 2 }
 // needCode returns the section's share if a tool was ever called and some lines fit.
 func needCode(b *builder) int {
 	room := share(b.req.MaxChars, codeShare)
-	if b.conversation.ToolCallCount == 0 || b.src.Recall == nil || room < leastCode {
+	if b.conversation.ToolCallCount == 0 && b.src.Project == nil || b.src.Recall == nil || room < leastCode {
 		return 0
 	}
 	return room
@@ -64,6 +66,7 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 		return f, err
 	}
 	f.items, f.embedding = b.showCode(room-headingCost(s.heading)), b.code.model
+	f.indexed = b.indexedManifest(f.items)
 	f.drop("passages", len(b.code.Passages)-len(f.items), reasonBudget)
 	for i := range b.code.Passages {
 		it := codeItem(&b.code.Passages[i], b.code.Passages[0].Score)
@@ -74,7 +77,7 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 
 // findCode ranks the code that turns, items of the recent turns, do not show.
 func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err error) {
-	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid || r.whole {
+	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid || r.whole && b.src.Project == nil {
 		return nil
 	}
 	if b.code == nil {
@@ -83,6 +86,9 @@ func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err er
 			Cost:      func(p *code.Passage) int { return codeItem(p, 0).measured().Chars },
 			LabelCost: func(path string) int { return labelCost(codeLabel(path)) },
 		}, b.src.Recall.SeenCode(b.req.Conversation))}
+		if err := b.findIndexed(ctx); err != nil {
+			return err
+		}
 	}
 	beside := make([]shownItem, len(turns))
 	for i := range turns {
@@ -110,12 +116,48 @@ func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err er
 	return nil
 }
 
+// findIndexed searches the code of the project, beside the first read of what tools showed.
+func (b *builder) findIndexed(ctx context.Context) error {
+	if b.src.Project == nil {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		b.code.indexed, err = b.src.Project.Search(ctx, plain.Prefix(b.query(), maxCodeQuery), b.end-1)
+		return err
+	})
+	group.Go(func() error { return b.code.Load(ctx) })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if b.code.indexed != nil {
+		b.code.SetIndexed(b.code.indexed)
+	}
+	return nil
+}
+
+// indexedManifest says what of an index took part.
+func (b *builder) indexedManifest(shown []Item) *IndexedManifest {
+	x := b.code.indexed
+	if x == nil {
+		return nil
+	}
+	m := &IndexedManifest{Project: x.Project, Root: x.Root, Seq: x.Seq, Found: x.Found, ByMeaning: x.ByMeaning}
+	for i := range shown {
+		if shown[i].ToolName == code.Tool {
+			m.Shown++
+		}
+	}
+	return m
+}
+
 // codeSearch is the search for relevant code, repeated when the recent turns show something else.
 type codeSearch struct {
 	*code.Search
-	query  *recall.Text // the ranking query; nil until it is made
-	model  string       // name of the embeddings used, "" for none
-	beside []shownItem  // what the recent turns show
+	indexed *code.Indexed // nil if no index of the project counts
+	query   *recall.Text  // the ranking query; nil until it is made
+	model   string        // name of the embeddings used, "" for none
+	beside  []shownItem   // what the recent turns show
 }
 
 // shownItem is an event in the recent turns. The more characters they have, the more of it they

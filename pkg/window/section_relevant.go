@@ -19,6 +19,8 @@ type Match struct {
 	Parts      recall.Parts `json:"parts"`
 	BM25       float64      `json:"bm25"`   // of its best passage
 	Cosine     float64      `json:"cosine"` // of its best passage; 0 without embeddings
+	// Rerank is what the order of a reranker adds to the sum of Parts; absent if it adds nothing.
+	Rerank float64 `json:"rerank,omitempty"`
 }
 
 // relevantItem shows a message that was found, under a label if it has one.
@@ -30,7 +32,13 @@ func (b *builder) relevantItem(c *candidate, label string) Item {
 	return it.measured()
 }
 
-func (f *Found) match(h recall.Hit) *Match { return match(h, f.Hits[0].Score) }
+func (f *Found) match(h recall.Hit) *Match {
+	m := match(h, f.Hits[0].Score)
+	if f.Reranked != nil {
+		m.Rerank = h.Score - h.Parts.Sum()
+	}
+	return m
+}
 
 // match says how well a message matches, once the best score is known.
 func match(h recall.Hit, best float64) *Match {
@@ -155,7 +163,7 @@ func (b *builder) leaveHits(ctx context.Context, f *filled) error {
 	}
 	list := b.past.read
 	if free := maxLeft - len(list); free > 0 {
-		more, err := readHits(ctx, b.src.Graph, b.req.Conversation, b.past.next(free), max(b.past.excerpt, leastExcerpt))
+		more, err := readHits(ctx, b.src.Graph, b.req.Conversation, b.past.next(free), max(b.past.excerpt, leastExcerpt), nil)
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,8 @@ type filled struct {
 
 	candidates []Candidate // see builder.leave
 
-	embedding string  // see SectionManifest
+	embedding string // see SectionManifest
+	indexed   *IndexedManifest
 	recent    *recent // what the others need of the recent turns; nil if another section returns it
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/window/code"
 )
 
 // Graph is what a context reads of conversations; every [graph.Reader] has it.
@@ -30,9 +31,19 @@ type Source struct {
 	Graph Graph
 	Files Files
 
-	Recall Recall
+	Recall   Recall
+	Reranker Reranker // nil for none
 
 	Earlier Earlier // nil for none
+
+	Project ProjectCode // nil for none
+}
+
+// ProjectCode searches the code of the conversation's project.
+type ProjectCode interface {
+	// Search returns the code that answers a query as of a sequence, nil if no index counts for the conversation. A context
+	// with several budgets asks for the same several times. It must be safe for use beside other reads.
+	Search(ctx context.Context, query string, asOf uint64) (*code.Indexed, error)
 }
 
 // messages reads messages below a sequence, newest first.

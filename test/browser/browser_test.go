@@ -5,6 +5,11 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,9 +19,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/oidctest"
 )
+
+var update = flag.Bool("update", false, "make the pictures of the documentation anew")
 
 // tools returns Node, the folder of its packages, and Chromium. Without one of them the test is skipped, or
 // fails with MNEME_TEST_BROWSER=required.
@@ -87,36 +96,108 @@ func TestTheInspectorPage(t *testing.T) {
 	tools(t)
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
 	given := fill(t, s)
+	guard(t, given)
 	t.Run("every view shows what is there, and no text becomes an element", func(t *testing.T) {
 		given["pictures"] = os.Getenv("MNEME_TEST_PICTURES")
+		docs, made := "../../docs/images", t.TempDir()
+		given["docs"] = made
 		run(t, "look.mjs", given)
+		list, err := filepath.Glob(filepath.Join(made, "*.png"))
+		require.NoError(t, err)
+		require.Len(t, list, 3)
+		for _, path := range list {
+			committed := filepath.Join(docs, filepath.Base(path))
+			if given["pictures"] != "" { // then they are in another theme
+				continue
+			}
+			if *update {
+				text, err := os.ReadFile(path)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(committed, text, 0o644))
+			}
+			require.Less(t, differing(t, committed, path), 0.12, "%s shows another page than this one: go test ./test/browser -run TestTheInspectorPage -update", committed)
+		}
 	})
 	t.Run("people can use it", func(t *testing.T) {
-		guarded, token := guard(t)
-		given["guarded"], given["token"] = guarded, token
 		run(t, "use.mjs", given)
 	})
 }
 
-// guard starts a server that demands tokens, and makes a token that may only read.
-func guard(t *testing.T) (url, token string) {
+// differing returns the share of the squares of two pictures that are not alike; it is 0.2 if the page is scrolled. The
+// squares are so large that another rendering of the same fonts makes none of them differ, and other fonts only a few.
+func differing(t *testing.T, a, b string) float64 {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "tokens.jsonl")
+	const side, unlike = 16, 0.1
+	one, other := open(t, a), open(t, b)
+	require.Equal(t, one.Bounds(), other.Bounds())
+	differ, all := 0, 0
+	for y := one.Bounds().Min.Y; y < one.Bounds().Max.Y; y += side {
+		for x := one.Bounds().Min.X; x < one.Bounds().Max.X; x += side {
+			if all++; math.Abs(brightness(one, x, y, side)-brightness(other, x, y, side)) > unlike {
+				differ++
+			}
+		}
+	}
+	return float64(differ) / float64(all)
+}
+
+func open(t *testing.T, path string) image.Image {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer func() { _ = file.Close() }()
+	picture, err := png.Decode(file)
+	require.NoError(t, err)
+	return picture
+}
+
+// brightness returns that of a square, from 0 to 1.
+func brightness(of image.Image, left, top, side int) (sum float64) {
+	for y := top; y < top+side; y++ {
+		for x := left; x < left+side; x++ {
+			sum += float64(color.Gray16Model.Convert(of.At(x, y)).(color.Gray16).Y) / math.MaxUint16
+		}
+	}
+	return sum / float64(side*side)
+}
+
+// guard starts a server that demands a token, and makes one that may only read. People can also sign in at an identity
+// provider, and may then write.
+func guard(t *testing.T, given map[string]any) {
+	t.Helper()
+	file, claims := filepath.Join(t.TempDir(), "tokens.jsonl"), filepath.Join(t.TempDir(), "claims.yaml")
 	token, record, err := access.Issue(access.Rights{Tenant: "default", Role: access.Read}, "reader", time.Now(), time.Hour)
 	require.NoError(t, err)
 	require.NoError(t, access.NewFile(file).Add(t.Context(), record))
-	s := mnemetest.UpWith(t, "--data", filepath.Join(t.TempDir(), "data"), "--tokens-file", file)
+	require.NoError(t, os.WriteFile(claims, []byte("rules: [{claims: {org: a}, tenant: default, role: write}]\n"), 0o600))
+	provider := oidctest.New(t)
+	t.Setenv("MNEME_OIDC_CLIENT_SECRET", provider.Client.Secret)
+	s := mnemetest.UpWith(t, "--data", filepath.Join(t.TempDir(), "data"), "--tokens-file", file,
+		"--oidc-issuer", provider.URL, "--oidc-client-id", provider.Client.ID, "--oidc-claims-file", claims)
 	publish(t, s.NATS, "test:short", texts([]string{"Where is the checkpoint?", "In the store."}))
-	return s.HTTP, token
+	given["guarded"], given["token"], given["provider"] = s.HTTP, token, provider.URL
 }
 
-func TestAConversationOf85000MessagesScrolls(t *testing.T) {
-	if !mnemetest.All {
-		t.Skip("NOT RUN: takes half a minute; make test-all runs it")
-	}
+func TestAConversationOf85000MessagesScrollsAndNeverLoadsWhole(t *testing.T) {
 	tools(t)
+	mnemetest.Long(t)
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
-	publish(t, s.NATS, "test:huge", texts(numbered(85_000)))
+	list := texts(numbered(85_000))
+	whole := 0
+	for _, p := range list {
+		whole += len(p.(*events.MessageCreated).Content)
+	}
+	publish(t, s.NATS, "test:huge", list)
 	applied(t, s, "test:huge")
-	run(t, "long.mjs", map[string]any{"url": s.HTTP, "long": "test:huge"})
+	run(t, "long.mjs", map[string]any{"url": s.HTTP, "long": "test:huge", "most": whole / 2})
+}
+
+func TestTheLiveViewForgetsAnHourOfEvents(t *testing.T) {
+	tools(t)
+	hour := 3_600
+	if mnemetest.All {
+		hour = 36_000
+	}
+	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
+	run(t, "tail.mjs", map[string]any{"url": s.HTTP, "hour": hour})
 }

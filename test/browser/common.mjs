@@ -11,20 +11,34 @@ export const of = (id, more = "") => `/?c=${encodeURIComponent(id)}${more}`;
 
 export const launch = () => chromium.launch({ executablePath: given.chromium, args: ["--no-sandbox"] });
 
-// watched opens a page of which everything that is wrong is noted; where says what it shows.
-export async function watched(context, where, url = base) {
+// watched opens a page of which everything that is wrong is noted, such as a request to another server than those; where
+// says what it shows.
+export async function watched(context, where, ...servers) {
+  if (!servers.length) servers = [base];
   const page = await context.newPage();
   page.setDefaultTimeout(patience);
   const say = (what) => wrong.push(`${where()}: ${what}`);
   page.on("console", (m) => { if (["error", "warning"].includes(m.type())) say(`console: ${m.text()}`); });
   page.on("pageerror", (e) => say(`error: ${e.message}`));
-  page.on("request", (r) => { if (!r.url().startsWith(url + "/")) say(`request to ${r.url()}`); });
+  page.on("request", (r) => { if (!servers.some((url) => r.url().startsWith(url + "/"))) say(`request to ${r.url()}`); });
   return { page, say };
 }
 
 // settled waits until the page shows what it has asked for.
 export function settled(page) {
-  return page.waitForFunction(() => document.querySelector("main") && !/Loading…|Searching…|Making it again…|connecting/.test(document.querySelector("main").innerText));
+  return page.waitForFunction(() => {
+    const main = document.querySelector("main:not([aria-busy=true])");
+    return main && !/Loading…|Searching…|Making it again…|connecting/.test(main.innerText);
+  });
+}
+
+// collected returns the bytes of the page's JavaScript, after the garbage is collected.
+export async function collected(context, page) {
+  const devtools = await context.newCDPSession(page);
+  await devtools.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await devtools.send("Runtime.getHeapUsage");
+  await devtools.detach();
+  return usedSize;
 }
 
 export async function end(browser) {

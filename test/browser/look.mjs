@@ -5,7 +5,8 @@ import { join } from "node:path";
 
 import { base, end, given, launch, of, settled, watched } from "./common.mjs";
 
-const { long, hostile, recorded, branch, project, served, pictures } = given;
+const { long, hostile, recorded, branch, project, served, pictures, docs } = given;
+const shown = ["context", "timeline", "graph"]; // in the documentation
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const views = {
   conversations: "/", projects: "/?view=projects", project: `/?view=project&project=${encodeURIComponent(project)}`, live: "/?view=tail", operations: "/?view=operations", doctor: "/?view=operations&doctor=1",
@@ -13,8 +14,10 @@ const views = {
   context: of(recorded, "&view=context&max=9000"), "hostile context": of(hostile, "&view=context&left=1"), text: of(hostile, "&view=context&show=bytes"),
   play: of(recorded, "&view=context&max=9000&as_of=40&step=1&list=1"), remade: of(hostile, `&view=context&served=${served}`), served: of(hostile, "&view=served"),
   compare: of(recorded, "&view=compare&max_b=4000"), "hostile search": of(hostile, "&view=search&q=alert"), graph: of(recorded, "&view=graph"), "hostile graph": of(hostile, "&view=graph"),
-  files: of(recorded, "&view=files"), event: of(hostile, "&turn=1&event=" + given.message),
+  files: of(recorded, "&view=files"), event: of(hostile, "&turn=1&event=" + given.message), "sign-in": given.guarded + "/",
 };
+const servers = [base, given.guarded];
+const open = (page, url) => page.goto(url.startsWith("/") ? base + url : url);
 const wide = { width: 1280, height: 800 }, narrow = { width: 390, height: 844 };
 
 const browser = await launch();
@@ -22,12 +25,12 @@ const browser = await launch();
 // look checks each view on its screens, one after the other in the same page.
 async function look() {
   let view = "";
-  const { page, say } = await watched(await browser.newContext(), () => view);
+  const { page, say } = await watched(await browser.newContext(), () => view, ...servers);
   page.on("dialog", (d) => { say(`dialog: ${d.message()}`); d.dismiss(); });
   for (const [name, url] of Object.entries(views)) {
     view = name;
     await page.setViewportSize(wide);
-    await page.goto(base + url);
+    await open(page, url);
     await settled(page);
     if (name === "live") await page.locator(".row").first().waitFor();
     const seen = await page.evaluate(() => ({
@@ -44,7 +47,17 @@ async function look() {
     if (/context|play|^project$/.test(name) && !(await page.getByText("Why", { exact: true }).count())) say("does not say why a line is there");
     if (name === "play" && !/Turn \d+: .*entered/.test(seen.text)) say("does not say what the turn changed");
     if (name === "doctor" && !/projection graph: .*skipped: 1\s+What to do: mneme failed list/.test(seen.text)) say("does not say what to do about a skipped event");
+    if (name === "sign-in" && !/Sign in at 127.0.0.1/.test(seen.text)) say("does not offer the identity provider");
     if (name === "remade" && !seen.text.includes("equal to the byte")) say("does not say that it is equal");
+    if (name === "context") { // the lines of a section stand below the bar, from which a link leads to them
+      await page.locator(".budget").getByRole("link", { name: /^Past/ }).click();
+      const [bar, heading] = await Promise.all([page.locator(".budget").boundingBox(), page.locator("#s-relevant_past_context").boundingBox()]);
+      if (bar.y < -1 || bar.y > 1 || heading.y < bar.y + bar.height - 1 || heading.y > wide.height / 2) say(`shows the section at ${heading.y}, and the bar at ${bar.y}`);
+    }
+    if (shown.includes(name)) {
+      await page.waitForFunction(() => ![...document.querySelectorAll(".row .what")].some((e) => e.innerText === "…")); // the texts of all turns
+      await page.screenshot({ path: join(docs, `inspector-${name}.png`) });
+    }
     for (const size of [wide, narrow]) {
       await page.setViewportSize(size);
       const rows = await page.locator(".row").count();
@@ -61,11 +74,11 @@ async function look() {
 // accessible lets axe look at each view in both themes. axe adds a script, which the policy of the page forbids.
 async function accessible() {
   let view = "";
-  const { page, say } = await watched(await browser.newContext({ bypassCSP: true, reducedMotion: "reduce" }), () => view);
+  const { page, say } = await watched(await browser.newContext({ bypassCSP: true, reducedMotion: "reduce" }), () => view, ...servers);
   for (const [name, url] of Object.entries(views)) {
     await page.emulateMedia({ colorScheme: "light" });
     await page.setViewportSize(wide);
-    await page.goto(base + url);
+    await open(page, url);
     await settled(page);
     await page.evaluate(axe);
     for (const [size, colorScheme] of [[wide, "light"], [narrow, "dark"]]) {

@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/programs"
 )
 
@@ -48,22 +48,11 @@ type process struct {
 }
 
 // lines holds the log of a process.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+type lines struct{ mnemetest.Log }
 
 // last returns the last n lines.
 func (l *lines) last(n int) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := strings.Split(strings.TrimSpace(l.text.String()), "\n")
+	all := strings.Split(strings.TrimSpace(l.String()), "\n")
 	return strings.Join(all[max(0, len(all)-n):], "\n")
 }
 

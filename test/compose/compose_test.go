@@ -40,7 +40,7 @@ func TestTheEnvironmentNamesTheModel(t *testing.T) {
 	require.Empty(t, check(project, built(t)))
 	for name, s := range project.Services {
 		for variable, set := range model {
-			if name != "summarizer" {
+			if name != "summarizer" && name != "context-api" {
 				set = ""
 			}
 			require.Equal(t, set, value(s, variable), name)
@@ -57,6 +57,7 @@ func TestTheEnvironmentNamesTheModel(t *testing.T) {
 	project, err = load(t.Context(), read(t, "docker-compose.yml"), model)
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(check(project, built(t)), "\n"), "summarizer is refused by summarizer: mneme: MNEME_LLM_MODEL is empty")
+	require.Contains(t, strings.Join(check(project, built(t)), "\n"), "context-api is refused by context-api: mneme: MNEME_LLM_MODEL is empty")
 }
 
 // Each of these mistakes must be found, to prove that the checks can fail.

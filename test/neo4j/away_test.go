@@ -5,18 +5,15 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest"
@@ -25,6 +22,7 @@ import (
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/storetest"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -33,36 +31,16 @@ import (
 const patience = time.Minute
 
 // lines holds the log of a program.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+type lines struct{ mnemetest.Log }
 
 // with returns the lines that contain a text.
 func (l *lines) with(text string) (list []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
+	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, text) {
 			list = append(list, line)
 		}
 	}
 	return list
-}
-
-// freeAddress returns an unused address.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // get returns an answer and how long it took.
@@ -109,7 +87,7 @@ func verified(t *testing.T, url string, upTo uint64) {
 		require.True(t, time.Now().Before(deadline), body)
 		var s httpapi.Status
 		require.NoError(t, json.Unmarshal([]byte(body), &s), body)
-		behind = len(s.Projections) != 4 // graph, files, summaries and projects
+		behind = len(s.Projections) != len(readmodel.Always())
 		sum := uint64(0)
 		for _, p := range s.Projections {
 			behind = behind || p.Checkpoint < upTo
@@ -151,11 +129,9 @@ func readerOf(t *testing.T, log *eventlog.Log, models settings.Models, logger *s
 	return server.URL
 }
 
+// isAbsent begins without the server, which died while its schema was made.
 func isAbsent(t *testing.T, o *own) {
-	o.server.Kill()
-	o.dir = o.t.TempDir()
-	address := freeAddress(t)
-	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: "bolt://" + address}}
+	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: o.server.URI()}}
 	logged := &lines{}
 	logger := slog.New(slog.NewTextHandler(logged, nil))
 
@@ -170,7 +146,7 @@ func isAbsent(t *testing.T, o *own) {
 		begun <- started{i, err}
 	}()
 	require.Eventually(t, func() bool { return len(logged.with("waiting for Neo4j")) > 0 }, patience, time.Millisecond)
-	o.start(func(c *neo4jdeploy.Config) { c.Listen = address })
+	o.restart()
 	up := <-begun
 	require.NoError(t, up.err)
 	t.Cleanup(func() { require.NoError(t, up.instance.Close()) })

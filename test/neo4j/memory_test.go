@@ -10,6 +10,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 	"mneme.dev/mneme/pkg/graph/storetest"
@@ -18,6 +19,7 @@ import (
 
 // hasLittleMemory needs a server with 8 MiB for a transaction.
 func hasLittleMemory(t *testing.T, o *own) {
+	neo4jtest.Wipe(t, o.server)
 	c := neo4jstore.Config{URI: o.server.URI()}
 	driver, err := neo4j.NewDriverWithContext(c.URI, neo4j.NoAuth())
 	require.NoError(t, err)

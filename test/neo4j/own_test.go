@@ -36,8 +36,8 @@ func TestAServerThatIsKilledOrTooSmall(t *testing.T) {
 		test func(*testing.T, *own)
 	}{
 		{"it dies while the schema is made", diesWhileTheSchemaIsMade},
-		{"it has little memory", hasLittleMemory},
 		{"programs wait while it is absent and skip nothing", isAbsent},
+		{"it has little memory", hasLittleMemory},
 		{"nothing is lost when it and mneme are killed", isKilledLikeMneme},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(t, o) }) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/access/callout"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
@@ -37,11 +39,20 @@ type system struct {
 	bin, tenant string
 	api         string // address of context-api
 	environment []string
+	token       string // of the agents, if the server lets them in by tokens
 }
 
+// The agents have tokens, about which the server asks context-api. In the next test they have passwords.
 func TestEveryProgramDoesItsWorkWithItsPermissions(t *testing.T) {
 	mnemetest.Long(t)
-	newSystem(t, "acme", "MNEME_STORE=sqlite", "MNEME_DATA="+t.TempDir()).works()
+	seed := filepath.Join(t.TempDir(), "callout.nk")
+	key, err := callout.MakeSeed(seed)
+	require.NoError(t, err)
+	public, err := key.PublicKey()
+	require.NoError(t, err)
+	s := newSystem(t, natsdeploy.Permissions{Tenants: []string{"acme", "other"}, Callout: public}, "MNEME_STORE=sqlite", "MNEME_DATA="+t.TempDir(), "MNEME_NATS_CALLOUT_SEED_FILE="+seed)
+	s.token = s.newToken("--role", "write", "--tenant", "acme")
+	s.works()
 }
 
 func TestEveryProgramDoesItsWorkWithItsPermissionsOnNeo4j(t *testing.T) {
@@ -49,15 +60,17 @@ func TestEveryProgramDoesItsWorkWithItsPermissionsOnNeo4j(t *testing.T) {
 	uri := neo4jtest.URI(t)
 	// Others use the same Neo4j, so the tenant is new.
 	tenant := fmt.Sprint("t", time.Now().UnixNano())
-	s := newSystem(t, tenant, "MNEME_STORE=neo4j", "MNEME_NEO4J_URI="+uri, "MNEME_NEO4J_PASSWORD="+neo4jtest.Password(), "MNEME_DATA="+t.TempDir())
+	s := newSystem(t, natsdeploy.Permissions{Tenants: []string{tenant, "other"}}, "MNEME_STORE=neo4j", "MNEME_NEO4J_URI="+uri, "MNEME_NEO4J_PASSWORD="+neo4jtest.Password(), "MNEME_DATA="+t.TempDir())
 	s.start("ingestor", free(t)) // a second process, with which the first shares its partitions
 	s.works()
 }
 
-func newSystem(t *testing.T, tenant string, environment ...string) *system {
+// newSystem starts everything. The first of the tenants is that of the test.
+func newSystem(t *testing.T, permissions natsdeploy.Permissions, environment ...string) *system {
+	tenant := permissions.Tenants[0]
 	bin, err := programs.Build("mneme.dev/mneme/cmd/ingestor", "mneme.dev/mneme/cmd/file-tracker", "mneme.dev/mneme/cmd/summarizer", "mneme.dev/mneme/cmd/context-api", "mneme.dev/mneme/cmd/mneme")
 	require.NoError(t, err)
-	s := &system{t: t, nats: natstest.Guard(t, tenant, "other"), bin: bin, tenant: tenant, api: free(t)}
+	s := &system{t: t, nats: natstest.GuardIn(t, t.TempDir(), permissions), bin: bin, tenant: tenant, api: free(t)}
 	s.environment = append(os.Environ(), append(environment,
 		"MNEME_LOG_SIZE=1000000000", "MNEME_PARTITIONS=2", "MNEME_TOKENS=true", "MNEME_URL=http://"+s.api, "MNEME_TENANT="+tenant, "MNEME_TITLES=true",
 		"MNEME_MAX_CONTEXT_CHARS=30000")...)
@@ -79,7 +92,12 @@ func free(t *testing.T) string {
 }
 
 func (s *system) jetStream(user string) jetstream.JetStream {
-	conn, err := nats.Connect(s.nats.As(user), nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)))
+	at, err := url.Parse(s.nats.As(user))
+	require.NoError(s.t, err)
+	if s.token != "" && user == natsdeploy.AgentUser(s.tenant) {
+		at.User = url.UserPassword(user, s.token)
+	}
+	conn, err := nats.Connect(at.String(), nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)))
 	require.NoError(s.t, err)
 	s.t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
@@ -148,11 +166,17 @@ func (s *system) publishes(list []events.Event) {
 	}
 }
 
+// newToken makes a token.
+func (s *system) newToken(rights ...string) string {
+	s.t.Helper()
+	var made struct{ Token string }
+	require.NoError(s.t, json.Unmarshal([]byte(s.mneme("operator", append([]string{"tokens", "create", "--json"}, rights...)...)), &made))
+	return made.Token
+}
+
 func (s *system) works() {
 	t := s.t
-	var made struct{ Token string }
-	require.NoError(t, json.Unmarshal([]byte(s.mneme("operator", "tokens", "create", "--role", "admin", "--all-tenants", "--json")), &made))
-	s.environment = append(s.environment, "MNEME_TOKEN="+made.Token)
+	s.environment = append(s.environment, "MNEME_TOKEN="+s.newToken("--role", "admin", "--all-tenants"))
 	require.Eventually(t, func() bool {
 		out, err := s.try("operator", "status", "--json")
 		return err == nil && strings.Count(out, `"state":"live"`)+strings.Count(out, `"state": "live"`) >= 8

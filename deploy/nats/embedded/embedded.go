@@ -92,6 +92,9 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 	if e.maxStore, err = storeShare(e.dir); err != nil {
 		return err
 	}
+	if err := mendChecksum(e.streamDir()); err != nil {
+		return err
+	}
 	opts := ServerOptions(ServerSettings{StoreDir: e.dir, Host: host, Port: port, MaxStore: e.maxStore})
 	opts.DontListen = !e.listens
 	opts.NoSigs = true // the program handles signals

@@ -1,13 +1,11 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestARestartKeepsTheStreamAndItsSequences(t *testing.T) {
@@ -156,7 +155,7 @@ func TestTheStreamIsNotCreatedAgainOverEventsThatCannotBeRead(t *testing.T) {
 	_, err = connect(t, e).Publish(t.Context(), subject(t, "t", "c"), []byte("x"))
 	require.NoError(t, err)
 	e.Stop()
-	require.NoError(t, os.Truncate(filepath.Join(e.streamDir(), "meta.sum"), 0)) // as after a power cut
+	require.NoError(t, os.Truncate(filepath.Join(e.streamDir(), "meta.inf"), 10)) // as after a power cut
 
 	e = start(t, Config{Dir: dir})
 	_, err = e.Apply(t.Context(), natsdeploy.Settings{})
@@ -246,7 +245,7 @@ func TestOnAShrunkenDiskTheServersLimitAnswersAndWhatIsStoredIsKept(t *testing.T
 	srv, err := server.NewServer(opts)
 	require.NoError(t, err)
 	srv.Start()
-	var logged syncBuffer
+	var logged mnemetest.Log
 	lock, err := lockDir(dir)
 	require.NoError(t, err)
 	small := &Server{srv: srv, log: slog.New(slog.NewTextHandler(&logged, nil)), dir: dir, listens: true, maxStore: 20 << 10, lock: lock}
@@ -272,7 +271,7 @@ func TestOnAShrunkenDiskTheServersLimitAnswersAndWhatIsStoredIsKept(t *testing.T
 
 func TestTheServersLinesGoToTheLoggerAtTheirLevels(t *testing.T) {
 	t.Parallel()
-	var out syncBuffer
+	var out mnemetest.Log
 	e := start(t, Config{Listen: ":0", Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	e.Stop()
 	text := out.String()
@@ -280,7 +279,7 @@ func TestTheServersLinesGoToTheLoggerAtTheirLevels(t *testing.T) {
 	require.NotContains(t, text, "level=WARN", "nothing to warn about at a normal start")
 	require.NotContains(t, text, "level=DEBUG")
 
-	out = syncBuffer{}
+	out = mnemetest.Log{}
 	log := newServerLog(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug - 4})))
 	require.True(t, log.debug)
 	log.Warnf("w%d", 1)
@@ -292,21 +291,4 @@ func TestTheServersLinesGoToTheLoggerAtTheirLevels(t *testing.T) {
 	for _, line := range []string{"level=WARN msg=w1", "level=ERROR msg=e1", "level=DEBUG-4 msg=t1", "level=ERROR msg=f1"} {
 		require.Contains(t, out.String(), line)
 	}
-}
-
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Clone(b.buf.String())
 }

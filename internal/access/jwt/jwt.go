@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -25,7 +26,8 @@ import (
 // Config says whose tokens are accepted.
 type Config struct {
 	Issuer     string
-	Audience   string
+	Audience   string        // of the tokens that programs send
+	ClientID   string        // the page's client at the provider: ID tokens are for it; "" if people can't sign in there
 	Algorithms []string      // of signatures; nothing else is accepted, whatever a token says
 	Skew       time.Duration // how far the provider's clock may be off
 	Claims     string        // path of the file that turns claims into rights
@@ -62,8 +64,9 @@ func New(c Config) (*Verifier, error) {
 	}
 	v := &Verifier{Config: c, keys: newKeys(c)}
 	v.verify = oidc.NewVerifier(c.Issuer, v.keys, &oidc.Config{
-		ClientID: c.Audience, SupportedSigningAlgs: c.Algorithms,
-		SkipExpiryCheck: true, // checked below, with the configured skew
+		SupportedSigningAlgs: c.Algorithms,
+		SkipExpiryCheck:      true, // checked below, with the configured skew
+		SkipClientIDCheck:    true, // checked below, because there are two
 	})
 	return v, v.load()
 }
@@ -93,6 +96,10 @@ func (v *Verifier) Run(ctx context.Context, logger *slog.Logger) {
 	both.Wait()
 }
 
+// Provider returns what the provider said about itself when its keys were fetched last. It returns
+// [access.ErrUnavailable] if that never succeeded.
+func (v *Verifier) Provider() (Discovery, error) { return v.keys.provider() }
+
 // Ready returns why no token can be checked now, or nil.
 func (v *Verifier) Ready() error { return v.keys.ready() }
 
@@ -116,14 +123,9 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 	if v.keys.ready() != nil {
 		return nil, access.ErrUnavailable
 	}
-	checked, err := v.verify.Verify(ctx, token)
+	checked, claims, at, err := v.read(ctx, token)
 	if err != nil {
-		return nil, access.ErrInvalid
-	}
-	var claims map[string]any
-	var at times
-	if checked.Claims(&claims) != nil || checked.Claims(&at) != nil || !v.valid(at) {
-		return nil, access.ErrInvalid
+		return nil, access.ErrInvalid // without the reason, which would help to guess
 	}
 	rights, ok := rules.match(claims)
 	if !ok {
@@ -132,6 +134,34 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 	grant := &access.Grant{Rights: rights, Name: checked.Subject, Subject: "oidc:" + checked.Subject, Expires: unix(at.Expires).Add(v.Skew), Ended: rules.ended}
 	v.seen.put(hash, rules, grant)
 	return grant, nil
+}
+
+// read checks a token, and returns its claims.
+func (v *Verifier) read(ctx context.Context, token string) (checked *oidc.IDToken, claims map[string]any, at times, err error) {
+	if checked, err = v.verify.Verify(ctx, token); err != nil {
+		return nil, nil, at, err
+	}
+	if !slices.ContainsFunc(checked.Audience, v.isFor) {
+		return nil, nil, at, fmt.Errorf("it is for %.200q", checked.Audience)
+	}
+	if err := errors.Join(checked.Claims(&claims), checked.Claims(&at)); err != nil {
+		return nil, nil, at, err
+	}
+	if !v.valid(at) {
+		return nil, nil, at, errors.New("it has expired, is not valid yet, or never ends")
+	}
+	return checked, claims, at, nil
+}
+
+// Why returns the reason why [Verifier.Check] finds a token invalid, for the log.
+func (v *Verifier) Why(ctx context.Context, token string) error {
+	_, _, _, err := v.read(ctx, token)
+	return err
+}
+
+// isFor reports whether an audience means this server.
+func (v *Verifier) isFor(audience string) bool {
+	return audience != "" && (audience == v.Audience || audience == v.ClientID)
 }
 
 // valid checks the times of a token. One that never expires is refused, because it could

@@ -2,7 +2,6 @@ package jwt_test
 
 import (
 	"context"
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -14,9 +13,6 @@ import (
 	"encoding/pem"
 	"io"
 	"log/slog"
-	"maps"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -28,6 +24,7 @@ import (
 
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/access/jwt"
+	"mneme.dev/mneme/internal/mnemetest/oidctest"
 )
 
 const rules = `
@@ -40,68 +37,10 @@ rules:
     role: write
 `
 
-// provider is a real issuer on loopback.
-type provider struct {
-	*httptest.Server
-	mu      sync.Mutex
-	keys    map[string]crypto.Signer // published, by id
-	away    bool
-	fetches int
-}
-
-func newProvider(t *testing.T) *provider {
-	p := &provider{keys: map[string]crypto.Signer{}}
-	mux := http.NewServeMux()
-	answer := func(w http.ResponseWriter, body any) {
-		if p.away {
-			http.Error(w, "away", http.StatusBadGateway)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(body)
-	}
-	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		answer(w, map[string]string{"issuer": p.URL, "jwks_uri": p.URL + "/keys"})
-	})
-	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.fetches++
-		var set jose.JSONWebKeySet
-		for id, key := range p.keys {
-			set.Keys = append(set.Keys, jose.JSONWebKey{Key: key.Public(), KeyID: id, Use: "sig"})
-		}
-		answer(w, set)
-	})
-	p.Server = httptest.NewServer(mux)
-	t.Cleanup(p.Close)
-	return p
-}
-
-func (p *provider) publish(id string, key crypto.Signer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.keys[id] = key
-}
-
-func (p *provider) setAway(away bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.away = away
-}
-
-func (p *provider) fetched() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fetches
-}
-
 // bundle is a verifier for a provider, with a clock that the test moves.
 type bundle struct {
-	*provider
+	*oidctest.Provider
 	*jwt.Verifier
-	rsa    *rsa.PrivateKey
 	claims string // path of the claims file
 	mu     sync.Mutex
 	off    time.Duration
@@ -122,13 +61,11 @@ func (b *bundle) move(d time.Duration) {
 func setup(t *testing.T, away bool) *bundle {
 	t.Helper()
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	b := &bundle{provider: newProvider(t), rsa: key, claims: filepath.Join(t.TempDir(), "claims.yaml")}
-	b.publish("one", key)
-	b.setAway(away)
+	b := &bundle{Provider: oidctest.New(t), claims: filepath.Join(t.TempDir(), "claims.yaml")}
+	b.SetAway(away)
 	require.NoError(t, os.WriteFile(b.claims, []byte(rules), 0o600))
-	b.Verifier, err = jwt.New(jwt.Config{Issuer: b.URL, Audience: "mneme", Algorithms: []string{"RS256", "ES256", "EdDSA"}, Skew: 30 * time.Second, Claims: b.claims, Now: b.now})
+	var err error
+	b.Verifier, err = jwt.New(jwt.Config{Issuer: b.URL, Audience: "mneme", ClientID: "page", Algorithms: []string{"RS256", "ES256", "EdDSA"}, Skew: 30 * time.Second, Claims: b.claims, Now: b.now})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
@@ -140,30 +77,10 @@ func setup(t *testing.T, away bool) *bundle {
 	return b
 }
 
-// good returns the claims of a valid token, with changes; nil removes a claim.
-func (b *bundle) good(changes map[string]any) map[string]any {
-	now := time.Now()
-	claims := map[string]any{"iss": b.URL, "aud": "mneme", "sub": "u1", "org": "a", "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix()}
-	maps.Copy(claims, changes)
-	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
-	return claims
-}
-
-func sign(t testing.TB, algorithm jose.SignatureAlgorithm, id string, key any, claims map[string]any) string {
-	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
-	require.NoError(t, err)
-	body, err := json.Marshal(claims)
-	require.NoError(t, err)
-	signed, err := signer.Sign(body)
-	require.NoError(t, err)
-	text, err := signed.CompactSerialize()
-	require.NoError(t, err)
-	return text
-}
+func (b *bundle) good(changes map[string]any) map[string]any { return b.Claims("mneme", changes) }
 
 func (b *bundle) token(t testing.TB, changes map[string]any) string {
-	return sign(t, jose.RS256, "one", b.rsa, b.good(changes))
+	return oidctest.Sign(t, jose.RS256, "one", b.Key, b.good(changes))
 }
 
 func TestClaimsBecomeRights(t *testing.T) {
@@ -171,6 +88,8 @@ func TestClaimsBecomeRights(t *testing.T) {
 	grant, err := b.Check(t.Context(), b.token(t, nil))
 	require.NoError(t, err)
 	require.Equal(t, access.Rights{Tenant: "team-a", Role: access.Write}, grant.Rights)
+	_, err = b.Check(t.Context(), b.token(t, map[string]any{"aud": "page"}))
+	require.NoError(t, err, "an ID token of the page's client")
 	grant, err = b.Check(t.Context(), b.token(t, map[string]any{"groups": []string{"all", "leads"}, "aud": []string{"other", "mneme"}}))
 	require.NoError(t, err)
 	require.Equal(t, access.Rights{Tenant: "team-a", Role: access.Operate}, grant.Rights, "the first rule that matches")
@@ -183,7 +102,7 @@ func TestAForgedOrStaleTokenIsRefused(t *testing.T) {
 	now := time.Now()
 	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
-	der, err := x509.MarshalPKIXPublicKey(&b.rsa.PublicKey)
+	der, err := x509.MarshalPKIXPublicKey(&b.Key.PublicKey)
 	require.NoError(t, err)
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	body, err := json.Marshal(b.good(nil))
@@ -198,12 +117,12 @@ func TestAForgedOrStaleTokenIsRefused(t *testing.T) {
 		"of another issuer":    b.token(t, map[string]any{"iss": "https://evil.example"}),
 		"for another audience": b.token(t, map[string]any{"aud": "other"}),
 		"without audience":     b.token(t, map[string]any{"aud": nil}),
-		"of a stranger's key":  sign(t, jose.RS256, "one", stranger, b.good(nil)),
-		"of an unknown key":    sign(t, jose.RS256, "two", stranger, b.good(nil)),
-		"another algorithm":    sign(t, jose.RS384, "one", b.rsa, b.good(nil)),
+		"of a stranger's key":  oidctest.Sign(t, jose.RS256, "one", stranger, b.good(nil)),
+		"of an unknown key":    oidctest.Sign(t, jose.RS256, "two", stranger, b.good(nil)),
+		"another algorithm":    oidctest.Sign(t, jose.RS384, "one", b.Key, b.good(nil)),
 		"alg none":             encode([]byte(`{"alg":"none"}`)) + "." + encode(body) + ".",
-		"HS256 with the key":   sign(t, jose.HS256, "one", public, b.good(nil)),
-		"HS256 with its DER":   sign(t, jose.HS256, "one", der, b.good(nil)),
+		"HS256 with the key":   oidctest.Sign(t, jose.HS256, "one", public, b.good(nil)),
+		"HS256 with its DER":   oidctest.Sign(t, jose.HS256, "one", der, b.good(nil)),
 		"a changed body":       good[:len(good)/2] + "A" + good[len(good)/2+1:],
 		"no JWT":               "a.b.c", "empty parts": "..", "words": "let me in",
 	} {
@@ -247,18 +166,18 @@ func TestANewKeyIsFetchedAndUnknownKeysDoNotFloodTheProvider(t *testing.T) {
 	require.NoError(t, err)
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
-	b.publish("two", elliptical)
-	b.publish("three", edwards)
-	_, err = b.Check(t.Context(), sign(t, jose.ES256, "two", elliptical, b.good(nil)))
+	b.Publish("two", elliptical)
+	b.Publish("three", edwards)
+	_, err = b.Check(t.Context(), oidctest.Sign(t, jose.ES256, "two", elliptical, b.good(nil)))
 	require.NoError(t, err, "published since")
-	_, err = b.Check(t.Context(), sign(t, jose.EdDSA, "three", edwards, b.good(nil)))
+	_, err = b.Check(t.Context(), oidctest.Sign(t, jose.EdDSA, "three", edwards, b.good(nil)))
 	require.NoError(t, err)
-	before := b.fetched()
+	before := b.Fetched()
 	for range 200 {
-		_, err = b.Check(t.Context(), sign(t, jose.EdDSA, "unknown", edwards, b.good(nil)))
+		_, err = b.Check(t.Context(), oidctest.Sign(t, jose.EdDSA, "unknown", edwards, b.good(nil)))
 		require.ErrorIs(t, err, access.ErrInvalid)
 	}
-	require.LessOrEqual(t, b.fetched()-before, 1)
+	require.LessOrEqual(t, b.Fetched()-before, 1)
 }
 
 func TestAProviderThatIsAwayIsToldAndForgiven(t *testing.T) {
@@ -267,11 +186,11 @@ func TestAProviderThatIsAwayIsToldAndForgiven(t *testing.T) {
 	_, err := b.Check(t.Context(), token)
 	require.ErrorIs(t, err, access.ErrUnavailable)
 	require.Error(t, b.Verifier.Ready())
-	b.setAway(false)
+	b.SetAway(false)
 	require.Eventually(t, func() bool { return b.Verifier.Ready() == nil }, 20*time.Second, 10*time.Millisecond)
 	_, err = b.Check(t.Context(), token)
 	require.NoError(t, err)
-	b.setAway(true)
+	b.SetAway(true)
 	_, err = b.Check(t.Context(), b.token(t, map[string]any{"jti": "another"}))
 	require.NoError(t, err, "the keys that were fetched stay in use")
 }
@@ -308,29 +227,17 @@ func TestRulesThatSayTooMuchOrTooLittleAreRefused(t *testing.T) {
 
 // BenchmarkCheck measures a token that was checked before, and one that was not.
 func BenchmarkCheck(b *testing.B) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(b, err)
+	provider := oidctest.New(b)
 	claims := filepath.Join(b.TempDir(), "claims.yaml")
 	require.NoError(b, os.WriteFile(claims, []byte(rules), 0o600))
-	server := httptest.NewUnstartedServer(nil)
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/keys" {
-			_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "one"}}})
-			return
-		}
-		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": server.URL, "jwks_uri": server.URL + "/keys"})
-	})
-	server.Start()
-	defer server.Close()
-	v, err := jwt.New(jwt.Config{Issuer: server.URL, Audience: "mneme", Algorithms: []string{"RS256"}, Claims: claims, Now: time.Now})
+	v, err := jwt.New(jwt.Config{Issuer: provider.URL, Audience: "mneme", Algorithms: []string{"RS256"}, Claims: claims, Now: time.Now})
 	require.NoError(b, err)
 	ctx, cancel := context.WithCancel(b.Context())
 	var run sync.WaitGroup
 	run.Go(func() { v.Run(ctx, slog.New(slog.DiscardHandler)) })
 	defer func() { cancel(); run.Wait() }()
 	require.Eventually(b, func() bool { return v.Ready() == nil }, 20*time.Second, time.Millisecond)
-	body := map[string]any{"iss": server.URL, "aud": "mneme", "org": "a", "exp": time.Now().Add(time.Hour).Unix()}
-	cached := sign(b, jose.RS256, "one", key, body)
+	cached := oidctest.Sign(b, jose.RS256, "one", provider.Key, provider.Claims("mneme", nil))
 	b.Run("cached", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := v.Check(ctx, cached); err != nil {

@@ -35,6 +35,7 @@ type keys struct {
 
 	mu      sync.Mutex
 	set     *jose.JSONWebKeySet // nil until fetched
+	at      Discovery           // as fetched with set
 	trouble error               // of the last fetch
 	asked   time.Time           // when an unknown key last caused a fetch
 
@@ -140,42 +141,57 @@ func (k *keys) mayAsk() bool {
 func (k *keys) fetch(ctx context.Context) error {
 	k.fetching.Lock()
 	defer k.fetching.Unlock()
-	set, err := k.published(ctx)
+	at, set, err := k.published(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.trouble = err
 	if err == nil {
-		k.set = set
+		k.at, k.set = at, set
 	}
 	return err
 }
 
-// published asks the provider where its keys are, and for the keys.
-func (k *keys) published(ctx context.Context) (*jose.JSONWebKeySet, error) {
-	var provider struct {
-		Issuer string `json:"issuer"`
-		Keys   string `json:"jwks_uri"`
+// Discovery is what a provider says about itself, see OpenID Connect Discovery 1.0, section 3.
+type Discovery struct {
+	Issuer        string   `json:"issuer"`
+	Keys          string   `json:"jwks_uri"`
+	Authorization string   `json:"authorization_endpoint"`
+	Token         string   `json:"token_endpoint"`
+	Methods       []string `json:"token_endpoint_auth_methods_supported"`
+}
+
+// provider returns what the provider says about itself.
+func (k *keys) provider() (Discovery, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.set == nil {
+		return Discovery{}, fmt.Errorf("%w: %w", access.ErrUnavailable, k.trouble)
 	}
+	return k.at, nil
+}
+
+// published asks the provider where its keys are, and for the keys.
+func (k *keys) published(ctx context.Context) (provider Discovery, set *jose.JSONWebKeySet, err error) {
 	if err := k.get(ctx, strings.TrimSuffix(k.Issuer, "/")+"/.well-known/openid-configuration", &provider); err != nil {
-		return nil, err
+		return provider, nil, err
 	}
 	if provider.Issuer != k.Issuer {
-		return nil, fmt.Errorf("the provider calls itself %.200q, so its tokens would not be accepted: set MNEME_OIDC_ISSUER to that name if it is the right one", provider.Issuer)
+		return provider, nil, fmt.Errorf("the provider calls itself %.200q, so its tokens would not be accepted: set MNEME_OIDC_ISSUER to that name if it is the right one", provider.Issuer)
 	}
 	var all jose.JSONWebKeySet
 	if err := k.get(ctx, provider.Keys, &all); err != nil {
-		return nil, err
+		return provider, nil, err
 	}
-	set := &jose.JSONWebKeySet{}
+	set = &jose.JSONWebKeySet{}
 	for _, key := range all.Keys {
 		if key.Valid() && key.IsPublic() && key.Use != "enc" {
 			set.Keys = append(set.Keys, key)
 		}
 	}
 	if len(set.Keys) == 0 {
-		return nil, errors.New("the provider publishes no key that checks signatures")
+		return provider, nil, errors.New("the provider publishes no key that checks signatures")
 	}
-	return set, nil
+	return provider, set, nil
 }
 
 func (k *keys) get(ctx context.Context, url string, answer any) error {

@@ -13,7 +13,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
-// Guarded is a server that runs with server.conf and the permissions of [natsdeploy.RenderPermissions],
+// Guarded is a server that runs with server.conf and the permissions of [natsdeploy.Permissions],
 // until the end of the test.
 type Guarded struct {
 	*server.Server
@@ -35,20 +35,20 @@ func (g *Guarded) Refused() (list []string) {
 // Guard starts the server. It sets environment variables, so the test can't be parallel.
 func Guard(t *testing.T, tenants ...string) *Guarded {
 	t.Helper()
-	return GuardIn(t, t.TempDir(), tenants...)
+	return GuardIn(t, t.TempDir(), natsdeploy.Permissions{Tenants: tenants})
 }
 
-// GuardIn is [Guard] on a store that may exist.
-func GuardIn(t *testing.T, store string, tenants ...string) *Guarded {
+// GuardIn is [Guard] with a store that may exist.
+func GuardIn(t *testing.T, store string, of natsdeploy.Permissions) *Guarded {
 	t.Helper()
 	dir := t.TempDir()
-	permissions, err := natsdeploy.RenderPermissions(tenants...)
+	permissions, err := of.Render()
 	require.NoError(t, err)
 	settings := strings.NewReplacer(`"/data"`, `"`+filepath.ToSlash(store)+`"`, "port: 4222", "port: -1", "65GiB", "2GiB", "sync_interval: always", "").Replace(natsdeploy.ServerConf)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "server.conf"), []byte(settings), 0o600))
 	conf := filepath.Join(dir, "permissions.conf")
 	require.NoError(t, os.WriteFile(conf, []byte(permissions), 0o600))
-	g := &Guarded{Tenants: tenants}
+	g := &Guarded{Tenants: of.Tenants}
 	for _, user := range g.Users() {
 		t.Setenv(natsdeploy.PasswordVariable(user), password(user))
 	}

@@ -73,7 +73,7 @@ func Wipe(t testing.TB, s *neo4jdeploy.Server) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, driver.Close(t.Context())) }()
 	session := driver.NewSession(t.Context(), neo4j.SessionConfig{})
-	result, err := session.Run(t.Context(), "MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS", nil)
+	result, err := session.Run(t.Context(), "MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 100 ROWS", nil)
 	require.NoError(t, err)
 	_, err = result.Consume(t.Context())
 	require.NoError(t, errors.Join(err, session.Close(t.Context())))

@@ -20,7 +20,8 @@ import (
 	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
-// TLS makes a certificate authority and its certificate for 127.0.0.1, both valid for an hour:
+// TLS makes a certificate authority, and its certificates for 127.0.0.1 and for a client, which the server then demands. All
+// are valid for an hour:
 //
 //	files := neo4jtest.TLS(t)
 //	neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.TLS = &files })
@@ -28,9 +29,11 @@ func TLS(t testing.TB) neo4jdeploy.TLS {
 	t.Helper()
 	dir := t.TempDir()
 	files := neo4jdeploy.TLS{
-		CertFile: filepath.Join(dir, "server.crt"),
-		KeyFile:  filepath.Join(dir, "server.key"),
-		CAFile:   filepath.Join(dir, "ca.crt"),
+		CertFile:       filepath.Join(dir, "server.crt"),
+		KeyFile:        filepath.Join(dir, "server.key"),
+		CAFile:         filepath.Join(dir, "ca.crt"),
+		ClientCertFile: filepath.Join(dir, "client.crt"),
+		ClientKeyFile:  filepath.Join(dir, "client.key"),
 	}
 	authority := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
@@ -50,12 +53,26 @@ func TLS(t testing.TB) neo4jdeploy.TLS {
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	authorityKey, serverKey := newKey(t), newKey(t)
+	client := &x509.Certificate{
+		SerialNumber: big.NewInt(3),
+		Subject:      pkix.Name{CommonName: "client of a test"},
+		NotBefore:    authority.NotBefore,
+		NotAfter:     authority.NotAfter,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	authorityKey := newKey(t)
 	certify(t, files.CAFile, authority, authority, authorityKey.Public(), authorityKey)
-	certify(t, files.CertFile, server, authority, serverKey.Public(), authorityKey)
-	key, err := x509.MarshalPKCS8PrivateKey(serverKey)
-	require.NoError(t, err)
-	write(t, files.KeyFile, "PRIVATE KEY", key)
+	for _, of := range []struct {
+		certificate       *x509.Certificate
+		certFile, keyFile string
+	}{{server, files.CertFile, files.KeyFile}, {client, files.ClientCertFile, files.ClientKeyFile}} {
+		key := newKey(t)
+		certify(t, of.certFile, of.certificate, authority, key.Public(), authorityKey)
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		require.NoError(t, err)
+		write(t, of.keyFile, "PRIVATE KEY", der)
+	}
 	return files
 }
 

@@ -49,9 +49,12 @@ type event struct {
 	Elapsed                       float64 // seconds
 }
 
-// report prints the outcome of each package, the output of failed tests, and the slowest tests.
+// report prints the outcome of each package, the output of failed tests, and the slowest tests. The time of a
+// test includes that of its parallel subtests, which go test does not count. They may have run at the same time.
 func report(in io.Reader, out io.Writer) {
 	var tests []event
+	parallel := map[string]bool{}  // subtests by package and name
+	beside := map[string]float64{} // seconds of them, by package and name of their test
 	skipped := 0
 	output := map[string]map[string]*strings.Builder{} // by package and test
 	for lines := bufio.NewReader(in); ; {
@@ -70,6 +73,8 @@ func report(in io.Reader, out io.Writer) {
 			output[e.Package] = texts
 		}
 		switch ended := e.Action == "pass" || e.Action == "fail" || e.Action == "skip"; {
+		case e.Action == "pause":
+			parallel[e.Package+" "+e.Test] = true
 		case e.Action == "build-output":
 			fmt.Fprint(out, e.Output)
 		case e.Action == "output":
@@ -90,13 +95,18 @@ func report(in io.Reader, out io.Writer) {
 			if e.Action != "fail" {
 				delete(texts, e.Test)
 			}
-			if !strings.Contains(e.Test, "/") {
+			if test, _, isSub := strings.Cut(e.Test, "/"); !isSub {
 				tests = append(tests, e)
+			} else if parallel[e.Package+" "+e.Test] {
+				beside[e.Package+" "+test] += e.Elapsed
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(output)) { // go test ended before the package did
 		printPackage(out, event{Action: "fail"}, output[name])
+	}
+	for i, t := range tests { // a test may be reported before its subtests
+		tests[i].Elapsed += beside[t.Package+" "+t.Test]
 	}
 	slices.SortStableFunc(tests, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
 	fmt.Fprintf(out, "\nThe slowest tests; go test -v says why %d were skipped:\n", skipped)

@@ -44,6 +44,24 @@ func TestSkipped(t *testing.T) { t.Skip() }
 	require.NotContains(t, output, "quiet")
 }
 
+func TestTheTimeOfATestIncludesThatOfItsParallelSubtests(t *testing.T) {
+	t.Parallel()
+	output, code := run(t, `import ("testing"; "time")
+func TestAlone(t *testing.T) { time.Sleep(200 * time.Millisecond) }
+func TestTogether(t *testing.T) {
+	for _, name := range []string{"a", "b"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("inside", func(t *testing.T) { time.Sleep(200 * time.Millisecond) })
+		})
+	}
+	t.Run("before", func(t *testing.T) { time.Sleep(100 * time.Millisecond) })
+}
+`, "-count=1", "-parallel=2")
+	require.Zero(t, code)
+	require.Regexp(t, `\n +[\d.]+s example.com/m TestTogether\n +[\d.]+s example.com/m TestAlone\n`, output, "0.5 s with its subtests, which run at the same time")
+}
+
 func TestFailedTestsAreShownWithTheirOutput(t *testing.T) {
 	t.Parallel()
 	output, code := run(t, `import "testing"

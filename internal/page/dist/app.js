@@ -431,13 +431,12 @@ function withInherited(c3) {
     total_chars: c3.total_chars + i3.total_chars
   };
 }
-var tokenKey = "mneme-token";
 var asked = () => {
 };
-var token = {
-  get: () => sessionStorage.getItem(tokenKey) ?? "",
-  set: (value) => sessionStorage.setItem(tokenKey, value),
-  clear: () => sessionStorage.removeItem(tokenKey),
+var session = {
+  get: () => getJSON("/session"),
+  start: (token) => ask("/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) }),
+  end: () => ask("/session", { method: "DELETE" }),
   // onNeeded is called when the server wants a token, or another one.
   onNeeded: (f4) => {
     asked = f4;
@@ -464,11 +463,9 @@ function tenant() {
   return new URLSearchParams(location.search).get("tenant") ?? void 0;
 }
 async function ask(url, init = {}) {
-  const headers = new Headers(init.headers);
-  if (token.get()) headers.set("Authorization", `Bearer ${token.get()}`);
   let answer;
   try {
-    answer = await fetch(url, { ...init, headers });
+    answer = await fetch(url, init);
   } catch (e3) {
     if (e3.name === "AbortError") throw e3;
     throw new Problem(0, "The server does not answer. Is mneme still running?");
@@ -498,13 +495,13 @@ function useAccess() {
   const [access, set] = d2();
   A2(() => {
     let current = true;
-    if (known?.token !== token.get()) {
-      const mine = known = { token: token.get(), access: getJSON("/v1/access") };
-      mine.access.catch(() => {
-        if (known === mine) known = void 0;
+    if (!known) {
+      known = getJSON("/v1/access");
+      known.catch(() => {
+        known = void 0;
       });
     }
-    known.access.then((a4) => {
+    known.then((a4) => {
       if (current) set(a4);
     }, () => {
     });
@@ -795,6 +792,32 @@ function EventLink({ seq }) {
   ] });
 }
 
+// src/field.tsx
+function Field({ label, name, type, value, onDone, placeholder, size: size2, min, max, step }) {
+  const [typed, set] = d2();
+  const done = (text) => {
+    set(void 0);
+    onDone(text);
+  };
+  const shared = {
+    "aria-label": name,
+    placeholder,
+    value: typed ?? value,
+    onBlur: () => set(void 0),
+    onInput: (e3) => set(e3.currentTarget.value),
+    onChange: (e3) => done(e3.currentTarget.value),
+    onKeyDown: (e3) => {
+      if (e3.key === "Enter" && typed !== void 0) done(typed);
+    }
+  };
+  const field = type === "number" ? /* @__PURE__ */ a3("input", { type: "number", min, max, step, ...shared }) : /* @__PURE__ */ a3("input", { type: "text", size: size2, ...shared });
+  return label ? /* @__PURE__ */ a3("label", { children: [
+    label,
+    " ",
+    field
+  ] }) : field;
+}
+
 // src/bench.tsx
 var columns = [["words", "Words", "BM25"], ["meaning", "Meaning", "cosine of the embeddings"], ["fused", "Fused", "what contexts use"]];
 function Bench({ c: c3, p: p3 }) {
@@ -826,14 +849,8 @@ function Bench({ c: c3, p: p3 }) {
           /* @__PURE__ */ a3("option", { children: "system" })
         ] })
       ] }),
-      /* @__PURE__ */ a3("label", { children: [
-        "Speaker ",
-        /* @__PURE__ */ a3("input", { type: "text", size: 10, value: p3["speaker"] ?? "", placeholder: "all", onChange: (e3) => change({ speaker: e3.currentTarget.value }, true) })
-      ] }),
-      /* @__PURE__ */ a3("label", { children: [
-        "From event ",
-        /* @__PURE__ */ a3("input", { type: "number", min: "0", value: p3["from"] ?? "", placeholder: "first", onChange: (e3) => change({ from: e3.currentTarget.value }, true) })
-      ] }),
+      /* @__PURE__ */ a3(Field, { label: "Speaker", type: "text", size: 10, value: p3["speaker"] ?? "", placeholder: "all", onDone: (v3) => change({ speaker: v3 }, true) }),
+      /* @__PURE__ */ a3(Field, { label: "From event", type: "number", min: "0", value: p3["from"] ?? "", placeholder: "first", onDone: (v3) => change({ from: v3 }, true) }),
       /* @__PURE__ */ a3("label", { children: [
         "Expected event ",
         /* @__PURE__ */ a3("input", { type: "number", min: "0", value: expected || "", placeholder: "sequence", onInput: (e3) => change({ expect: e3.currentTarget.value }, true) })
@@ -955,7 +972,7 @@ function Controls({ c: c3, p: p3, suffix = "", name }) {
           onInput: (e3) => set("max", String(Math.round(2 ** ((Number(e3.currentTarget.value) + 9.83) / 4) / 100) * 100))
         }
       ),
-      /* @__PURE__ */ a3("input", { type: "number", min: "500", max: "1000000", step: "500", value: max, "aria-label": "Budget in characters", onChange: (e3) => set("max", e3.currentTarget.value) })
+      /* @__PURE__ */ a3(Field, { type: "number", min: "500", max: "1000000", step: "500", value: max, name: "Budget in characters", onDone: (v3) => set("max", v3) })
     ] }),
     /* @__PURE__ */ a3("label", { class: "slider", children: [
       "As of ",
@@ -2400,13 +2417,16 @@ function Card({ c: c3 }) {
     /* @__PURE__ */ a3("p", { class: "facts", children: [
       c3.agent && /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: c3.agent }) }),
       c3.cwd && /* @__PURE__ */ a3("span", { title: c3.cwd, children: /* @__PURE__ */ a3(Text, { of: shortPath(c3.cwd) }) }),
-      /* @__PURE__ */ a3("span", { children: plural(all.turn_count, "turn") }),
+      /* @__PURE__ */ a3("span", { children: [
+        plural(all.turn_count, "turn"),
+        c3.branched_from && !c3.inherited && " of its own"
+      ] }),
       /* @__PURE__ */ a3("span", { children: plural(all.tool_call_count, "call") }),
       /* @__PURE__ */ a3("span", { children: [
         count(all.total_chars),
         " characters"
       ] }),
-      c3.inherited && /* @__PURE__ */ a3("span", { class: "badge", children: "branch" }),
+      (c3.branched_from || c3.inherited) && /* @__PURE__ */ a3("span", { class: "badge", children: "branch" }),
       c3.status !== "active" && /* @__PURE__ */ a3("span", { class: "badge", children: c3.status }),
       c3.tags.map((t3) => /* @__PURE__ */ a3("span", { class: "badge", children: /* @__PURE__ */ a3(Text, { of: t3 }) }, t3)),
       /* @__PURE__ */ a3(Time, { of: c3.updated_at })
@@ -2800,10 +2820,7 @@ function ProjectView({ name, p: p3 }) {
         /* @__PURE__ */ a3("h2", { children: "What an agent that begins here would see" }),
         /* @__PURE__ */ a3("form", { class: "filters", onSubmit: (e3) => e3.preventDefault(), children: [
           /* @__PURE__ */ a3("input", { type: "search", "aria-label": "What the agent is about to do", placeholder: "What the agent is about to do", value: p3["q"] ?? "", onInput: (e3) => change({ q: e3.currentTarget.value }, true) }),
-          /* @__PURE__ */ a3("label", { children: [
-            "Budget ",
-            /* @__PURE__ */ a3("input", { type: "number", min: "500", max: "1000000", step: "500", value: max, onChange: (e3) => change({ max: e3.currentTarget.value }, true) })
-          ] }),
+          /* @__PURE__ */ a3(Field, { label: "Budget", type: "number", min: "500", max: "1000000", step: "500", value: max, onDone: (v3) => change({ max: v3 }, true) }),
           /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: [
             /* @__PURE__ */ a3("button", { "aria-pressed": !bytes, onClick: () => change({ show: void 0 }), children: "Lines and reasons" }),
             /* @__PURE__ */ a3("button", { "aria-pressed": bytes, onClick: () => change({ show: "bytes" }), children: "Exact text" })
@@ -2826,10 +2843,7 @@ function ProjectView({ name, p: p3 }) {
           /* @__PURE__ */ a3("a", { class: "title", href: link({ c: s3.id }), children: /* @__PURE__ */ a3(Text, { of: s3.title || s3.id }) }),
           /* @__PURE__ */ a3("p", { class: "facts", children: [
             s3.agent && /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: s3.agent }) }),
-            /* @__PURE__ */ a3("span", { children: [
-              count(s3.turn_count),
-              " turns"
-            ] }),
+            /* @__PURE__ */ a3("span", { children: plural(s3.turn_count, "turn") }),
             s3.unanswered && /* @__PURE__ */ a3("span", { class: "badge", children: "not answered" }),
             /* @__PURE__ */ a3(Time, { of: s3.updated_at })
           ] })
@@ -2980,10 +2994,7 @@ function Tail({ p: p3 }) {
               kinds.map((k2) => /* @__PURE__ */ a3("option", { value: k2, children: k2.replace("_", " ") }, k2))
             ] })
           ] }),
-          /* @__PURE__ */ a3("label", { children: [
-            "Conversation ",
-            /* @__PURE__ */ a3("input", { type: "text", placeholder: "all, or an id", value: p3["conversation"] ?? "", onChange: (e3) => change({ conversation: e3.currentTarget.value.trim() }) })
-          ] }),
+          /* @__PURE__ */ a3(Field, { label: "Conversation", type: "text", placeholder: "all, or an id", value: p3["conversation"] ?? "", onDone: (v3) => change({ conversation: v3.trim() }) }),
           p3["conversation"] && /* @__PURE__ */ a3("a", { href: link({ c: p3["conversation"] }), children: "Open it" })
         ] }),
         f4?.error ? /* @__PURE__ */ a3(Notice, { error: f4.error }) : /* @__PURE__ */ a3(Notice, { children: rows.length === 0 ? "No events yet. They appear here as soon as an agent publishes them." : `The newest ${plural(Math.min(rows.length, kept2), "event")}, the latest on top. At most ${count(kept2)} are kept.` })
@@ -3029,28 +3040,44 @@ var keys = [
   ["Esc", "close the event"],
   ["?", "this list"]
 ];
-function SignIn({ done }) {
+var unkept = "The browser did not send the session back. Does it accept cookies? Behind a proxy, does the proxy add a header Authorization, or say X-Forwarded-Proto: https to a page that came without TLS?";
+function SignIn({ state }) {
   const field = T2(null);
+  const [wrong, setWrong] = d2("");
   const submit = (e3) => {
     e3.preventDefault();
-    token.set(field.current.value.trim());
-    done();
+    session.start(field.current.value.trim()).then(session.get).then(
+      (now) => now.signed_in ? location.reload() : setWrong(unkept),
+      (problem) => setWrong(problem.status === 401 ? "The server refused this token. It may be mistyped, revoked or expired." : problem.message)
+    );
   };
   A2(() => field.current?.focus(), []);
-  return /* @__PURE__ */ a3("main", { class: "signin", children: [
+  return /* @__PURE__ */ a3("main", { id: "main", class: "signin", tabIndex: -1, children: [
     /* @__PURE__ */ a3("h1", { children: "Sign in" }),
-    /* @__PURE__ */ a3("p", { children: [
-      token.get() ? "The server refused this token. It may be mistyped, revoked or expired." : "This server demands a token.",
-      " Make one with ",
-      /* @__PURE__ */ a3("code", { children: "mneme tokens create" }),
-      ". It is kept until you close this tab."
-    ] }),
-    /* @__PURE__ */ a3("form", { onSubmit: submit, children: [
-      /* @__PURE__ */ a3("label", { children: [
-        "Token ",
-        /* @__PURE__ */ a3("input", { ref: field, type: "password", autocomplete: "off", spellcheck: false, required: true })
+    state.problem && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: state.problem }),
+    state.provider && /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3("a", { class: "button primary", href: `/signin?${new URLSearchParams({ view: location.search.slice(1) })}`, children: [
+      "Sign in at ",
+      new URL(state.provider).host
+    ] }) }),
+    state.tokens && /* @__PURE__ */ a3($, { children: [
+      /* @__PURE__ */ a3("p", { children: [
+        wrong || (state.provider ? "Or use a token." : "This server demands a token."),
+        " Make one with ",
+        /* @__PURE__ */ a3("code", { children: "mneme tokens create" }),
+        ". It is kept until you close the browser, in a cookie that no script can read."
       ] }),
-      /* @__PURE__ */ a3("button", { class: "primary", children: "Sign in" })
+      /* @__PURE__ */ a3("form", { onSubmit: submit, children: [
+        /* @__PURE__ */ a3("label", { children: [
+          "Token ",
+          /* @__PURE__ */ a3("input", { ref: field, type: "password", autocomplete: "off", spellcheck: false, required: true })
+        ] }),
+        /* @__PURE__ */ a3("button", { class: state.provider ? void 0 : "primary", children: "Sign in" })
+      ] })
+    ] }),
+    !state.provider && !state.tokens && /* @__PURE__ */ a3("p", { children: [
+      "This server takes only tokens of an identity provider, and has no client there with which people can sign in. Whoever runs it can set ",
+      /* @__PURE__ */ a3("code", { children: "MNEME_OIDC_CLIENT_ID" }),
+      "."
     ] })
   ] });
 }
@@ -3088,11 +3115,16 @@ function useKeys(help) {
     return () => removeEventListener("keydown", press);
   }, []);
 }
+var undemanding = { needed: false, signed_in: false, tokens: false };
 function App() {
   const p3 = useParams();
-  const [signIn, setSignIn] = d2(false);
+  const [state, setState] = d2();
   const [help, setHelp] = d2(false);
-  token.onNeeded(() => setSignIn(true));
+  const look = () => {
+    session.get().then(setState, () => setState(undemanding));
+  };
+  session.onNeeded(look);
+  A2(look, []);
   useKeys(() => setHelp(true));
   const view = p3["c"] ? "conversation" : ["projects", "project", "tail", "operations"].includes(p3["view"] ?? "") ? p3["view"] : "";
   return /* @__PURE__ */ a3($, { children: [
@@ -3101,14 +3133,13 @@ function App() {
       /* @__PURE__ */ a3("a", { class: "brand", href: link({}), children: "mneme" }),
       /* @__PURE__ */ a3("nav", { "aria-label": "Views", children: [["", "Conversations"], ["projects", "Projects"], ["tail", "Live"], ["operations", "Operations"]].map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ view: v3 }), "aria-current": view === v3 ? "page" : void 0, children: name }, v3)) }),
       /* @__PURE__ */ a3("span", { class: "space" }),
-      token.get() && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => {
-        token.clear();
-        location.reload();
+      state?.needed && state.signed_in && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => {
+        session.end().finally(() => location.reload());
       }, children: "Sign out" }),
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keys", children: "?" })
     ] }),
     help && /* @__PURE__ */ a3(Keys, { close: () => setHelp(false) }),
-    signIn ? /* @__PURE__ */ a3(SignIn, { done: () => setSignIn(false) }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, children: view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
+    state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
   ] });
 }
 Q(/* @__PURE__ */ a3(App, {}), document.getElementById("app"));

@@ -16,6 +16,7 @@ export interface Conversation {
   updated_at?: string;
   first_seq: number;
   last_seq: number;
+  branched_from?: { conversation_id: string };
   inherited?: { conversation_id: string; seq: number; message_count: number; turn_count: number; tool_call_count: number; total_chars: number }; // of a branch
 }
 
@@ -169,14 +170,15 @@ export interface Context {
   };
 }
 
-// The token lives as long as the tab.
-const tokenKey = "mneme-token";
-let asked: () => void = () => {};
+// Session says how this browser stands with the server, see GET /session. The token is in a cookie that no script can read.
+export interface Session { needed: boolean; signed_in: boolean; tokens: boolean; provider?: string; problem?: string }
 
-export const token = {
-  get: () => sessionStorage.getItem(tokenKey) ?? "",
-  set: (value: string) => sessionStorage.setItem(tokenKey, value),
-  clear: () => sessionStorage.removeItem(tokenKey),
+let asked = () => {};
+
+export const session = {
+  get: () => getJSON<Session>("/session"),
+  start: (token: string) => ask("/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) }),
+  end: () => ask("/session", { method: "DELETE" }),
   // onNeeded is called when the server wants a token, or another one.
   onNeeded: (f: () => void) => { asked = f; },
 };
@@ -202,11 +204,9 @@ export function tenant(): string | undefined {
 }
 
 export async function ask(url: string, init: RequestInit = {}): Promise<Response> {
-  const headers = new Headers(init.headers);
-  if (token.get()) headers.set("Authorization", `Bearer ${token.get()}`);
   let answer: Response;
   try {
-    answer = await fetch(url, { ...init, headers });
+    answer = await fetch(url, init);
   } catch (e) {
     if ((e as Error).name === "AbortError") throw e;
     throw new Problem(0, "The server does not answer. Is mneme still running?");
@@ -241,17 +241,17 @@ export function lacks(access: Access | undefined, role: string, all = false): st
   return undefined;
 }
 
-let known: { token: string; access: Promise<Access> } | undefined;
+let known: Promise<Access> | undefined;
 
 export function useAccess(): Access | undefined {
   const [access, set] = useState<Access>();
   useEffect(() => {
     let current = true;
-    if (known?.token !== token.get()) {
-      const mine = known = { token: token.get(), access: getJSON<Access>("/v1/access") };
-      mine.access.catch(() => { if (known === mine) known = undefined; }); // asked again by the next view
+    if (!known) {
+      known = getJSON<Access>("/v1/access");
+      known.catch(() => { known = undefined; }); // asked again by the next view
     }
-    known.access.then((a) => { if (current) set(a); }, () => {});
+    known.then((a) => { if (current) set(a); }, () => {});
     return () => { current = false; };
   }, []);
   return access;

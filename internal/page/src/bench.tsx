@@ -1,6 +1,7 @@
 // One query, and how words, meaning and both together rank the messages of the conversation.
 import { type Conversation, type Hit, path, usePages } from "./api";
 import { EventLink } from "./event";
+import { Field } from "./field";
 import { firstLine, Notice, plural, share, Text } from "./text";
 import { change, type Params } from "./url";
 
@@ -22,8 +23,8 @@ export function Bench({ c, p }: { c: Conversation; p: Params }) {
       <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
         <input type="search" aria-label="Search this conversation" placeholder="Search this conversation" value={query} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
         <label>Role <select value={p["role"] ?? ""} onChange={(e) => change({ role: e.currentTarget.value }, true)}><option value="">all</option><option>user</option><option>assistant</option><option>system</option></select></label>
-        <label>Speaker <input type="text" size={10} value={p["speaker"] ?? ""} placeholder="all" onChange={(e) => change({ speaker: e.currentTarget.value }, true)} /></label>
-        <label>From event <input type="number" min="0" value={p["from"] ?? ""} placeholder="first" onChange={(e) => change({ from: e.currentTarget.value }, true)} /></label>
+        <Field label="Speaker" type="text" size={10} value={p["speaker"] ?? ""} placeholder="all" onDone={(v) => change({ speaker: v }, true)} />
+        <Field label="From event" type="number" min="0" value={p["from"] ?? ""} placeholder="first" onDone={(v) => change({ from: v }, true)} />
         <label>Expected event <input type="number" min="0" value={expected || ""} placeholder="sequence" onInput={(e) => change({ expect: e.currentTarget.value }, true)} /></label>
       </form>
       <Notice error={error}>{!query ? "Type a query. Each column shows one ranking of the messages, and the rank that the others give them."

@@ -56,10 +56,10 @@ function Card({ c }: { c: Conversation & { messages?: Hit[]; relevance?: number 
       <p class="facts">
         {c.agent && <span><Text of={c.agent} /></span>}
         {c.cwd && <span title={c.cwd}><Text of={shortPath(c.cwd)} /></span>}
-        <span>{plural(all.turn_count, "turn")}</span>
+        <span>{plural(all.turn_count, "turn")}{c.branched_from && !c.inherited && " of its own"}</span>
         <span>{plural(all.tool_call_count, "call")}</span>
         <span>{count(all.total_chars)} characters</span>
-        {c.inherited && <span class="badge">branch</span>}
+        {(c.branched_from || c.inherited) && <span class="badge">branch</span>}
         {c.status !== "active" && <span class="badge">{c.status}</span>}
         {c.tags.map((t) => <span key={t} class="badge"><Text of={t} /></span>)}
         <Time of={c.updated_at} />

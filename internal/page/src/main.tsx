@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { token } from "./api";
+import { Problem, Session, session } from "./api";
 import { ConversationView, views } from "./conversation";
 import { Conversations } from "./conversations";
 import { Operations } from "./operations";
@@ -15,23 +15,34 @@ const keys: [string, string][] = [
   ["h", "all conversations"], ["r", "projects"], ["l", "live"], ["o", "operations"], ["Esc", "close the event"], ["?", "this list"],
 ];
 
-function SignIn({ done }: { done: () => void }) {
+const unkept = "The browser did not send the session back. Does it accept cookies? Behind a proxy, does the proxy add a header Authorization, or say X-Forwarded-Proto: https to a page that came without TLS?";
+
+// SignIn asks for a token, or sends the reader to the identity provider. Afterwards the page is loaded again where it was.
+function SignIn({ state }: { state: Session }) {
   const field = useRef<HTMLInputElement>(null);
+  const [wrong, setWrong] = useState("");
   const submit = (e: Event) => {
     e.preventDefault();
-    token.set(field.current!.value.trim());
-    done();
+    session.start(field.current!.value.trim()).then(session.get).then(
+      (now) => now.signed_in ? location.reload() : setWrong(unkept),
+      (problem: Problem) => setWrong(problem.status === 401 ? "The server refused this token. It may be mistyped, revoked or expired." : problem.message));
   };
   useEffect(() => field.current?.focus(), []);
   return (
-    <main class="signin">
+    <main id="main" class="signin" tabIndex={-1}>
       <h1>Sign in</h1>
-      <p>{token.get() ? "The server refused this token. It may be mistyped, revoked or expired." : "This server demands a token."} Make one
-        with <code>mneme tokens create</code>. It is kept until you close this tab.</p>
-      <form onSubmit={submit}>
-        <label>Token <input ref={field} type="password" autocomplete="off" spellcheck={false} required /></label>
-        <button class="primary">Sign in</button>
-      </form>
+      {state.problem && <p class="notice error" role="alert">{state.problem}</p>}
+      {state.provider && <p><a class="button primary" href={`/signin?${new URLSearchParams({ view: location.search.slice(1) })}`}>Sign in at {new URL(state.provider).host}</a></p>}
+      {state.tokens && <>
+        <p>{wrong || (state.provider ? "Or use a token." : "This server demands a token.")} Make one with <code>mneme tokens create</code>. It is kept until
+          you close the browser, in a cookie that no script can read.</p>
+        <form onSubmit={submit}>
+          <label>Token <input ref={field} type="password" autocomplete="off" spellcheck={false} required /></label>
+          <button class={state.provider ? undefined : "primary"}>Sign in</button>
+        </form>
+      </>}
+      {!state.provider && !state.tokens && <p>This server takes only tokens of an identity provider, and has no client there with which people can sign in.
+        Whoever runs it can set <code>MNEME_OIDC_CLIENT_ID</code>.</p>}
     </main>
   );
 }
@@ -72,11 +83,15 @@ function useKeys(help: () => void) {
   }, []);
 }
 
+const undemanding: Session = { needed: false, signed_in: false, tokens: false };
+
 function App() {
   const p = useParams();
-  const [signIn, setSignIn] = useState(false);
+  const [state, setState] = useState<Session>();
   const [help, setHelp] = useState(false);
-  token.onNeeded(() => setSignIn(true));
+  const look = () => { session.get().then(setState, () => setState(undemanding)); }; // the view then says what is wrong
+  session.onNeeded(look);
+  useEffect(look, []);
   useKeys(() => setHelp(true));
   const view = p["c"] ? "conversation" : ["projects", "project", "tail", "operations"].includes(p["view"] ?? "") ? p["view"]! : "";
   return (
@@ -89,13 +104,13 @@ function App() {
             <a key={v} href={link({ view: v })} aria-current={view === v ? "page" : undefined}>{name}</a>)}
         </nav>
         <span class="space" />
-        {token.get() && <button class="quiet" onClick={() => { token.clear(); location.reload(); }}>Sign out</button>}
+        {state?.needed && state.signed_in && <button class="quiet" onClick={() => { session.end().finally(() => location.reload()); }}>Sign out</button>}
         <button class="quiet" onClick={() => setHelp(true)} aria-label="Keys">?</button>
       </header>
       {help && <Keys close={() => setHelp(false)} />}
-      {signIn ? <SignIn done={() => setSignIn(false)} />
-        : <main id="main" tabIndex={-1}>
-          {view === "conversation" ? <ConversationView key={p["c"]} id={p["c"]!} p={p} /> : view === "projects" ? <Projects /> : view === "project" ? <ProjectView name={p["project"] ?? ""} p={p} />
+      {state?.needed && !state.signed_in ? <SignIn state={state} />
+        : <main id="main" tabIndex={-1} aria-busy={!state}>
+          {!state ? null : view === "conversation" ? <ConversationView key={p["c"]} id={p["c"]!} p={p} /> : view === "projects" ? <Projects /> : view === "project" ? <ProjectView name={p["project"] ?? ""} p={p} />
             : view === "tail" ? <Tail p={p} /> : view === "operations" ? <Operations p={p} /> : <Conversations p={p} />}
         </main>}
     </>

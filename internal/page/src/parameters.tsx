@@ -1,5 +1,6 @@
 // What a context is asked for: its query, budget, strategy and moment, kept in the URL.
 import type { Conversation } from "./api";
+import { Field } from "./field";
 import { count } from "./text";
 import { change, type Params } from "./url";
 
@@ -25,7 +26,7 @@ export function Controls({ c, p, suffix = "", name }: { c: Conversation; p: Para
         <option value="">server's setting</option><option>off</option><option>clear</option><option>extractive</option><option>llm</option></select></label>
       <label class="slider">Budget <input type="range" min="27" max="60" step="0.5" value={Math.log2(max) * 4 - 9.83} aria-valuetext={`${count(max)} characters`}
         onInput={(e) => set("max", String(Math.round(2 ** ((Number(e.currentTarget.value) + 9.83) / 4) / 100) * 100))} />
-        <input type="number" min="500" max="1000000" step="500" value={max} aria-label="Budget in characters" onChange={(e) => set("max", e.currentTarget.value)} /></label>
+        <Field type="number" min="500" max="1000000" step="500" value={max} name="Budget in characters" onDone={(v) => set("max", v)} /></label>
       <label class="slider">As of <input type="range" min={c.first_seq} max={c.last_seq} value={asOf} aria-valuetext={`sequence ${asOf}`}
         onInput={(e) => set("as_of", Number(e.currentTarget.value) >= c.last_seq ? "" : e.currentTarget.value)} />
         <output>{asOf >= c.last_seq ? "now" : `#${asOf}`}</output></label>

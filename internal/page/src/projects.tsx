@@ -1,8 +1,9 @@
 // The projects, and what an agent that begins to work in one would see.
 import { type Context, path, useGet, usePages } from "./api";
 import { EventPanel } from "./event";
+import { Field } from "./field";
 import { Budget, Bytes, Dropped, Lines } from "./lines";
-import { count, firstLine, Notice, plural, shortPath, Text, Time } from "./text";
+import { firstLine, Notice, plural, shortPath, Text, Time } from "./text";
 import { change, link, type Params } from "./url";
 
 interface Session { id: string; title?: string; agent?: string; asked?: string; turn_count: number; updated_at?: string; unanswered: boolean }
@@ -41,7 +42,7 @@ export function ProjectView({ name, p }: { name: string; p: Params }) {
           <h2>What an agent that begins here would see</h2>
           <form class="filters" onSubmit={(e) => e.preventDefault()}>
             <input type="search" aria-label="What the agent is about to do" placeholder="What the agent is about to do" value={p["q"] ?? ""} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
-            <label>Budget <input type="number" min="500" max="1000000" step="500" value={max} onChange={(e) => change({ max: e.currentTarget.value }, true)} /></label>
+            <Field label="Budget" type="number" min="500" max="1000000" step="500" value={max} onDone={(v) => change({ max: v }, true)} />
             <div role="group" aria-label="Show as" class="choice"><button aria-pressed={!bytes} onClick={() => change({ show: undefined })}>Lines and reasons</button><button aria-pressed={bytes} onClick={() => change({ show: "bytes" })}>Exact text</button></div>
           </form>
           {context.error ? <Notice error={context.error} /> : !context.data?.manifest ? <Notice>Loading…</Notice> : <div class="context-of" aria-busy={context.loading}>
@@ -54,7 +55,7 @@ export function ProjectView({ name, p }: { name: string; p: Params }) {
           <ul class="cards">{project.data.conversations.map((s) => (
             <li key={s.id}>
               <a class="title" href={link({ c: s.id })}><Text of={s.title || s.id} /></a>
-              <p class="facts">{s.agent && <span><Text of={s.agent} /></span>}<span>{count(s.turn_count)} turns</span>{s.unanswered && <span class="badge">not answered</span>}<Time of={s.updated_at} /></p>
+              <p class="facts">{s.agent && <span><Text of={s.agent} /></span>}<span>{plural(s.turn_count, "turn")}</span>{s.unanswered && <span class="badge">not answered</span>}<Time of={s.updated_at} /></p>
             </li>
           ))}</ul></section>}
       </div></div>

@@ -1,4 +1,4 @@
-// Server-sent events by fetch, because EventSource can't send a token.
+// Server-sent events by fetch, because EventSource doesn't tell why a server refused.
 export interface Sent { id: string; name: string; data: string }
 
 const longest = 4 << 20; // of a message

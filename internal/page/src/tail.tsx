@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { ask, getJSON, path, Problem } from "./api";
 import { EventPanel } from "./event";
+import { Field } from "./field";
 import { Rows } from "./rows";
 import { sent } from "./stream";
 import { asText, count, firstLine, Notice, plural, Text, Time } from "./text";
@@ -128,7 +129,7 @@ export function Tail({ p }: { p: Params }) {
             <button class={f?.paused ? "primary" : ""} onClick={() => f?.pause(!f.paused)}>{f?.paused ? `Continue${f.missed > 0 ? `, ${count(f.missed)} new` : ""}` : "Pause"}</button></div>
           <form class="filters" onSubmit={(e) => e.preventDefault()}>
             <label>Kind <select value={p["kind"] ?? ""} onChange={(e) => change({ kind: e.currentTarget.value })}><option value="">all</option>{kinds.map((k) => <option key={k} value={k}>{k.replace("_", " ")}</option>)}</select></label>
-            <label>Conversation <input type="text" placeholder="all, or an id" value={p["conversation"] ?? ""} onChange={(e) => change({ conversation: e.currentTarget.value.trim() })} /></label>
+            <Field label="Conversation" type="text" placeholder="all, or an id" value={p["conversation"] ?? ""} onDone={(v) => change({ conversation: v.trim() })} />
             {p["conversation"] && <a href={link({ c: p["conversation"] })}>Open it</a>}
           </form>
           {f?.error ? <Notice error={f.error} /> : <Notice>{rows.length === 0 ? "No events yet. They appear here as soon as an agent publishes them."

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/summary"
 )
@@ -94,6 +96,18 @@ func (m *Models) Summaries(ctx context.Context) (view.Pinned[summary.Reader], er
 func (m *Models) Projects(ctx context.Context) (view.Pinned[project.Reader], error) {
 	p, err := m.Models.Projects(ctx)
 	return watch(m, "projects", p, err)
+}
+
+// Insight implements view.Models.
+func (m *Models) Insight(ctx context.Context) (view.Pinned[insight.Reader], error) {
+	p, err := m.Models.Insight(ctx)
+	return watch(m, "insight", p, err)
+}
+
+// Code implements view.Models.
+func (m *Models) Code(ctx context.Context) (view.Pinned[codebase.Reader], error) {
+	p, err := m.Models.Code(ctx)
+	return watch(m, codebase.Name, p, err)
 }
 
 // Embeddings implements view.Models.

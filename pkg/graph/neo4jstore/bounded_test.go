@@ -19,7 +19,7 @@ import (
 func TestCostIsIndependentOfConversationLength(t *testing.T) {
 	t.Parallel()
 	s := openStores(t, testConfig(t))
-	messages := 2_000
+	messages := 1_000
 	if mnemetest.All {
 		messages = 100_000
 	}

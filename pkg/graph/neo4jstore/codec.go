@@ -72,7 +72,7 @@ type Nodes struct {
 
 // ours are the layouts of the read models that migrations know: their schema is in [migrations].
 func ours() []Layout {
-	return []Layout{graphLayout, filesLayout, summariesLayout, embeddingsLayout, projectsLayout}
+	return []Layout{graphLayout, filesLayout, summariesLayout, embeddingsLayout, projectsLayout, insightLayout, codebaseLayout}
 }
 
 // prefix begins the engine's labels of a projection: TokenCosts for token-costs.

@@ -9,6 +9,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -74,6 +75,19 @@ func TestProjectsConformance(t *testing.T) {
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
 			return refuse(ctx, c, dir, "ProjectsEvent", "payload_key", events.MessageKey(text))
+		},
+	})
+}
+
+func TestInsightConformance(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t)
+	storetest.RunInsight(t, storetest.Backend[insight.Store]{
+		Open: func(ctx context.Context, dir string) (insight.Store, error) {
+			return OpenInsight(ctx, c, generationOf(dir))
+		},
+		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
+			return refuse(ctx, c, dir, "InsightEvent", "payload_key", events.MessageKey(text))
 		},
 	})
 }

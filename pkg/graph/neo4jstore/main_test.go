@@ -115,6 +115,12 @@ var written = []string{
 	"(n:ProjectsCheckpoint) WHERE n.key STARTS WITH $prefix",
 	"(n:ProjectsSettled) WHERE n.key STARTS WITH $prefix",
 	"(n:ProjectsFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
+	"(n:InsightEvent) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:InsightDay) WHERE n.conversation STARTS WITH $prefix AND n.day IS NOT NULL",
+	"(n:InsightConversation) WHERE n.key STARTS WITH $prefix",
+	"(n:InsightCheckpoint) WHERE n.key STARTS WITH $prefix",
+	"(n:InsightSettled) WHERE n.key STARTS WITH $prefix",
+	"(n:InsightFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
 	"(n:CachedEmbedding) WHERE n.key STARTS WITH $prefix",
 }
 

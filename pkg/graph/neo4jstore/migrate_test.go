@@ -25,6 +25,8 @@ var released = []string{
 	"66d96a276b0c83bed06100c0dd9acbeea47429dec572a23c0080da0770c3ee7a",
 	"16ab266f654f6ebe540369c8418b56878bcd60df91549ea4756f844803b68d40",
 	"aa3573158ba86b6ef65b06e22a6ad3c01c09c873b001d4035052c08d68ac710f",
+	"dceec39986f4dd97270aef6c770d1c6e6820517f4134326bb448c7c164321540",
+	"04fc8b0823d439ddb16180746e4d4ff65ff31b3b7aa0e46f8aa1c65fd94c1fa5",
 }
 
 func TestReleasedMigrationsNeverChange(t *testing.T) {
@@ -40,7 +42,7 @@ func TestReleasedMigrationsNeverChange(t *testing.T) {
 func TestTheSchemaOfAServer(t *testing.T) {
 	t.Parallel()
 	certificates := neo4jtest.TLS(t)
-	c := Config{Password: "a-password-of-a-test", CAFile: certificates.CAFile}
+	c := Config{Password: "a-password-of-a-test", CAFile: certificates.CAFile, CertFile: certificates.ClientCertFile, KeyFile: certificates.ClientKeyFile}
 	c.URI = neo4jtest.Own(t, func(server *neo4jdeploy.Config) { server.TLS, server.Password = &certificates, c.Password }).URI()
 	certified(t, c)
 	d, err := open(t.Context(), c)
@@ -77,6 +79,10 @@ func certified(t *testing.T, c Config) {
 	unknown.CAFile, unknown.ConnectTimeout = "", time.Second
 	_, err = OpenGraph(t.Context(), unknown, 1)
 	require.Error(t, err, "the system knows no such authority")
+	anonymous := c
+	anonymous.CertFile, anonymous.KeyFile, anonymous.ConnectTimeout = "", "", time.Second
+	_, err = OpenGraph(t.Context(), anonymous, 1)
+	require.ErrorIs(t, err, ErrTLS, "the server demands a certificate of the client")
 }
 
 // execute sends a statement.

@@ -169,7 +169,7 @@ func Labels() []Label {
 			{"conversation", "key of the conversation"}, {"seq", "its sequence"}, {"identity", "key of tenant, conversation, source and id"},
 			{"payload_key", "key of its payload's id in the conversation"}, {"content_digest", "hash of its content"},
 		}},
-	}, slices.Concat(summariesLabels(), embeddingsLabels(), projectsLabels())...)
+	}, slices.Concat(summariesLabels(), embeddingsLabels(), projectsLabels(), insightLabels(), codebaseLabels())...)
 }
 
 // Relationships describes the relationships that the projections write.

@@ -151,6 +151,8 @@ func TestDocumentedAndWrittenPropertiesAreTheSame(t *testing.T) {
 	tellSummaries(t, g.generation)
 	tellEmbeddings(t, g.generation)
 	tellProjects(t, g.generation)
+	tellInsight(t, g.generation)
+	tellCodebase(t, g.generation)
 	prefixOf := func(label string) string {
 		if label == "CachedEmbedding" { // belongs to no generation
 			return hex.EncodeToString(cachePrefix(t))
@@ -158,12 +160,15 @@ func TestDocumentedAndWrittenPropertiesAreTheSame(t *testing.T) {
 		return g.prefix()
 	}
 	for _, label := range Labels() {
+		if label.Name == "CodeEvent" { // each is a version or a scan too
+			continue
+		}
 		documented := []string{}
 		for _, p := range label.Properties {
 			documented = append(documented, p.Name)
 		}
 		rows, err := g.Read(t.Context(), fmt.Sprintf(`MATCH (n:%s) WHERE coalesce(n.conversation, n.key) STARTS WITH $prefix
-			AND (NOT $label IN ['SummariesEvent', 'ProjectsEvent'] OR size(labels(n)) = 1) UNWIND keys(n) AS name RETURN DISTINCT name`, label.Name), // marks, ranges and steps have these labels too
+			AND (NOT $label IN ['SummariesEvent', 'ProjectsEvent', 'Scope'] OR size(labels(n)) = 1) UNWIND keys(n) AS name RETURN DISTINCT name`, label.Name), // marks, ranges, steps and scopes of code have these labels too
 			map[string]any{"prefix": prefixOf(label.Name), "label": label.Name})
 		require.NoError(t, err)
 		stored := []string{}
@@ -186,8 +191,8 @@ func TestDocumentedAndWrittenPropertiesAreTheSame(t *testing.T) {
 
 // rarely lists properties that no node of the small history has at its end.
 var rarely = map[string]bool{
-	"Conversation.sweep": true, "FilesConversation.sweep": true, "SummariesConversation.sweep": true, "EmbeddingsConversation.sweep": true, "ProjectsConversation.sweep": true, // only while one is emptied
+	"Conversation.sweep": true, "FilesConversation.sweep": true, "SummariesConversation.sweep": true, "EmbeddingsConversation.sweep": true, "ProjectsConversation.sweep": true, "InsightConversation.sweep": true, "CodeConversation.sweep": true, // only while one is emptied
 	"Message.reasoning_hash": true, "Message.updated_at": true, "ToolCall.arguments_hash": true, "ToolCall.updated_at": true, "ToolResult.result_hash": true, // long texts, no time
 	"Summary.updated_at": true, "Condensed.updated_at": true, "Condensed.payload_key": true,
-	"Version.payload_key": true, "Version.updated_at": true, // no such event has a payload id
+	"CodeVersion.payload_key": true, "CodeScan.payload_key": true, "Version.payload_key": true, "Version.updated_at": true, // no such event has a payload id
 }

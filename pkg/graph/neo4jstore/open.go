@@ -48,6 +48,8 @@ type Config struct {
 	Password       string        // "" for a server without authentication
 	Database       string        // neo4j
 	CAFile         string        // PEM file of the certificates that may sign the server's, "" for the system's
+	CertFile       string        // PEM file of the certificate that a server with client_auth demands, read for each connection
+	KeyFile        string        // PEM file of its key
 	PoolSize       int           // maximum number of connections, 16
 	ConnectTimeout time.Duration // for getting a connection from the pool or the server, 3 s
 	ReadTimeout    time.Duration // for one read in the server, 30 s
@@ -114,6 +116,11 @@ func NewDriver(c Config) (neo4j.DriverWithContext, error) {
 			return nil, fmt.Errorf("%s holds no certificate in PEM format", c.CAFile)
 		}
 	}
+	if c.CertFile != "" {
+		if _, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err != nil {
+			return nil, err
+		}
+	}
 	return neo4j.NewDriverWithContext(c.URI, auth, func(d *config.Config) {
 		d.MaxConnectionPoolSize = c.PoolSize
 		d.ConnectionAcquisitionTimeout = c.ConnectTimeout
@@ -123,8 +130,15 @@ func NewDriver(c Config) (neo4j.DriverWithContext, error) {
 		d.TelemetryDisabled = true
 		d.UserAgent = "mneme"
 		d.NotificationsMinSeverity = notifications.DisabledLevel
-		if roots != nil {
-			d.TlsConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		if roots == nil && c.CertFile == "" {
+			return
+		}
+		d.TlsConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		if c.CertFile != "" {
+			d.TlsConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+				return &pair, err
+			}
 		}
 	})
 }

@@ -130,7 +130,7 @@ func pieceOf(d dialect, name string) string {
 
 // engineOf returns an engine statement for each projection.
 func engineOf(statement string) (list []string) {
-	for _, d := range []dialect{graphLayout.dialect(), filesLayout.dialect(), summariesLayout.dialect(), embeddingsLayout.dialect(), projectsLayout.dialect()} {
+	for _, d := range []dialect{graphLayout.dialect(), filesLayout.dialect(), summariesLayout.dialect(), embeddingsLayout.dialect(), projectsLayout.dialect(), codebaseLayout.dialect()} {
 		list = append(list, (&store{dialect: d}).engine(statement))
 	}
 	return list

@@ -153,4 +153,39 @@ var migrations = []migration{
 		"CREATE CONSTRAINT project_name_key IF NOT EXISTS FOR (n:ProjectName) REQUIRE n.key IS UNIQUE",
 		"CREATE INDEX project_name_listed IF NOT EXISTS FOR (n:ProjectName) ON (n.listed, n.name)",
 	}},
+	{"constraints and indexes of the projection insight", []string{
+		"CREATE CONSTRAINT insight_checkpoint IF NOT EXISTS FOR (k:InsightCheckpoint) REQUIRE k.key IS UNIQUE",
+		"CREATE CONSTRAINT insight_settled IF NOT EXISTS FOR (s:InsightSettled) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT insight_failed_event IF NOT EXISTS FOR (f:InsightFailedEvent) REQUIRE (f.generation, f.seq) IS UNIQUE",
+		"CREATE INDEX insight_failed_event_conversation IF NOT EXISTS FOR (f:InsightFailedEvent) ON (f.conversation)",
+		"CREATE CONSTRAINT insight_serving IF NOT EXISTS FOR (s:InsightServing) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT insight_event_identity IF NOT EXISTS FOR (e:InsightEvent) REQUIRE e.identity IS UNIQUE",
+		"CREATE CONSTRAINT insight_event_payload_key IF NOT EXISTS FOR (e:InsightEvent) REQUIRE e.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT insight_event_seq IF NOT EXISTS FOR (e:InsightEvent) REQUIRE (e.conversation, e.seq) IS UNIQUE",
+		"CREATE CONSTRAINT insight_conversation_key IF NOT EXISTS FOR (c:InsightConversation) REQUIRE c.key IS UNIQUE",
+		"CREATE INDEX insight_conversation_sweep IF NOT EXISTS FOR (c:InsightConversation) ON (c.sweep)",
+
+		// listed is a tenant, and is missing from days of deleted conversations.
+		"CREATE CONSTRAINT insight_day_key IF NOT EXISTS FOR (d:InsightDay) REQUIRE d.key IS UNIQUE",
+		"CREATE INDEX insight_day_conversation IF NOT EXISTS FOR (d:InsightDay) ON (d.conversation, d.day)",
+		"CREATE INDEX insight_day_listed IF NOT EXISTS FOR (d:InsightDay) ON (d.listed, d.day)",
+	}},
+	{"constraints and indexes of the projection code", []string{
+		"CREATE CONSTRAINT code_checkpoint IF NOT EXISTS FOR (k:CodeCheckpoint) REQUIRE k.key IS UNIQUE",
+		"CREATE CONSTRAINT code_settled IF NOT EXISTS FOR (s:CodeSettled) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT code_failed_event IF NOT EXISTS FOR (f:CodeFailedEvent) REQUIRE (f.generation, f.seq) IS UNIQUE",
+		"CREATE INDEX code_failed_event_conversation IF NOT EXISTS FOR (f:CodeFailedEvent) ON (f.conversation)",
+		"CREATE CONSTRAINT code_serving IF NOT EXISTS FOR (s:CodeServing) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT code_event_identity IF NOT EXISTS FOR (e:CodeEvent) REQUIRE e.identity IS UNIQUE",
+		"CREATE CONSTRAINT code_event_payload_key IF NOT EXISTS FOR (e:CodeEvent) REQUIRE e.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT code_event_seq IF NOT EXISTS FOR (e:CodeEvent) REQUIRE (e.conversation, e.seq) IS UNIQUE",
+		"CREATE CONSTRAINT code_conversation_key IF NOT EXISTS FOR (c:CodeConversation) REQUIRE c.key IS UNIQUE",
+		"CREATE INDEX code_conversation_sweep IF NOT EXISTS FOR (c:CodeConversation) ON (c.sweep)",
+
+		// listed is the tenant, and is missing from deleted indexes. Scopes are also of the index scope_embedding_content_vector.
+		"CREATE INDEX code_conversation_listed IF NOT EXISTS FOR (c:CodeConversation) ON (c.listed)",
+		"CREATE CONSTRAINT code_version_seq IF NOT EXISTS FOR (n:CodeVersion) REQUIRE (n.conversation, n.seq) IS UNIQUE",
+		"CREATE CONSTRAINT code_scan_seq IF NOT EXISTS FOR (n:CodeScan) REQUIRE (n.conversation, n.seq) IS UNIQUE",
+		"CREATE CONSTRAINT code_scope_part IF NOT EXISTS FOR (n:CodeScope) REQUIRE (n.conversation, n.seq, n.part) IS UNIQUE",
+	}},
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
@@ -139,24 +140,28 @@ func (s *stores) append(t *testing.T, c string) {
 	s.add("branch of "+c, &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: c, MessageID: "again"}})
 	s.apply(t)
 
+	rounds := 10 // the statements are the same for any number of rows
+	if mnemetest.All {
+		rounds = 40
+	}
 	gone := fmt.Sprint("gone", n)
-	for range 40 {
+	for range rounds {
 		s.round(c)
 		s.round(gone)
 	}
 	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("big", n), MessageID: fmt.Sprint("bm", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/b.go"}`)})
 	s.history.AddRaw("ev.0.t."+gone+".message_created", nil, nil)
 	s.apply(t)
-	for range 40 {
+	for range rounds {
 		s.round(c)
 	}
 	s.apply(t)
-	for i := range 60 { // one batch has the first half of each, the next batch the second
+	for i := range rounds { // one batch has the first half of each, the next batch the second
 		s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("early", n, i), Result: events.TextResult("early")})
 		s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("open", n, i), ToolName: "Grep", Arguments: []byte(`{"path":"/w"}`)})
 	}
 	s.apply(t)
-	for i := range 60 {
+	for i := range rounds {
 		s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("early", n, i), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/a.go"}`)})
 		s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("open", n, i), Result: events.TextResult("a.go:1: x")})
 	}

@@ -3,10 +3,12 @@ package readmodel
 import (
 	"slices"
 
+	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
@@ -39,6 +41,10 @@ var ours = []Info{
 		Needs: "MNEME_EMBEDDINGS=openai", Enriches: true, Computed: true, Absent: "searches rank by words alone"},
 	{Name: Projects().Name(), Program: "ingestor", Of: func() Opener { return Projects() },
 		Absent: "no ingestor of this version has run yet, and without one projects have no context"},
+	{Name: Insight().Name(), Program: "file-tracker", Of: func() Opener { return Insight() },
+		Absent: "no file-tracker of this version has run yet, and without one nothing is counted"},
+	{Name: Code().Name(), Program: "ingestor", Of: func() Opener { return Code() },
+		Absent: "no ingestor of this version has run yet, and without one no code of projects is found"},
 }
 
 // Ours returns the read models of mneme, in the order of every list.
@@ -49,6 +55,16 @@ func Names() []string {
 	names := make([]string, len(ours))
 	for i, m := range ours {
 		names[i] = m.Name
+	}
+	return names
+}
+
+// Always returns the names of those that are written whatever the settings, in the order of every list.
+func Always() (names []string) {
+	for _, m := range ours {
+		if m.Needs == "" {
+			names = append(names, m.Name)
+		}
 	}
 	return names
 }
@@ -96,6 +112,24 @@ func Projects() *Typed[*project.Unit, project.Store] {
 		Spec[*project.Unit]{project.Projection(files.DefaultTable()), &sqlitestore.ProjectsCodec, &neo4jstore.ProjectsCodec},
 		func(s *sqlitestore.Store[*project.Unit]) project.Store { return sqlitestore.NewProjects(s) },
 		func(s *neo4jstore.Store[*project.Unit]) project.Store { return neo4jstore.NewProjects(s) },
+	}
+}
+
+// Insight is the read model of what conversations did, day by day.
+func Insight() *Typed[*insight.Unit, insight.Store] {
+	return &Typed[*insight.Unit, insight.Store]{
+		Spec[*insight.Unit]{insight.Projection(files.DefaultTable()), &sqlitestore.InsightCodec, &neo4jstore.InsightCodec},
+		func(s *sqlitestore.Store[*insight.Unit]) insight.Store { return &sqlitestore.Insight{Store: s} },
+		func(s *neo4jstore.Store[*insight.Unit]) insight.Store { return &neo4jstore.Insight{Store: s} },
+	}
+}
+
+// Code is the read model of what the files of projects hold.
+func Code() *Typed[*codebase.Unit, codebase.Store] {
+	return &Typed[*codebase.Unit, codebase.Store]{
+		Spec[*codebase.Unit]{codebase.Projection(), &sqlitestore.CodebaseCodec, &neo4jstore.CodebaseCodec},
+		func(s *sqlitestore.Store[*codebase.Unit]) codebase.Store { return &sqlitestore.Codebase{Store: s} },
+		func(s *neo4jstore.Store[*codebase.Unit]) codebase.Store { return &neo4jstore.Codebase{Store: s} },
 	}
 }
 

@@ -91,7 +91,7 @@ func TestAWrongSchemaIsRefusedWhenTheFileIsMade(t *testing.T) {
 
 func TestOursAreWhatTheyWere(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"graph", "files", "summaries", "embeddings", "projects"}, readmodel.Names())
+	require.Equal(t, []string{"graph", "files", "summaries", "embeddings", "projects", "insight", "code"}, readmodel.Names())
 	for _, m := range readmodel.Ours() {
 		require.NotEmpty(t, m.Program)
 		require.Equal(t, m.Name, m.Of().Name())

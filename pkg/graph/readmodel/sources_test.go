@@ -122,7 +122,7 @@ func listed(text string) bool {
 	for _, a := range readmodel.Names() {
 		for _, b := range readmodel.Names() {
 			for _, between := range []string{",", ", "} {
-				if strings.Contains(text, a+between+b) {
+				if a != b && strings.Contains(text, a+between+b) { // claude-code,codex names none
 					return true
 				}
 			}

@@ -27,6 +27,12 @@ func BenchmarkApply(b *testing.B) {
 		defer s.Close()
 		benchmarkApply(b, filesProjection, s, history)
 	})
+	b.Run("insight", func(b *testing.B) {
+		s, err := OpenInsight(b.Context(), Path(b.TempDir(), "insight", 1))
+		require.NoError(b, err)
+		defer s.Close()
+		benchmarkApply(b, insightProjection, s, history)
+	})
 }
 
 func benchmarkApply[U projection.Unit](b *testing.B, p projection.Projection[U], s projection.Store[U], history []eventlog.Message) {

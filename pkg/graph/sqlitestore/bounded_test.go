@@ -17,6 +17,7 @@ import (
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -59,8 +60,9 @@ func openStores(t *testing.T) *stores {
 }
 
 var (
-	graphProjection = graph.Projection()
-	filesProjection = graph.FilesProjection(files.DefaultTable())
+	graphProjection   = graph.Projection()
+	filesProjection   = graph.FilesProjection(files.DefaultTable())
+	insightProjection = insight.Projection(files.DefaultTable())
 )
 
 func (s *stores) apply(t *testing.T) {

@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/summary"
 )
@@ -42,6 +44,12 @@ var (
 		},
 		Refuse: refuse("embeddings", "embedding", "message_id"),
 	}
+	codeBackend = storetest.Backend[codebase.Store]{
+		Open: func(ctx context.Context, dir string) (codebase.Store, error) {
+			return OpenCodebase(ctx, Path(dir, "code", 1))
+		},
+		Refuse: refuse("code", "scan", "project"),
+	}
 )
 
 func TestGraphConformance(t *testing.T) {
@@ -69,6 +77,28 @@ func TestProjectsConformance(t *testing.T) {
 			return refuse("projects", "step", "change")(ctx, dir, project.Encode(&project.Change{Request: &project.Said{Text: text}}))
 		},
 	})
+}
+
+func TestInsightConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunInsight(t, storetest.Backend[insight.Store]{
+		Open: func(ctx context.Context, dir string) (insight.Store, error) {
+			return OpenInsight(ctx, Path(dir, "insight", 1))
+		},
+		Refuse: func(ctx context.Context, dir, _ string) (func() error, error) { // the message is refused for its length
+			return refusing(ctx, dir, "insight", fmt.Sprintf(`day WHEN json_extract(NEW.counts, '$."".c') >= %d`, storetest.RefusedLength))
+		},
+	})
+}
+
+func TestCodebaseConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunCodebase(t, codeBackend)
+}
+
+func TestConversationsAboutAFunction(t *testing.T) {
+	t.Parallel()
+	storetest.RunNaming(t, graphBackend, codeBackend)
 }
 
 func TestEmbeddingsConformance(t *testing.T) {
@@ -126,17 +156,21 @@ func newPlace(t *testing.T) storetest.Place {
 // refuse adds a trigger that refuses rows with a given text in a column.
 func refuse(projection, table, column string) func(context.Context, string, string) (func() error, error) {
 	return func(ctx context.Context, dir, text string) (func() error, error) {
-		script := func(s string) error {
-			db, err := sql.Open("sqlite", filepath.Join(dir, projection+"-1.db"))
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			_, err = db.ExecContext(ctx, s)
+		return refusing(ctx, dir, projection, fmt.Sprintf("%s WHEN NEW.%s = '%s'", table, column, strings.ReplaceAll(text, "'", "''")))
+	}
+}
+
+// refusing makes a read model refuse what is inserted into a table when something holds, and returns what undoes it.
+func refusing(ctx context.Context, dir, projection, intoWhen string) (undo func() error, err error) {
+	run := func(s string) error {
+		db, err := sql.Open("sqlite", filepath.Join(dir, projection+"-1.db"))
+		if err != nil {
 			return err
 		}
-		err := script(fmt.Sprintf("CREATE TRIGGER refuse BEFORE INSERT ON %s WHEN NEW.%s = '%s' BEGIN SELECT RAISE(ABORT, 'refused'); END",
-			table, column, strings.ReplaceAll(text, "'", "''")))
-		return func() error { return script("DROP TRIGGER refuse") }, err
+		defer db.Close()
+		_, err = db.ExecContext(ctx, s)
+		return err
 	}
+	err = run("CREATE TRIGGER refuse BEFORE INSERT ON " + intoWhen + " BEGIN SELECT RAISE(ABORT, 'refused'); END")
+	return func() error { return run("DROP TRIGGER refuse") }, err
 }

@@ -78,13 +78,8 @@ func (t embeddingsTx) Save(ctx context.Context, u *graph.EmbeddingsUnit) error {
 			continue
 		}
 		var err error
-		if s.Key, err = t.Key(ctx, id); err != nil {
+		if s.Key, err = t.Touch(ctx, id, s.Dropped); err != nil {
 			return err
-		}
-		if s.Dropped {
-			if err := t.Clear(ctx, s.Key); err != nil {
-				return err
-			}
 		}
 		touched = append(touched, s)
 	}

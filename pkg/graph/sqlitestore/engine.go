@@ -380,6 +380,16 @@ func (t *Tx) Key(ctx context.Context, id events.ConversationID) (int64, error) {
 	return t.Keys[id], nil
 }
 
+// Touch returns the number of a conversation that a unit changed, as Key does. If the unit deleted the conversation, it deletes its
+// rows first, as Clear does.
+func (t *Tx) Touch(ctx context.Context, id events.ConversationID, dropped bool) (int64, error) {
+	c, err := t.Key(ctx, id)
+	if err == nil && dropped {
+		err = t.Clear(ctx, c)
+	}
+	return c, err
+}
+
 // Claim implements projection.Tx. It takes all keys at once, because they are nearly always free.
 // If one is not, it undoes that and goes through the events one by one.
 func (t *Tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {

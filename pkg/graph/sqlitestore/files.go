@@ -152,15 +152,9 @@ func (t filesTx) saveStates(ctx context.Context, u *graph.FilesUnit) error {
 		if !s.Touched {
 			continue
 		}
-		c, err := t.Key(ctx, id)
-		if err != nil {
+		var err error
+		if s.Key, err = t.Touch(ctx, id, s.Dropped); err != nil {
 			return err
-		}
-		s.Key = c
-		if s.Dropped {
-			if err := t.Clear(ctx, c); err != nil {
-				return err
-			}
 		}
 		touched = append(touched, s)
 	}

@@ -96,13 +96,8 @@ func (t projectsTx) Save(ctx context.Context, u *project.Unit) error {
 			continue
 		}
 		var err error
-		if s.Key, err = t.Key(ctx, id); err != nil {
+		if s.Key, err = t.Touch(ctx, id, s.Dropped); err != nil {
 			return err
-		}
-		if s.Dropped {
-			if err := t.Clear(ctx, s.Key); err != nil {
-				return err
-			}
 		}
 		touched = append(touched, s)
 	}

@@ -91,6 +91,21 @@ func codeOfGraph(w graphShop) []namedCase {
 				}
 			})
 		}},
+		{"a query can decide by the message which references match", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("old", about("m", at("/a.go", 3, 9)))
+			h.Add("old", about("m2", at("a.go", 5)))
+			h.Add("new", about("m", at("/x/a.go", 50)))
+			h.Add("new", about("m2", at("/a.go", 5)))
+			h.Add("other", about("m", at("/b.go", 5)))
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				moved := func(seq uint64, r events.Reference) bool {
+					return seq < 3 && r.StartLine == 5 || seq >= 3 && r.StartLine == 50
+				}
+				require.Equal(t, []string{"new: 3 /x/a.go 50-50", "old: 2 a.go 5-5"}, b.referring("t", graph.CodeQuery{File: "a.go", Matches: moved}))
+				require.Equal(t, []string{}, b.referring("t", graph.CodeQuery{File: "b.go", Matches: moved}))
+			})
+		}},
 		{"a symbol is found by its whole name, anywhere or in a file", func(t *testing.T) {
 			named := func(file, name string) events.Reference { return events.Reference{File: file, Name: name} }
 			h := NewHistory()
@@ -163,6 +178,14 @@ func codeOfGraph(w graphShop) []namedCase {
 					require.Equal(t, want, found.Conversations)
 				}
 			}
+			only := graph.CodeQuery{File: "a.go", Limit: 2, Only: []string{"c1", "c0", "nobody"}}
+			found, err := b.store.Referring(b.ctx, "t", only)
+			require.NoError(t, err)
+			require.Equal(t, graph.Mentions{Conversations: []graph.Mentioned{{ID: "c1", Seq: 2}, {ID: "c0", Seq: 1}}}, found, "others do not count against the limit")
+			only.Only = []string{}
+			found, err = b.store.Referring(b.ctx, "t", only)
+			require.NoError(t, err)
+			require.Empty(t, found.Conversations)
 		}},
 		{"a file that one conversation refers to again and again", func(t *testing.T) {
 			h := NewHistory()

@@ -29,7 +29,7 @@ var commits = func() int {
 	if mnemetest.All {
 		return 100
 	}
-	return 40
+	return 24 // every size of a batch twice
 }()
 
 // hashedRounds is the number of rounds per read of the hash, which reads everything.

@@ -17,7 +17,8 @@ type Budget struct {
 	calls  int     // per hour; 0 for no cap
 	cost   float64 // per hour; 0 for no cap
 	tokens int64   // per hour; 0 for no cap
-	tenant string  // whose quota it is; "" for the cap of a writer
+	tenant string  // whose quota it is; "" for the cap of a writer, or of a piece of work
+	once   bool    // it caps all there is, not that of an hour
 
 	mu     sync.Mutex
 	called []time.Time // in the last hour, oldest first
@@ -64,16 +65,19 @@ func (b *Budget) take() *Error {
 func (b *Budget) pay(amount float64, tokens int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.cost > 0 && amount > 0 {
+	if (b.cost > 0 || b.tenant != "") && amount > 0 {
 		b.paid = append(b.paid, payment{time.Now(), amount})
 	}
-	if b.tenant != "" && tokens > 0 {
+	if (b.tenant != "" || b.once) && tokens > 0 {
 		b.spent = append(b.spent, payment{time.Now(), float64(tokens)})
 	}
 }
 
 // forget drops what is more than an hour ago.
 func (b *Budget) forget(now time.Time) {
+	if b.once {
+		return
+	}
 	since := now.Add(-time.Hour)
 	for len(b.called) > 0 && !b.called[0].After(since) {
 		b.called = b.called[1:]
@@ -94,7 +98,7 @@ func (b *Budget) check(now time.Time) *Error {
 		return b.capped(strconv.Itoa(b.calls), "calls", b.called[len(b.called)-b.calls])
 	}
 	if at, over := exceeds(b.paid, b.cost); over {
-		return b.capped("a cost of", strconv.FormatFloat(b.cost, 'g', -1, 64), at)
+		return b.capped("a", "cost of "+strconv.FormatFloat(b.cost, 'g', -1, 64), at)
 	}
 	if at, over := exceeds(b.spent, float64(b.tokens)); over {
 		return b.capped(strconv.FormatInt(b.tokens, 10), "tokens", at)
@@ -121,5 +125,22 @@ func (b *Budget) capped(many, what string, oldest time.Time) *Error {
 	if b.tenant != "" {
 		return &Error{Class: ClassQuota, Reason: fmt.Sprintf("the tenant %q is over its quota of %s model %s an hour", b.tenant, many, what), NotBefore: oldest.Add(time.Hour)}
 	}
+	if b.once {
+		return &Error{Class: ClassCapped, Reason: "the cap of " + many + " " + what + " is reached"}
+	}
 	return &Error{Class: ClassCapped, Reason: "the cap of " + many + " " + what + " an hour is reached", NotBefore: oldest.Add(time.Hour)}
+}
+
+// unpricedFor is when to ask again for a price that nobody knows: the quota may have changed.
+const unpricedFor = time.Minute
+
+// unpriced returns an error if the cost of a tenant's calls is bounded, because a model whose price is unknown could exceed
+// every bound.
+func (b *Budget) unpriced(model string) *Error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tenant == "" || b.cost == 0 {
+		return nil
+	}
+	return &Error{Class: ClassQuota, Reason: fmt.Sprintf("the tenant %q has a quota of model cost, and the price of the model %q is not known", b.tenant, model), NotBefore: time.Now().Add(unpricedFor)}
 }

@@ -52,9 +52,11 @@ type Profile struct {
 	MaxCostPerHour  float64
 	Budget          *Budget
 
-	// Prices of a million tokens.
+	// Prices of a million tokens. If one is 0 and Priced is false, it is unknown, and no call is made for a tenant whose
+	// quota bounds the cost.
 	InputPrice  float64
 	OutputPrice float64
+	Priced      bool
 }
 
 //go:embed prompts/summary.txt

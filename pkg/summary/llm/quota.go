@@ -2,6 +2,7 @@ package llm
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -9,37 +10,44 @@ import (
 // [Spending]. It allows everything until [Budget.Allow].
 func NewQuota(tenant string) *Budget { return &Budget{tenant: tenant} }
 
-// Allow changes what a quota allows in any hour: calls, and tokens in and out; 0 for no cap. What was taken
-// in the last hour counts.
-func (b *Budget) Allow(calls int, tokens int64) {
+// Allow changes what a quota allows in any hour: calls, tokens in and out, and cost; 0 for no cap. What was taken
+// in the last hour counts. While the cost has a cap, writers of models whose price is unknown make no calls for the tenant,
+// see [Profile].
+func (b *Budget) Allow(calls int, tokens int64, cost float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.calls, b.tokens = calls, tokens
+	b.calls, b.tokens, b.cost = calls, tokens, cost
 }
 
 // Used returns what was taken of a quota in the last hour.
-func (b *Budget) Used() (calls int, tokens int64) {
+func (b *Budget) Used() (calls int, tokens int64, cost float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forget(time.Now())
 	for _, p := range b.spent {
 		tokens += int64(p.amount)
 	}
-	return len(b.called), tokens
-}
-
-type quotaKey struct{}
-
-// Spending returns a context in which every call counts against a quota too. Over it, a writer makes no call
-// and returns an [Error] that is [ErrOverQuota].
-func Spending(ctx context.Context, quota *Budget) context.Context {
-	return context.WithValue(ctx, quotaKey{}, quota)
-}
-
-// quotaOf returns the quota that calls count against; one that allows everything if there is none.
-func quotaOf(ctx context.Context) *Budget {
-	if quota, ok := ctx.Value(quotaKey{}).(*Budget); ok {
-		return quota
+	for _, p := range b.paid {
+		cost += p.amount
 	}
-	return new(Budget)
+	return len(b.called), tokens, cost
+}
+
+// NewCap returns a budget of calls and of tokens in and out for one piece of work, however long it takes; 0 for no cap.
+func NewCap(calls int, tokens int64) *Budget {
+	return &Budget{once: true, calls: calls, tokens: tokens}
+}
+
+type spendingKey struct{}
+
+// Spending returns a context in which every call counts against a budget too, a quota or a cap, besides those of ctx.
+// Over one of them, a writer makes no call and returns an [Error] that is [ErrOverQuota] or [ErrCapped].
+func Spending(ctx context.Context, b *Budget) context.Context {
+	return context.WithValue(ctx, spendingKey{}, append(slices.Clip(spending(ctx)), b))
+}
+
+// spending returns the budgets that calls count against.
+func spending(ctx context.Context) []*Budget {
+	list, _ := ctx.Value(spendingKey{}).([]*Budget)
+	return list
 }

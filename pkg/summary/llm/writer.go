@@ -2,6 +2,7 @@ package llm
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -130,12 +131,21 @@ func (w *Writer) ask(ctx context.Context, r request, usage *summary.Usage) (answ
 
 // call is one request to the model.
 func (w *Writer) call(ctx context.Context, r request, usage *summary.Usage) (answer, *Error) {
-	quota := quotaOf(ctx)
+	budgets := spending(ctx)
 	if err := w.budget.allows(); err != nil { // before the quota is used
 		return answer{}, err
 	}
-	if err := quota.take(); err != nil {
-		return answer{}, err
+	if !w.profile.Priced && (w.profile.InputPrice == 0 || w.profile.OutputPrice == 0) {
+		for _, b := range budgets {
+			if err := b.unpriced(w.profile.Model); err != nil {
+				return answer{}, err
+			}
+		}
+	}
+	for _, b := range slices.Backward(budgets) { // the cap of the work before the quota
+		if err := b.take(); err != nil {
+			return answer{}, err
+		}
 	}
 	if err := w.budget.take(); err != nil {
 		return answer{}, err
@@ -150,7 +160,9 @@ func (w *Writer) call(ctx context.Context, r request, usage *summary.Usage) (ans
 	usage.OutputTokens += got.output
 	w.meter.paid(got, cost)
 	w.budget.pay(cost, got.input+got.output)
-	quota.pay(cost, got.input+got.output)
+	for _, b := range budgets {
+		b.pay(cost, got.input+got.output)
+	}
 	if err != nil && ctx.Err() != nil {
 		return got, ended(ctx)
 	}

@@ -42,7 +42,7 @@ func (c *Search) Choose(room int) (list []*Passage, chars int) {
 // joined merges passages that are adjacent in what one call showed.
 func joined(list []*Passage) (out []*Passage) {
 	for _, p := range list {
-		if n := len(out) - 1; n >= 0 && out[n].Seq == p.Seq && out[n].Path == p.Path && out[n].to == p.from {
+		if n := len(out) - 1; n >= 0 && out[n].Seq == p.Seq && out[n].Path == p.Path && out[n].part == p.part && out[n].to == p.from {
 			whole := *out[n]
 			whole.to, whole.Score, whole.cost = p.to, max(whole.Score, p.Score), 0
 			out[n] = &whole

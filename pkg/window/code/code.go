@@ -50,11 +50,13 @@ type Source struct {
 type Search struct {
 	Passages []Passage // found by Cut, ordered by Rank
 
-	src    Source
-	seen   Seen
-	fresh  bool                // seen reaches the end of the context
-	ranked map[span]rankedText // passages, and the texts they are ranked by
-	joined map[span]int        // costs of joined passages
+	src     Source
+	seen    Seen
+	indexed []Passage           // scopes of the project, newest first
+	limit   int                 // of passages, while they are cut
+	fresh   bool                // seen reaches the end of the context
+	ranked  map[span]rankedText // passages, and the texts they are ranked by
+	joined  map[span]int        // costs of joined passages
 }
 
 // New starts a search. seen is what an earlier search of the conversation kept, or nil.
@@ -84,11 +86,13 @@ type Passage struct {
 	Said    recall.Parts // how well it matches the query
 	Score   float64
 
-	of    *fragment
-	from  int // lines of the text, to excluded
-	to    int
-	cost  int // characters on its own; 0 if not measured yet
-	place int // of its file, among the files shown
+	of        *fragment
+	part      int  // of a scope: its number in its file, from 1; 0 of what a tool showed
+	wordsOnly bool // its meaning does not count
+	from      int  // lines of the text, to excluded
+	to        int
+	cost      int // characters on its own; 0 if not measured yet
+	place     int // of its file, among the files shown
 }
 
 // Text returns the lines of a passage.
@@ -107,7 +111,7 @@ func (c *Search) Cost(p *Passage) int {
 	return n
 }
 
-func (p *Passage) span() span { return span{p.Seq, p.Turn, p.from, p.to} }
+func (p *Passage) span() span { return span{p.Seq, p.Turn, p.part, p.from, p.to} }
 
 // Start returns the number of its first line in the file, 0 if unknown.
 func (p *Passage) Start() int {
@@ -140,8 +144,9 @@ func (c *Search) Cut(ctx context.Context, shown []Shown) error {
 		known.seeItem(it, c.seen.at(it.Seq))
 	}
 	c.Passages = c.Passages[:0]
-	chars := 0
-	for i := 0; len(c.Passages) < maxPassages && i < maxCalls && chars < maxChars; i++ {
+	c.limit = maxPassages
+	chars, scopes := 0, 0
+	for i := 0; len(c.Passages) < c.limit && i < maxCalls && chars < maxChars; i++ {
 		call, err := c.call(ctx, i)
 		if err != nil {
 			return err
@@ -149,6 +154,7 @@ func (c *Search) Cut(ctx context.Context, shown []Shown) error {
 		if call == nil {
 			break
 		}
+		scopes = c.addIndexed(scopes, call.Seq, &known)
 		p, replaced, ok := call.shown(&c.src)
 		if !ok {
 			continue
@@ -163,7 +169,14 @@ func (c *Search) Cut(ctx context.Context, shown []Shown) error {
 			}
 		}
 	}
+	c.addIndexed(scopes, 0, &known)
 	return nil
+}
+
+// Load reads the newest calls, which Cut needs.
+func (c *Search) Load(ctx context.Context) error {
+	_, err := c.call(ctx, 0)
+	return err
 }
 
 // knownLines holds what is known of lines, by their hashes.
@@ -204,7 +217,7 @@ func (k *knownLines) seeItem(it *Shown, call *seenCall) {
 	case call.result.text != nil && call.result.seq == it.ResultSeq && !it.ResultCut:
 		k.seeLines(call.result.text.lines)
 	default:
-		text, _ := unnumbered(plain.Lines(*it.Result))
+		text, _ := Unnumbered(plain.Lines(*it.Result))
 		k.see(text)
 	}
 	switch {
@@ -212,7 +225,7 @@ func (k *knownLines) seeItem(it *Shown, call *seenCall) {
 	case call.written != nil && !it.Cut:
 		k.seeLines(call.written.lines)
 	default:
-		written, _ := changes(it.Arguments)
+		written, _ := Changes(it.Arguments)
 		for _, text := range written {
 			k.see(text)
 		}
@@ -244,7 +257,7 @@ func (c *Search) add(whole Passage, known *knownLines) {
 	marks := known.mark(all)
 	from, chars, fresh := 0, 0, 0 // of the passage; fresh counts its unseen characters
 	end := func(to int) {
-		if scrap := to-from < len(all) && fresh < leastFresh; fresh > 0 && !scrap && len(c.Passages) < maxPassages {
+		if scrap := to-from < len(all) && fresh < leastFresh; fresh > 0 && !scrap && len(c.Passages) < c.limit {
 			p := whole
 			p.from, p.to = from, to
 			c.Passages = append(c.Passages, p)
@@ -325,10 +338,14 @@ func (c *Search) Rank(query recall.Text, embed func(text string) recall.Vector, 
 		if _, ok := filesRank[p.Path]; !ok {
 			filesRank[p.Path] = len(filesRank)
 		}
+		p.Said = said[i]
+		if p.part > 0 { // nobody touched it
+			p.Score = p.Said.Sum() + late/float64(1+filesRank[p.Path])
+			continue
+		}
 		if _, ok := callRank[p.Seq]; !ok {
 			callRank[p.Seq] = len(callRank)
 		}
-		p.Said = said[i]
 		p.Score = p.Said.Sum() + late*(1/float64(1+filesRank[p.Path])+3/float64(3+callRank[p.Seq]))
 	}
 	slices.SortStableFunc(c.Passages, func(a, b Passage) int { return cmp.Compare(b.Score, a.Score) })

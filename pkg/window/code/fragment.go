@@ -57,7 +57,7 @@ func (t *fragment) between(from, to int) string {
 // writtenText returns the text that a call's arguments write, and the hashes of the lines that it
 // replaces.
 func writtenText(arguments graph.Body) (text *fragment, gone []uint64) {
-	written, replaced := changes(arguments.Text)
+	written, replaced := Changes(arguments.Text)
 	for _, text := range replaced {
 		for line := range strings.SplitSeq(text, "\n") {
 			gone = append(gone, hashOf(told(line)))
@@ -99,9 +99,9 @@ func numberOf(line string) (n int, rest string, ok bool) {
 	return 0, line, false
 }
 
-// unnumbered returns the text of a file without the line numbers that a tool added, and the number
+// Unnumbered returns the text of a file without the line numbers that a tool added, and the number
 // of the first line, 0 if there are none.
-func unnumbered(text string) (plain string, first int) {
+func Unnumbered(text string) (plain string, first int) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {
 		n, rest, ok := numberOf(line)
@@ -126,8 +126,8 @@ var (
 	replacedNames = []string{"old_string", "old_str", "oldText", "old_text"}
 )
 
-// changes returns the texts that a call's arguments write, and those that they replace.
-func changes(arguments string) (written, replaced []string) {
+// Changes returns the texts that a call's arguments write, and those that they replace.
+func Changes(arguments string) (written, replaced []string) {
 	var object map[string]any
 	if json.Unmarshal([]byte(arguments), &object) != nil {
 		return nil, nil

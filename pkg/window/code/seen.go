@@ -63,6 +63,7 @@ type rankedText struct {
 type span struct {
 	seq      uint64
 	turn     int // of the call: a result lent by a branch may later belong to another call
+	part     int // of a scope of an index, which no call showed; 0 otherwise
 	from, to int
 }
 
@@ -262,7 +263,7 @@ func (c *Search) texts(embed func(text string) recall.Vector) []recall.Text {
 		if !ok {
 			text = rankedText{recall.NewText(p.Text()), c.src.Cost(p)}
 		}
-		if embed != nil && text.Vector == nil {
+		if embed != nil && text.Vector == nil && !p.wordsOnly {
 			text.Vector = embed(p.Text())
 		}
 		out[i], p.cost, c.ranked[at] = text.Text, text.cost, text
@@ -293,7 +294,7 @@ func newSeenCall(c *graph.ToolCall, cwd string) *seenCall {
 func newSeenResult(r *graph.ToolResult, c *seenCall) seenResult {
 	out := seenResult{seq: r.Seq, eventID: r.EventID, failed: r.Success != nil && !*r.Success, lent: r.Depth != c.Depth}
 	if c.kind == files.KindRead && !out.failed {
-		text, first := unnumbered(plain.Lines(r.Result.Text))
+		text, first := Unnumbered(plain.Lines(r.Result.Text))
 		out.text = newFragment(text, first, r.Result.Chars)
 	}
 	return out

@@ -78,6 +78,8 @@ var answers = []struct{ schema, name, doc string }{
 	{"ToolResult", "ToolResult", "The result of a tool call."},
 	{"Turn", "Turn", "A message of the user and everything up to the next one."},
 	{"Found", "Found", "A message that a search found."},
+	{"FoundResult", "FoundResult", "A tool result that a search found."},
+	{"Highlight", "Highlight", "A word of the query in a text."},
 	{"FoundConversation", "FoundConversation", "A conversation that a search found."},
 	{"ImportOutputBody", "ImportReport", "What became of an import."},
 	{"LineProblem", "LineProblem", "A line of an import that was refused."},

@@ -289,6 +289,16 @@ export class Conversation {
   }
 
   /**
+   * Finds results of tools, best first; without a query the newest.
+   * @param {string} [query]
+   * @param {t.SearchOptions} [options]
+   * @returns {Promise<t.FoundResult[]>}
+   */
+  async searchTools(query, options) {
+    return (await this.#calls.get(path("conversations", this.id, "search"), { ...options, query: query || undefined, kind: "tool" })).tool_results ?? [];
+  }
+
+  /**
    * Returns what is known of it. A NotFoundError means that nothing is recorded yet.
    * @returns {Promise<t.ConversationInfo>}
    */

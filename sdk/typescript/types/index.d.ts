@@ -155,6 +155,13 @@ export declare class Conversation {
      */
     search(query: string, options?: t.SearchOptions): Promise<t.Found[]>;
     /**
+     * Finds results of tools, best first; without a query the newest.
+     * @param {string} [query]
+     * @param {t.SearchOptions} [options]
+     * @returns {Promise<t.FoundResult[]>}
+     */
+    searchTools(query?: string, options?: t.SearchOptions): Promise<t.FoundResult[]>;
+    /**
      * Returns what is known of it. A NotFoundError means that nothing is recorded yet.
      * @returns {Promise<t.ConversationInfo>}
      */

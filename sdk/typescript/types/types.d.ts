@@ -58,6 +58,12 @@ export interface ContextOptions {
   wait_ms?: number;
   /** use only vectors of messages up to this sequence, which the manifest of a context reports */
   embedded_up_to?: number;
+  /** whether a reranking model orders the best 100 messages; defaults to the server's setting. If it gives no order, the answer or the manifest says why */
+  rerank?: "true" | "false";
+  /** sequences of messages in the order in which a reranker put them, which the manifest of a context reports: repeats that order instead of asking a model */
+  reranked?: Array<number>;
+  /** have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota */
+  rewrite?: boolean;
   /** what to search the past for; defaults to what the user said last */
   query?: string;
   /** budget in Unicode code points, headings and marks included */
@@ -112,11 +118,21 @@ export interface SearchOptions {
   wait_ms?: number;
   /** use only vectors of messages up to this sequence, which the manifest of a context reports */
   embedded_up_to?: number;
-  /** maximum number of messages */
+  /** whether a reranking model orders the best 100 messages; defaults to the server's setting. If it gives no order, the answer or the manifest says why */
+  rerank?: "true" | "false";
+  /** sequences of messages in the order in which a reranker put them, which the manifest of a context reports: repeats that order instead of asking a model */
+  reranked?: Array<number>;
+  /** have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota */
+  rewrite?: boolean;
+  /** plain: quotes, dashes and asterisks in the query are no marks */
+  syntax?: "marks" | "plain";
+  /** what to search: messages, the results of tools, or both, each in a list of its own; tool if tool or file is given, else message */
+  kind?: "message" | "tool" | "all";
+  /** maximum number of messages, and of tool results */
   limit?: number;
-  /** maximum length of the text of each message, in Unicode code points */
+  /** maximum length of each text, in Unicode code points */
   max_chars?: number;
-  /** what to rank by. fused: as a context does; words: BM25 alone; meaning: the cosine of the embeddings alone */
+  /** what to rank messages by. fused: as a context does; words: BM25 alone; meaning: the cosine of the embeddings alone */
   method?: "fused" | "words" | "meaning";
   /** also show the place of each message by each method */
   ranks?: boolean;
@@ -124,21 +140,25 @@ export interface SearchOptions {
   role?: "user" | "assistant" | "system";
   /** only messages of this speaker */
   speaker?: string;
-  /** only messages from this sequence on */
+  /** only results of this tool, by its name in any case */
+  tool?: string;
+  /** only results of calls that name this file: a path, or its last components */
+  file?: string;
+  /** only what is from this sequence on */
   from_seq?: number;
-  /** only messages up to this sequence */
+  /** only what is up to this sequence */
   to_seq?: number;
-  /** only messages from this turn on */
+  /** only what is from this turn on */
   from_turn?: number;
-  /** only messages up to this turn; 0 means no limit */
+  /** only what is up to this turn; 0 means no limit */
   to_turn?: number;
-  /** only messages from this time on (RFC 3339) */
+  /** only what is from this time on (RFC 3339) */
   since?: string;
-  /** only messages before this time (RFC 3339) */
+  /** only what is before this time (RFC 3339) */
   until?: string;
-  /** only messages that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there */
+  /** only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there */
   contains?: Array<string>;
-  /** only messages that do not contain this phrase; may be given more than once */
+  /** only texts that do not contain this phrase; may be given more than once */
   without?: Array<string>;
 }
 
@@ -146,14 +166,36 @@ export interface SearchOptions {
 export interface SearchAllOptions {
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
-  /** maximum number of conversations */
+  /** maximum number of conversations and, with kind=tool or all, of tool results */
   limit?: number;
   /** maximum number of messages of each conversation */
   messages?: number;
-  /** maximum length of the text of each message, in Unicode code points */
+  /** maximum length of the text of each message or result, in Unicode code points */
   max_chars?: number;
+  /** have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota */
+  rewrite?: boolean;
   /** only conversations of this project, or of the repository that this folder is in: those of its newest 4,096 entries */
   project?: string;
+  /** what to search: titles and messages, the results of tools, or both, each in a list of its own; tool if tool or file is given, else message. Tool results are searched in one project only */
+  kind?: "message" | "tool" | "all";
+  /** plain: for tool results, quotes, dashes and asterisks in the query are no marks, as they never are for messages */
+  syntax?: "marks" | "plain";
+  /** only results of this tool, by its name in any case */
+  tool?: string;
+  /** only results of calls that name this file: a path, or its last components */
+  file?: string;
+  /** only tool results from this sequence on */
+  from_seq?: number;
+  /** only tool results up to this sequence */
+  to_seq?: number;
+  /** only tool results from this time on (RFC 3339) */
+  since?: string;
+  /** only tool results before this time (RFC 3339) */
+  until?: string;
+  /** only tool results that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there */
+  contains?: Array<string>;
+  /** only tool results that do not contain this phrase; may be given more than once */
+  without?: Array<string>;
 }
 
 /** Which conversations to list, in which order; limit is the size of a page. */
@@ -414,14 +456,57 @@ export interface Found {
   text: string;
   /** number of user messages up to here */
   turn: number;
+  /** the words of the query in the text */
+  highlights?: Array<Highlight>;
   /** in a branch: the conversation from which it inherits this row; absent for its own rows */
   inherited_from?: string;
   /** with ranks=true: its place in the results of each method, from 1; absent beyond 1,000 */
   ranks?: Record<string, any>;
+  rerank?: number;
   session?: string;
   speaker?: string;
   /** the producer's time, RFC 3339 */
   time?: string;
+}
+
+/** A tool result that a search found. */
+export interface FoundResult {
+  /** of its best passage */
+  bm25: number;
+  event_id: string;
+  /** the score relative to the best one's, 0 to 1; 0 for a query without words */
+  relevance: number;
+  /** sequence in the log */
+  seq: number;
+  source: string;
+  /** number of assistant messages up to here */
+  step: number;
+  /** null if it is unknown */
+  success: boolean | null;
+  /** the result and its error, or an excerpt around its best passage, with […] for omissions */
+  text: string;
+  tool_call_id: string;
+  /** number of user messages up to here */
+  turn: number;
+  /** what the call was about: its command, file or pattern, on one line, cut at 200 characters; else all arguments */
+  argument?: string;
+  /** sequence of the call; absent if the call is unknown */
+  call_seq?: number;
+  /** the words of the query in the text */
+  highlights?: Array<Highlight>;
+  /** in a branch: the conversation from which it inherits this row; absent for its own rows */
+  inherited_from?: string;
+  /** the producer's time, RFC 3339 */
+  time?: string;
+  tool_name?: string;
+}
+
+/** A word of the query in a text. */
+export interface Highlight {
+  /** not included */
+  end: number;
+  /** in the text, in Unicode code points from 0 */
+  start: number;
 }
 
 /** A conversation that a search found. */

@@ -247,6 +247,12 @@ class AsyncConversation:
         answer = await self._memory._get(path("conversations", self.id, "search"), options, {"query": query})
         return cast("list[t.Found]", answer["messages"])
 
+    async def search_tools(self, query: str = "", **options: Unpack[t.SearchOptions]) -> list[t.FoundResult]:
+        """Find results of tools, best first; without a query the newest."""
+        asked = {"query": query or None, "kind": "tool"}
+        answer = await self._memory._get(path("conversations", self.id, "search"), options, asked)
+        return cast("list[t.FoundResult]", answer.get("tool_results", []))
+
     async def info(self) -> t.ConversationInfo:
         """Return what is known of it. A NotFoundError means that nothing is recorded yet."""
         return cast("t.ConversationInfo", await self._memory._get(path("conversations", self.id)))

@@ -71,6 +71,15 @@ class ContextOptions(TypedDict, total=False):
     wait_ms: int | None
     # use only vectors of messages up to this sequence, which the manifest of a context reports
     embedded_up_to: int | None
+    # whether a reranking model orders the best 100 messages; defaults to the server's setting. If
+    # it gives no order, the answer or the manifest says why
+    rerank: Literal["true", "false"] | None
+    # sequences of messages in the order in which a reranker put them, which the manifest of a
+    # context reports: repeats that order instead of asking a model
+    reranked: list[int] | None
+    # have the model that writes summaries add other words to the query. What it adds, or why
+    # nothing was, is in the answer or the manifest. Calls count against the tenant's quota
+    rewrite: bool | None
     # what to search the past for; defaults to what the user said last
     query: str | None
     # budget in Unicode code points, headings and marks included
@@ -136,12 +145,26 @@ class SearchOptions(TypedDict, total=False):
     wait_ms: int | None
     # use only vectors of messages up to this sequence, which the manifest of a context reports
     embedded_up_to: int | None
-    # maximum number of messages
+    # whether a reranking model orders the best 100 messages; defaults to the server's setting. If
+    # it gives no order, the answer or the manifest says why
+    rerank: Literal["true", "false"] | None
+    # sequences of messages in the order in which a reranker put them, which the manifest of a
+    # context reports: repeats that order instead of asking a model
+    reranked: list[int] | None
+    # have the model that writes summaries add other words to the query. What it adds, or why
+    # nothing was, is in the answer or the manifest. Calls count against the tenant's quota
+    rewrite: bool | None
+    # plain: quotes, dashes and asterisks in the query are no marks
+    syntax: Literal["marks", "plain"] | None
+    # what to search: messages, the results of tools, or both, each in a list of its own; tool if
+    # tool or file is given, else message
+    kind: Literal["message", "tool", "all"] | None
+    # maximum number of messages, and of tool results
     limit: int | None
-    # maximum length of the text of each message, in Unicode code points
+    # maximum length of each text, in Unicode code points
     max_chars: int | None
-    # what to rank by. fused: as a context does; words: BM25 alone; meaning: the cosine of the
-    # embeddings alone
+    # what to rank messages by. fused: as a context does; words: BM25 alone; meaning: the cosine of
+    # the embeddings alone
     method: Literal["fused", "words", "meaning"] | None
     # also show the place of each message by each method
     ranks: bool | None
@@ -149,22 +172,26 @@ class SearchOptions(TypedDict, total=False):
     role: Literal["user", "assistant", "system"] | None
     # only messages of this speaker
     speaker: str | None
-    # only messages from this sequence on
+    # only results of this tool, by its name in any case
+    tool: str | None
+    # only results of calls that name this file: a path, or its last components
+    file: str | None
+    # only what is from this sequence on
     from_seq: int | None
-    # only messages up to this sequence
+    # only what is up to this sequence
     to_seq: int | None
-    # only messages from this turn on
+    # only what is from this turn on
     from_turn: int | None
-    # only messages up to this turn; 0 means no limit
+    # only what is up to this turn; 0 means no limit
     to_turn: int | None
-    # only messages from this time on (RFC 3339)
+    # only what is from this time on (RFC 3339)
     since: str | None
-    # only messages before this time (RFC 3339)
+    # only what is before this time (RFC 3339)
     until: str | None
-    # only messages that contain this phrase, in any case, as whole words; with * at its end, the
-    # last word may go on. May be given more than once: all must be there
+    # only texts that contain this phrase, in any case, as whole words; with * at its end, the last
+    # word may go on. May be given more than once: all must be there
     contains: list[str] | None
-    # only messages that do not contain this phrase; may be given more than once
+    # only texts that do not contain this phrase; may be given more than once
     without: list[str] | None
 
 
@@ -173,15 +200,41 @@ class SearchAllOptions(TypedDict, total=False):
 
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
-    # maximum number of conversations
+    # maximum number of conversations and, with kind=tool or all, of tool results
     limit: int | None
     # maximum number of messages of each conversation
     messages: int | None
-    # maximum length of the text of each message, in Unicode code points
+    # maximum length of the text of each message or result, in Unicode code points
     max_chars: int | None
+    # have the model that writes summaries add other words to the query. What it adds, or why
+    # nothing was, is in the answer or the manifest. Calls count against the tenant's quota
+    rewrite: bool | None
     # only conversations of this project, or of the repository that this folder is in: those of its
     # newest 4,096 entries
     project: str | None
+    # what to search: titles and messages, the results of tools, or both, each in a list of its own;
+    # tool if tool or file is given, else message. Tool results are searched in one project only
+    kind: Literal["message", "tool", "all"] | None
+    # plain: for tool results, quotes, dashes and asterisks in the query are no marks, as they never
+    # are for messages
+    syntax: Literal["marks", "plain"] | None
+    # only results of this tool, by its name in any case
+    tool: str | None
+    # only results of calls that name this file: a path, or its last components
+    file: str | None
+    # only tool results from this sequence on
+    from_seq: int | None
+    # only tool results up to this sequence
+    to_seq: int | None
+    # only tool results from this time on (RFC 3339)
+    since: str | None
+    # only tool results before this time (RFC 3339)
+    until: str | None
+    # only tool results that contain this phrase, in any case, as whole words; with * at its end,
+    # the last word may go on. May be given more than once: all must be there
+    contains: list[str] | None
+    # only tool results that do not contain this phrase; may be given more than once
+    without: list[str] | None
 
 
 class ConversationsOptions(TypedDict, total=False):
@@ -456,14 +509,60 @@ class Found(TypedDict):
     text: str
     # number of user messages up to here
     turn: int
+    # the words of the query in the text
+    highlights: NotRequired[list[Highlight]]
     # in a branch: the conversation from which it inherits this row; absent for its own rows
     inherited_from: NotRequired[str]
     # with ranks=true: its place in the results of each method, from 1; absent beyond 1,000
     ranks: NotRequired[dict[str, Any]]
+    rerank: NotRequired[float]
     session: NotRequired[str]
     speaker: NotRequired[str]
     # the producer's time, RFC 3339
     time: NotRequired[str]
+
+
+class FoundResult(TypedDict):
+    """A tool result that a search found."""
+
+    # of its best passage
+    bm25: float
+    event_id: str
+    # the score relative to the best one's, 0 to 1; 0 for a query without words
+    relevance: float
+    # sequence in the log
+    seq: int
+    source: str
+    # number of assistant messages up to here
+    step: int
+    # null if it is unknown
+    success: bool | None
+    # the result and its error, or an excerpt around its best passage, with […] for omissions
+    text: str
+    tool_call_id: str
+    # number of user messages up to here
+    turn: int
+    # what the call was about: its command, file or pattern, on one line, cut at 200 characters;
+    # else all arguments
+    argument: NotRequired[str]
+    # sequence of the call; absent if the call is unknown
+    call_seq: NotRequired[int]
+    # the words of the query in the text
+    highlights: NotRequired[list[Highlight]]
+    # in a branch: the conversation from which it inherits this row; absent for its own rows
+    inherited_from: NotRequired[str]
+    # the producer's time, RFC 3339
+    time: NotRequired[str]
+    tool_name: NotRequired[str]
+
+
+class Highlight(TypedDict):
+    """A word of the query in a text."""
+
+    # not included
+    end: int
+    # in the text, in Unicode code points from 0
+    start: int
 
 
 class FoundConversation(TypedDict):

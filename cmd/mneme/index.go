@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mneme.dev/mneme/internal/codeindex"
+	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/scopes"
+)
+
+// IndexCmd indexes the code of a project.
+type IndexCmd struct {
+	Path     string `arg:"" help:"A folder; in a repository, that part of it." complete:"directory"`
+	Project  string `help:"The project that the code is of. Defaults to the repository that the folder is in, else to the folder." placeholder:"NAME"`
+	MaxFiles int    `help:"Refuse to index more files than this." default:"${max_index_files}"`
+	DryRun   bool   `help:"Read and cut everything, but publish and remember nothing."`
+	State    string `help:"File that remembers what was published. Defaults to one for each server, tenant and folder in ~/.local/state/mneme." placeholder:"FILE" complete:"file"`
+	settings.Redacting
+}
+
+// Help implements kong.HelpProvider.
+func (*IndexCmd) Help() string {
+	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; that needs a token with the role write if the server demands one. What a .gitignore names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
+
+Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has. It can be ended at any time; the next run goes on.
+
+The exit code is 1 if a file could not be read; the others are indexed.
+
+Examples:
+
+    mneme index .
+    mneme index ~/src/cli --project cli --dry-run
+    mneme code search "where are uploads retried"`
+}
+
+// Run indexes and prints the counts.
+func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	options, err := c.options(g)
+	if err != nil {
+		return err
+	}
+	if !c.DryRun {
+		api, err := g.client()
+		if err != nil {
+			return err
+		}
+		_, release, err := claimed("index", options.State)
+		if err != nil {
+			return err
+		}
+		defer release()
+		if options.Log, err = openRemoteLog(ctx, api); err != nil {
+			return err
+		}
+		options.Known = func(ctx context.Context) (*codeindex.State, error) { return api.indexed(ctx, options.Project) }
+	}
+	bar := t.counter("indexing")
+	options.Progress = func(done, all int) {
+		bar.ChangeMax(all)
+		_ = bar.Set(done)
+	}
+	report, err := codeindex.Run(ctx, options)
+	_ = bar.Clear()
+	if err != nil && report.Files == 0 { // it did not begin
+		return err
+	}
+	return errors.Join(err, c.print(g, t, report))
+}
+
+// options returns what to index, without the log to publish to.
+func (c *IndexCmd) options(g *Globals) (o codeindex.Options, err error) {
+	rules, err := redactRules(c.Redacting)
+	if err != nil {
+		return o, err
+	}
+	folder, err := filepath.Abs(c.Path)
+	if err != nil {
+		return o, err
+	}
+	if info, err := os.Stat(folder); err != nil {
+		return o, &program.UsageError{Err: err}
+	} else if !info.IsDir() {
+		return o, usageError("%s is not a folder: name the folder of a project", folder)
+	}
+	if c.MaxFiles < 1 {
+		return o, usageError("--max-files: %d is no number of files", c.MaxFiles)
+	}
+	if folder, err = filepath.EvalSymlinks(folder); err != nil {
+		return o, err
+	}
+	root := checkoutOf(folder)
+	below, err := filepath.Rel(root, folder)
+	if err != nil {
+		return o, err
+	}
+	o = codeindex.Options{
+		Root: root, Below: strings.TrimPrefix(filepath.ToSlash(below), "."), Project: cmp.Or(c.Project, repositoryOf(root)), Tenant: g.Tenant,
+		Redact: rules, MaxFiles: c.MaxFiles, DryRun: c.DryRun, State: c.State,
+	}
+	if o.State == "" {
+		o.State, err = stateFile("index", strings.TrimRight(g.URL, "/"), g.Tenant, root, o.Project)
+	}
+	return o, err
+}
+
+// checkoutOf returns the folder with the repository or the worktree that a folder is in; without one, the folder.
+func checkoutOf(folder string) string {
+	for at := folder; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return folder
+		}
+	}
+}
+
+func (c *IndexCmd) print(g *Globals, t *terminal, r codeindex.Report) error {
+	if g.JSON {
+		return t.json(r)
+	}
+	verb := "indexed"
+	if c.DryRun {
+		verb = "would index"
+	}
+	lines := []string{fmt.Sprintf("%s %s with %s of %s; %s unchanged, %s removed", verb, counted(r.Indexed, "file"), counted(r.Scopes, "scope"), r.Project, number(r.Unchanged), number(r.Removed))}
+	var reasons []string
+	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
+		reasons = append(reasons, fmt.Sprintf("%s %s", number(r.Skipped[reason]), reason))
+	}
+	if len(reasons) > 0 {
+		lines = append(lines, "left out: "+strings.Join(reasons, ", "))
+	}
+	if r.LeftOut > 0 {
+		lines = append(lines, counted(r.LeftOut, "scope")+" over the limits of a file left out")
+	}
+	if r.Redacted > 0 {
+		lines = append(lines, "secrets replaced in "+counted(r.Redacted, "scope"))
+	}
+	if r.Changing > 0 {
+		lines = append(lines, counted(r.Changing, "file")+" changed while being read; run it again")
+	}
+	if r.Seconds > 0 {
+		lines = append(lines, fmt.Sprintf("%.1f s, %s files/s", r.Seconds, number(int(float64(r.Files)/r.Seconds))))
+	}
+	return t.text(strings.Join(lines, "\n") + "\n")
+}

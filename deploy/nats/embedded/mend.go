@@ -1,0 +1,62 @@
+package embedded
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/minio/highwayhash"
+	"github.com/nats-io/nats-server/v2/server"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+)
+
+// mendChecksum writes the checksum of the stream's configuration again if the configuration is newer. The server replaces
+// first the configuration and then the checksum. If it is killed in between, it would leave the stream out when it starts,
+// although nothing is damaged. A configuration that is not whole, or was damaged after its checksum was written, is left as
+// it is.
+func mendChecksum(streamDir string) error {
+	config, err := os.ReadFile(filepath.Join(streamDir, server.JetStreamMetaFile))
+	if err != nil {
+		return nil //nolint:nilerr // the server's own error says more
+	}
+	var read server.FileStreamInfo
+	if json.Unmarshal(config, &read) != nil || read.Name != natsdeploy.Stream {
+		return nil
+	}
+	key := sha256.Sum256([]byte(filepath.Base(streamDir)))
+	hash, err := highwayhash.New64(key[:])
+	if err != nil {
+		return err
+	}
+	_, _ = hash.Write(config)
+	want := hex.EncodeToString(hash.Sum(nil))
+	path := filepath.Join(streamDir, server.JetStreamMetaFileSum)
+	have, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || string(have) == want {
+		return err
+	}
+	if len(have) > 0 {
+		if newer, err := isNewer(filepath.Join(streamDir, server.JetStreamMetaFile), path); err != nil || !newer {
+			return err
+		}
+	}
+	return os.WriteFile(path, []byte(want), 0o600)
+}
+
+// isNewer reports whether a file was written after another one.
+func isNewer(file, than string) (bool, error) {
+	a, err := os.Stat(file)
+	if err != nil {
+		return false, err
+	}
+	b, err := os.Stat(than)
+	if err != nil {
+		return false, err
+	}
+	return a.ModTime().After(b.ModTime()), nil
+}

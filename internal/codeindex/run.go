@@ -1,0 +1,534 @@
+package codeindex
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sourcegraph/conc/iter"
+	"golang.org/x/sync/errgroup"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/redact"
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/scopes"
+)
+
+// Source is the source of the events.
+const Source = "mneme/index"
+
+// version names how files are cut. Raise it when the scopes of the same file change, so that files are cut again.
+const version = "1"
+
+// How much is read and published at once, and how often the state is written.
+const (
+	chunkFiles = 256
+	batchBytes = 4 << 20
+	saveEvery  = 10 * time.Second
+)
+
+// Options configure a run.
+type Options struct {
+	Root    string // of the project; an absolute path
+	Below   string // only files in this folder of it, with slashes; "" means all
+	Project string
+	Tenant  string
+	Log     importer.Log
+	Redact  *redact.Rules // nil redacts nothing
+	// State is the file that remembers what was published.
+	State string
+	// Known says what the read model holds, if there is no state: nil if nothing.
+	Known    func(context.Context) (*State, error)
+	MaxFiles int // 0 means DefaultMaxFiles
+	// DryRun publishes nothing and remembers nothing.
+	DryRun bool
+	// Progress is called with the number of files handled and of all files.
+	Progress func(done, all int)
+}
+
+// Report counts what a run did: Files = Unchanged + Indexed + Empty + Changing, without those that were skipped.
+type Report struct {
+	Project   string         `json:"project"`
+	Root      string         `json:"root"`
+	Files     int            `json:"files"`     // that could be indexed by their names
+	Unchanged int            `json:"unchanged"` // since the last run
+	Indexed   int            `json:"indexed"`   // published
+	Removed   int            `json:"removed"`   // published as removed
+	Scopes    int            `json:"scopes"`    // of the files that were published
+	LeftOut   int            `json:"left_out"`  // scopes over the limits of a file
+	Redacted  int            `json:"redacted"`  // scopes in which secrets were replaced
+	Bytes     int64          `json:"bytes"`     // read
+	Skipped   map[string]int `json:"skipped"`   // files that were left out, by reason
+	Changing  int            `json:"changing"`  // files that changed while they were read; the next run reads them
+	Seconds   float64        `json:"seconds"`
+	LastSeq   uint64         `json:"last_seq"` // highest published sequence; 0 if nothing was published
+}
+
+// ErrUnread means that files could not be read. The others were indexed.
+var ErrUnread = errors.New("not everything could be read")
+
+// Run indexes a folder. On any error the report says what was published so far; another run continues from there. It
+// returns [ErrTooMany], [ErrUnread], and the errors of the log.
+func Run(ctx context.Context, o Options) (Report, error) {
+	began := time.Now()
+	r := &run{Options: o, began: began.UnixNano(), report: Report{Project: o.Project, Root: o.Root, Skipped: map[string]int{}}}
+	err := r.run(ctx)
+	r.report.Seconds = time.Since(began).Seconds()
+	return r.report, err
+}
+
+type run struct {
+	Options
+	state  *State
+	report Report
+	began  int64
+	saved  time.Time
+	unread []error
+	fresh  bool // the state changed since it was saved
+	unsure bool // an attempt to publish failed
+}
+
+// job is a file to read, and what is known of it.
+type job struct {
+	found
+	old *File
+}
+
+// outcome is what became of a file.
+type outcome struct {
+	job
+	hash     string
+	why      string
+	cut      scopes.File
+	redacted int
+	bytes    int64
+	err      error
+}
+
+const changing = "changing"
+
+func (r *run) run(ctx context.Context) error {
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	w := newWalker(r.Root, r.MaxFiles)
+	if err := w.walk(ctx, r.Below); err != nil {
+		return err
+	}
+	r.unread, r.report.Files, r.report.Skipped = w.unread, len(w.files), w.skipped
+	list, there := r.changed(w.files)
+	gone := r.gone(there, w.unread)
+	if len(list)+len(gone) > announced {
+		if err := r.scanned(ctx, false); err != nil {
+			return err
+		}
+	}
+	err := r.index(ctx, list)
+	if err == nil {
+		err = r.remove(ctx, gone)
+	}
+	if err == nil && (r.report.Indexed+r.report.Removed > 0 || r.state.Open || r.state.Scan == "") {
+		err = r.scanned(ctx, true)
+	}
+	if e := r.save(); err == nil {
+		err = e
+	}
+	if err == nil && len(r.unread) > 0 {
+		err = errors.Join(append([]error{ErrUnread}, r.unread...)...)
+	}
+	return err
+}
+
+// announced is how many changed files are worth saying that a run has begun.
+const announced = 100
+
+// open reads the state.
+func (r *run) open(ctx context.Context) (err error) {
+	rules := version
+	if r.Redact != nil {
+		rules += "/" + r.Redact.Version()
+	}
+	r.saved = time.Now()
+	if r.state, err = LoadState(r.State); err != nil {
+		return err
+	}
+	if r.state == nil || r.state.Project != r.Project {
+		r.state = &State{Project: r.Project, Rules: rules, Files: map[string]*File{}}
+		if r.Known != nil {
+			if known, err := r.Known(ctx); err != nil {
+				return err
+			} else if known != nil {
+				r.state.Files, r.state.Scan, r.state.Open = known.Files, known.Scan, known.Open
+			}
+		}
+		r.fresh = true
+		if err := r.save(); err != nil { // intents are about a state
+			return err
+		}
+	}
+	if r.state.Rules != rules { // everything is cut again
+		for _, f := range r.state.Files {
+			f.Read, f.Hash = 0, ""
+		}
+		r.state.Rules = rules
+	}
+	return nil
+}
+
+// changed returns the files to read.
+func (r *run) changed(all []found) (list []job, there map[string]bool) {
+	there = make(map[string]bool, len(all))
+	for _, f := range all {
+		there[f.path] = true
+		old := r.state.Files[f.path]
+		if old != nil && old.same(f) {
+			r.report.Unchanged++
+			if old.Why != "" {
+				r.report.Skipped[old.Why]++
+			}
+			continue
+		}
+		list = append(list, job{f, old})
+	}
+	return list, there
+}
+
+// gone returns the paths that are in the index and no longer in the folder, sorted. While a folder can't be read, nothing
+// in it is gone.
+func (r *run) gone(there map[string]bool, unread []error) (list []string) {
+	for path := range r.state.Files {
+		if !there[path] && (r.Below == "" || project.Below(path, r.Below)) && len(unread) == 0 {
+			list = append(list, path)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// index reads and publishes files. While a chunk is published, the next one is read.
+func (r *run) index(ctx context.Context, list []job) error {
+	chunks := make(chan []outcome, 1)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(chunks)
+		for chunk := range slices.Chunk(list, chunkFiles) {
+			outcomes := iter.Map(chunk, func(f *job) outcome { return r.read(*f) })
+			select {
+			case chunks <- outcomes:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	group.Go(func() error {
+		done := r.report.Unchanged
+		for chunk := range chunks {
+			if err := r.publishFiles(ctx, chunk); err != nil {
+				return err
+			}
+			if done += len(chunk); r.Progress != nil {
+				r.Progress(done, r.report.Files)
+			}
+			if time.Since(r.saved) > saveEvery {
+				if err := r.save(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// read reads and cuts a file. A file that changes meanwhile is read again, once.
+func (r *run) read(f job) outcome {
+	name := filepath.Join(r.Root, filepath.FromSlash(f.path))
+	for range 2 {
+		content, info, same, err := readFile(name)
+		if err != nil {
+			return outcome{job: f, err: err}
+		}
+		if !same {
+			continue
+		}
+		f.size, f.time = info.Size(), info.ModTime().UnixNano()
+		sum := sha256.Sum256(content)
+		o := outcome{job: f, hash: hex.EncodeToString(sum[:]), bytes: int64(len(content))}
+		if f.size > scopes.MaxFileBytes {
+			o.hash = fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint("large ", f.size, f.time)))) // not read to its end
+		}
+		if f.old != nil && f.old.Hash == o.hash {
+			o.why = f.old.Why
+			return o
+		}
+		var reason scopes.Reason
+		if o.cut, reason = scopes.Cut(f.path, content); reason != "" {
+			o.why = string(reason)
+		} else if len(o.cut.Scopes) == 0 {
+			o.why = string(scopes.Empty)
+		}
+		r.clean(&o)
+		return o
+	}
+	return outcome{job: f, why: changing}
+}
+
+// readFile reads at most one byte more than a file may have. same reports whether it stayed the same meanwhile.
+func readFile(name string) (content []byte, info os.FileInfo, same bool, err error) {
+	before, err := os.Lstat(name)
+	if err != nil || !before.Mode().IsRegular() { // it became a link, or something that never ends
+		return nil, before, false, err
+	}
+	in, err := os.Open(name)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer func() { _ = in.Close() }()
+	if content, err = io.ReadAll(io.LimitReader(in, scopes.MaxFileBytes+1)); err != nil {
+		return nil, nil, false, err
+	}
+	info, err = in.Stat()
+	if err != nil {
+		return nil, nil, false, err
+	}
+	return content, info, os.SameFile(before, info) && before.Size() == info.Size() && before.ModTime().Equal(info.ModTime()), nil
+}
+
+// clean replaces secrets.
+func (r *run) clean(o *outcome) {
+	if r.Redact == nil {
+		return
+	}
+	for i := range o.cut.Scopes {
+		s := &o.cut.Scopes[i]
+		text, kinds := r.Redact.Text(s.Text)
+		if len(kinds) > 0 {
+			o.redacted++
+			s.Text = text
+		}
+		s.Name, _ = r.Redact.Text(s.Name)
+	}
+}
+
+// publishFiles publishes what has changed, and remembers it.
+func (r *run) publishFiles(ctx context.Context, list []outcome) error {
+	var made []events.Event
+	var remember []func()
+	var paths []string
+	for i := range list {
+		o := &list[i]
+		r.report.Bytes += o.bytes
+		switch {
+		case errors.Is(o.err, os.ErrNotExist): // gone meanwhile
+			continue
+		case o.err != nil:
+			r.unread = append(r.unread, o.err)
+			continue
+		case o.why == changing:
+			r.report.Changing++
+			continue
+		}
+		old := o.old
+		now := &File{Size: o.size, Time: o.time, Read: r.began, Hash: o.hash, Why: o.why}
+		if old != nil {
+			now.ID, now.Gone = old.ID, old.Gone
+		}
+		if o.why != "" {
+			r.report.Skipped[o.why]++
+		}
+		keep := func() { r.state.Files[o.path] = now }
+		switch {
+		case old != nil && old.Hash == o.hash:
+			r.report.Unchanged++
+			r.remembered(keep)
+		case o.why != "" && !old.shown():
+			r.remembered(keep)
+		case o.why != "": // it holds nothing to find any more
+			e, err := r.event(o.path, &events.CodeIndexed{Project: r.Project, Path: o.path, Hash: o.hash, Removed: true}, r.before(old))
+			if err != nil {
+				return err
+			}
+			now.ID, now.Gone = e.ID, true
+			made, paths, remember = append(made, e), append(paths, o.path), append(remember, func() { keep(); r.report.Removed++ })
+		default:
+			e, err := r.event(o.path, r.payload(o), now.ID)
+			if err != nil {
+				return err
+			}
+			now.ID, now.Gone = e.ID, false
+			made, paths = append(made, e), append(paths, o.path)
+			remember = append(remember, func() {
+				keep()
+				r.report.Indexed++
+				r.report.Scopes += len(o.cut.Scopes)
+				r.report.LeftOut += o.cut.Left
+				r.report.Redacted += o.redacted
+			})
+		}
+	}
+	return r.publish(ctx, made, paths, remember)
+}
+
+func (r *run) remembered(keep func()) { keep(); r.fresh = true }
+
+// payload says what a file holds.
+func (r *run) payload(o *outcome) *events.CodeIndexed {
+	p := &events.CodeIndexed{Project: r.Project, Path: o.path, Hash: o.hash, Language: o.cut.Language, Lines: o.cut.Lines, Left: o.cut.Left}
+	for _, s := range o.cut.Scopes {
+		text := s.Text
+		for len(text) > events.MaxScopeTextBytes { // what replaces a secret can be longer
+			text = strings.ToValidUTF8(text[:events.MaxScopeTextBytes], "")
+		}
+		if text != "" {
+			p.Scopes = append(p.Scopes, events.CodeScope{Name: strings.ToValidUTF8(s.Name[:min(len(s.Name), events.MaxScopeNameBytes)], ""), Kind: string(s.Kind), StartLine: s.Start, EndLine: s.End, Text: text})
+		}
+	}
+	return p
+}
+
+// conversation is the one that holds the index.
+func (r *run) conversation() string { return project.Conversation(events.CodePrefix, r.Project) }
+
+func (r *run) event(path string, p events.Payload, before string) (events.Event, error) {
+	hash := "scanned"
+	if file, ok := p.(*events.CodeIndexed); ok {
+		hash = fmt.Sprint(file.Removed, file.Hash, r.state.Rules)
+	}
+	return events.New(r.conversation(), Source, events.DigestOf("code", path, hash, before).String(), p)
+}
+
+// remove publishes which files are gone.
+func (r *run) remove(ctx context.Context, list []string) error {
+	for part := range slices.Chunk(list, chunkFiles) {
+		var made []events.Event
+		var remember []func()
+		var paths []string
+		for _, path := range part {
+			old := r.state.Files[path]
+			if !old.shown() {
+				if old.ID == "" {
+					delete(r.state.Files, path)
+				} else {
+					old.Read, old.Hash, old.Why = 0, "", ""
+				}
+				r.fresh = true
+				continue
+			}
+			e, err := r.event(path, &events.CodeIndexed{Project: r.Project, Path: path, Hash: hashOr(old.Hash), Removed: true}, r.before(old))
+			if err != nil {
+				return err
+			}
+			made, paths = append(made, e), append(paths, path)
+			remember = append(remember, func() { // its id stays, for the case that it comes back
+				*old = File{ID: e.ID, Gone: true}
+				r.report.Removed++
+			})
+		}
+		if err := r.publish(ctx, made, paths, remember); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shown reports whether the index may hold something of a file.
+func (f *File) shown() bool { return f != nil && (f.Unsure || f.ID != "" && !f.Gone) }
+
+// before names the event before the one that removes a file. If that is not known, nothing was ever named so.
+func (r *run) before(f *File) string {
+	if f.ID == "" {
+		return fmt.Sprint("unknown at ", r.began)
+	}
+	return f.ID
+}
+
+// hashOr is the hash of a file, or of nothing if it is not known.
+func hashOr(hash string) string {
+	if hash != "" {
+		return hash
+	}
+	sum := sha256.Sum256(nil)
+	return hex.EncodeToString(sum[:])
+}
+
+// scanned publishes that a run began or ended.
+func (r *run) scanned(ctx context.Context, done bool) error {
+	p := &events.CodeScanned{Project: r.Project, Root: r.Root, Done: done}
+	if done {
+		for _, f := range r.state.Files {
+			if f.ID != "" && !f.Gone {
+				p.Files++
+			}
+		}
+	}
+	e, err := r.event(fmt.Sprint(done), p, r.digest())
+	if err != nil {
+		return err
+	}
+	return r.publish(ctx, []events.Event{e}, []string{scan}, []func(){func() { r.state.Scan, r.state.Open = e.ID, !done }})
+}
+
+// digest identifies what the index holds: the last events about it.
+func (r *run) digest() string {
+	ids := make([]string, 0, len(r.state.Files))
+	for _, f := range r.state.Files {
+		if f.ID != "" {
+			ids = append(ids, f.ID)
+		}
+	}
+	slices.Sort(ids)
+	return events.DigestOf(append(ids, r.Root, r.state.Scan)...).String()
+}
+
+// publish publishes events, and calls what remembers each.
+func (r *run) publish(ctx context.Context, list []events.Event, paths []string, remember []func()) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if r.DryRun {
+		for _, keep := range remember {
+			keep()
+		}
+		return nil
+	}
+	if err := intend(r.State, paths); err != nil {
+		return err
+	}
+	for len(list) > 0 {
+		n, size := 0, 0
+		for n < len(list) && (n == 0 || size+len(list[n].Data) <= batchBytes) {
+			size += len(list[n].Data)
+			n++
+		}
+		acks, err := r.Log.PublishAll(ctx, r.Tenant, list[:n])
+		for i, ack := range acks {
+			remember[i]()
+			r.fresh = true
+			r.report.LastSeq = max(r.report.LastSeq, ack.Seq)
+		}
+		if err != nil {
+			r.unsure = true
+			return err
+		}
+		list, remember = list[n:], remember[n:]
+	}
+	return nil
+}
+
+func (r *run) save() error {
+	if r.DryRun || !r.fresh {
+		return nil
+	}
+	r.saved, r.fresh = time.Now(), false
+	return r.state.save(r.State, r.unsure)
+}

@@ -1,0 +1,152 @@
+package codeindex
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/scopes"
+)
+
+// DefaultMaxFiles is how many files are indexed unless [Options].MaxFiles says otherwise.
+const DefaultMaxFiles = 200_000
+
+// ErrTooMany means that a folder holds more files than the limit. Nothing was published.
+var ErrTooMany = errors.New("too many files")
+
+// found is a file to index.
+type found struct {
+	path string // from the root, with slashes
+	size int64
+	time int64 // of its last change, in ns
+}
+
+// walker lists the files of a folder that belong to an index.
+type walker struct {
+	root     string
+	most     int
+	excluded func(string) bool
+	files    []found
+	skipped  map[string]int // by reason
+	unread   []error
+}
+
+// Limits of .gitignore files: longer ones are cut.
+const (
+	maxIgnoreBytes = 1 << 20
+	maxPatterns    = 10_000 // of a folder and those above it
+)
+
+// walk lists the files in a folder below the root, in the order of their paths. It follows no links, so none can lead in a
+// circle.
+func (w *walker) walk(ctx context.Context, below string) error {
+	var patterns []gitignore.Pattern
+	var domain []string
+	patterns = w.ignored(patterns, filepath.Join(w.root, ".git", "info", "exclude"), nil)
+	if below != "" { // what is above it may ignore files in it
+		for _, part := range strings.Split(below, "/") {
+			patterns = w.ignored(patterns, filepath.Join(w.root, filepath.Join(domain...), ".gitignore"), domain)
+			domain = append(domain, part)
+		}
+	}
+	return w.folder(ctx, domain, patterns)
+}
+
+func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.Pattern) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	folder := filepath.Join(w.root, filepath.Join(at...))
+	entries, err := os.ReadDir(folder) // sorted
+	if err != nil {
+		w.unread = append(w.unread, err)
+	}
+	at = at[:len(at):len(at)]
+	patterns = w.ignored(patterns[:len(patterns):len(patterns)], filepath.Join(folder, ".gitignore"), at)
+	matcher := gitignore.NewMatcher(patterns)
+	for _, e := range entries {
+		name := e.Name()
+		rel := append(at, name)
+		full := path.Join(rel...)
+		switch {
+		case e.IsDir():
+			if name == ".git" || w.excluded(name) || matcher.Match(rel, true) {
+				continue
+			}
+			if _, err := os.Lstat(filepath.Join(folder, name, ".git")); err == nil {
+				continue // another repository: a submodule, or a worktree
+			}
+			if err := w.folder(ctx, rel, patterns); err != nil {
+				return err
+			}
+		case e.Type()&fs.ModeSymlink != 0:
+			w.skip("link")
+		case !e.Type().IsRegular() || !scopes.Known(name):
+			w.skip(string(scopes.Unknown))
+		case matcher.Match(rel, false) || w.excluded(name):
+			w.skip("ignored")
+		case len(full) > events.MaxCodePathBytes:
+			w.skip("long path")
+		default:
+			info, err := e.Info()
+			if err != nil { // gone meanwhile
+				continue
+			}
+			if len(w.files) == w.most {
+				return fmt.Errorf("%w: %s holds more than %d; raise the limit with --max-files, or leave folders out in a .gitignore", ErrTooMany, w.root, w.most)
+			}
+			w.files = append(w.files, found{strings.ToValidUTF8(full, "\uFFFD"), info.Size(), info.ModTime().UnixNano()})
+		}
+	}
+	return nil
+}
+
+func (w *walker) skip(reason string) { w.skipped[reason]++ }
+
+// ignored adds the patterns of a .gitignore file.
+func (w *walker) ignored(list []gitignore.Pattern, file string, domain []string) []gitignore.Pattern {
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return list
+	}
+	raw, err := os.Open(file)
+	if err != nil {
+		return list
+	}
+	defer func() { _ = raw.Close() }()
+	lines := bufio.NewScanner(raw)
+	lines.Buffer(nil, maxIgnoreBytes)
+	for lines.Scan() && len(list) < maxPatterns {
+		if line := strings.TrimSuffix(lines.Text(), "\r"); strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
+			list = append(list, gitignore.ParsePattern(line, domain))
+		}
+	}
+	return list
+}
+
+func newWalker(root string, most int) *walker {
+	if most <= 0 {
+		most = DefaultMaxFiles
+	}
+	return &walker{root: root, most: most, excluded: files.Exclude(append([]string{"vendor"}, names(files.DefaultExclusions)...)), skipped: map[string]int{}}
+}
+
+// names keeps the patterns of single names: a project may lie in a folder for temporary files.
+func names(patterns []string) (list []string) {
+	for _, p := range patterns {
+		if !strings.Contains(p, "/") {
+			list = append(list, p)
+		}
+	}
+	return list
+}

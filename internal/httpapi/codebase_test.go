@@ -1,0 +1,197 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/window"
+)
+
+// tell publishes events under ids of their own, and returns the highest sequence.
+func (b *bundle) tell(conversation string, payloads ...events.Payload) (seq uint64) {
+	b.t.Helper()
+	for _, p := range payloads {
+		seq = b.publish(structured(conversation, fmt.Sprint("e", tellings.Add(1)), p)).Seq
+	}
+	return seq
+}
+
+var tellings atomic.Int64
+
+const indexedRoot = "/w/cli"
+
+// file indexes a file with one function.
+func (b *bundle) file(path, name, text string) uint64 {
+	b.t.Helper()
+	return b.tell("code:"+indexedRoot, &events.CodeIndexed{Project: indexedRoot, Path: path, Hash: strings.Repeat("a", 64), Language: "go", Lines: 9, Scopes: []events.CodeScope{
+		{Name: name, Kind: "function", StartLine: 10, EndLine: 9 + strings.Count(text, "\n") + 1, Text: text},
+	}})
+}
+
+func (b *bundle) scanned(done bool) uint64 {
+	b.t.Helper()
+	return b.tell("code:"+indexedRoot, &events.CodeScanned{Project: indexedRoot, Root: indexedRoot, Done: done})
+}
+
+// codeOf returns the section of relevant code and its manifest.
+func (b *bundle) codeOf(conversation, query string) (items []window.Item, manifest window.SectionManifest) {
+	b.t.Helper()
+	var c window.Context
+	b.get("/v1/conversations/"+conversation+"/context?explain=true&"+query, &c)
+	for _, s := range c.Sections {
+		if s.Name == window.SectionCode {
+			items = s.Items
+		}
+	}
+	for _, m := range c.Manifest.Sections {
+		if m.Name == window.SectionCode {
+			manifest = m
+		}
+	}
+	return items, manifest
+}
+
+const retryText = "func Retry(part int) error {\n\tfor attempt := range maximumAttempts {\n\t\tif sendPartAgain(part, attempt) == nil {\n\t\t\treturn nil\n\t\t}\n\t}\n\treturn errTooManyAttempts\n}"
+
+func TestAContextShowsCodeOfItsProjectThatNobodyHasShown(t *testing.T) {
+	b := setup(t)
+	b.file("upload/retry.go", "Retry", retryText)
+	b.file("parse.go", "ParseHeader", "func ParseHeader(line string) (name, value string) {\n\treturn strings.Cut(line, colonSeparator)\n}")
+	b.scanned(true)
+	ask := func(id, cwd string) uint64 {
+		return b.tell(id, &events.ConversationStarted{Cwd: cwd}, message("u", "user", "where is an upload of a part retried?"))
+	}
+	ask("before", indexedRoot+"/upload")
+	last := ask("inside", indexedRoot+"/upload")
+	for _, id := range []string{"elsewhere", "above"} {
+		last = ask(id, map[string]string{"elsewhere": "/w/other", "above": "/w"}[id])
+	}
+	b.get(projectPath(indexedRoot, fmt.Sprint("/code/files?at_least=", last)), nil) // the index is applied a moment later
+	items, manifest := b.codeOf("inside", fmt.Sprint("at_least=", last))
+	require.NotEmpty(t, items)
+	require.Equal(t, []any{"/w/cli/upload/retry.go", "mneme index", 10, 17}, []any{items[0].Path, items[0].ToolName, items[0].StartLine, items[0].EndLine})
+	require.Equal(t, retryText, items[0].Text)
+	require.Equal(t, indexedRoot, manifest.Indexed.Project)
+	require.Equal(t, len(items), manifest.Indexed.Shown)
+	require.True(t, manifest.Indexed.ByMeaning)
+	worktree := b.tell("code:/w/main", &events.CodeIndexed{Project: "/w/main", Path: "retry.go", Hash: strings.Repeat("a", 64), Scopes: []events.CodeScope{{Kind: "block", StartLine: 1, EndLine: 1, Text: "retried uploads of parts"}}},
+		&events.CodeScanned{Project: "/w/main", Root: "/elsewhere/tree", Done: true})
+	worktree = max(worktree, ask("main", "/w/main"))
+	b.get(projectPath(indexedRoot, fmt.Sprint("/code/files?at_least=", worktree)), nil)
+	shown, _ := b.codeOf("main", fmt.Sprint("at_least=", worktree))
+	require.Len(t, shown, 1)
+	require.Equal(t, "/w/main/retry.go", shown[0].Path, "a worktree was indexed, and this works in the repository")
+	var markdown string
+	b.get("/v1/conversations/inside/context?format=markdown", &markdown)
+	require.Contains(t, markdown, "### /w/cli/upload/retry.go\n\nLines 10-17 (via mneme index):\n\tfunc Retry(part int) error {\n")
+
+	for _, id := range []string{"elsewhere", "above"} { // another project; the project of a folder above is another one
+		items, manifest = b.codeOf(id, "")
+		require.Empty(t, items, id)
+		require.Nil(t, manifest.Indexed, id)
+	}
+
+	// What came to the index later changes nothing as of then.
+	var first, again string
+	asOf := fmt.Sprint("/v1/conversations/inside/context?format=markdown&as_of=", last)
+	b.get(asOf, &first)
+	require.Equal(t, markdown, first)
+	b.scanned(false)
+	later := b.file("upload/retry.go", "Retry", "func Retry() { neverAgain() }")
+	b.get(fmt.Sprintf("%s&at_least=%d", asOf, later), &again)
+	require.Equal(t, first, again)
+
+	// While the folder is being read, words alone rank.
+	later = b.tell("inside", message("a", "assistant", "I look."), message("u2", "user", "where is a part of an upload retried again?"))
+	items, manifest = b.codeOf("inside", fmt.Sprint("at_least=", later))
+	require.NotNil(t, manifest.Indexed)
+	require.False(t, manifest.Indexed.ByMeaning)
+	for _, it := range items {
+		require.NotContains(t, it.Text, "sendPartAgain", "the file holds something else now")
+	}
+}
+
+func TestAScopeGivesWayToWhatAToolShowedLater(t *testing.T) {
+	b := setup(t)
+	b.file("upload/retry.go", "Retry", retryText)
+	b.scanned(true)
+	changed := strings.ReplaceAll(retryText, "errTooManyAttempts", "errGivesUpForGood")
+	arguments, err := json.Marshal(map[string]string{"file_path": indexedRoot + "/upload/retry.go"})
+	require.NoError(t, err)
+	turns := []events.Payload{
+		&events.ConversationStarted{Cwd: indexedRoot}, message("u", "user", "look at the retry of uploads"),
+		&events.ToolCalled{ToolCallID: "k", ToolName: "Read", Arguments: arguments},
+		&events.ToolReturned{ToolCallID: "k", Result: events.TextResult(numbered(changed, 10))},
+	}
+	for n := range 12 { // the recent turns show none of it any more
+		turns = append(turns, message(fmt.Sprint("a", n), "assistant", strings.Repeat("something else entirely. ", 60)), message(fmt.Sprint("u", n), "user", "go on with the parser"))
+	}
+	last := b.tell("c", turns...)
+	b.get(projectPath(indexedRoot, fmt.Sprint("/code/files?at_least=", last)), nil)
+	items, manifest := b.codeOf("c", fmt.Sprintf("at_least=%d&max_chars=6000&query=retry+of+a+part", last))
+	require.NotNil(t, manifest.Indexed)
+	require.Equal(t, 1, manifest.Indexed.Found)
+	require.Zero(t, manifest.Indexed.Shown)
+	require.NotEmpty(t, items)
+	for _, it := range items {
+		require.Equal(t, "Read", it.ToolName)
+		require.NotContains(t, it.Text, "errTooManyAttempts")
+	}
+	// Indexed again, the file's newest lines are the index's.
+	b.file("upload/retry.go", "Retry", strings.ReplaceAll(retryText, "errTooManyAttempts", "errOfTheNewestVersion"))
+	last = b.tell("c", message("z", "user", "and now?"))
+	items, _ = b.codeOf("c", fmt.Sprintf("at_least=%d&max_chars=6000&query=retry+of+a+part", last))
+	var all string
+	for _, it := range items {
+		all += it.ToolName + ":" + it.Text
+	}
+	require.Contains(t, all, "errOfTheNewestVersion")
+}
+
+// numbered is a text as a tool shows it, with the numbers of its lines.
+func numbered(text string, first int) string {
+	var out []string
+	for i, line := range strings.Split(text, "\n") {
+		out = append(out, fmt.Sprintf("%6d→%s", first+i, line))
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestTheCodeOfAProjectIsSearchedAndListed(t *testing.T) {
+	b := setup(t)
+	b.file("upload/retry.go", "Retry", retryText)
+	b.file("gone.go", "Gone", "func Gone() {}")
+	last := b.tell("code:"+indexedRoot, &events.CodeIndexed{Project: indexedRoot, Path: "gone.go", Hash: strings.Repeat("a", 64), Removed: true})
+	var found struct {
+		Indexes []httpapi.CodeIndex
+		Scopes  []httpapi.FoundScope
+	}
+	b.get(projectPath(indexedRoot, fmt.Sprintf("/code/search?query=retry&at_least=%d", last)), &found)
+	require.Empty(t, found.Indexes, "nobody has said where the folder is")
+	last = b.scanned(true)
+	b.get(projectPath(indexedRoot+"/upload", fmt.Sprintf("/code/search?query=gone+retry&max_chars=50&at_least=%d", last)), &found)
+	require.Empty(t, found.Indexes, "no conversation shows that the folder belongs to a repository")
+	b.get(projectPath(indexedRoot, "/code/search?query=gone+retry&max_chars=50"), &found)
+	require.Len(t, found.Indexes, 1)
+	require.Len(t, found.Scopes, 1)
+	require.Equal(t, "Retry", found.Scopes[0].Name)
+	require.Equal(t, 50, len([]rune(found.Scopes[0].Text)))
+	var files struct {
+		Index     httpapi.CodeIndex
+		Files     []httpapi.IndexedFile
+		NextAfter uint64 `json:"next_after"`
+	}
+	b.get(projectPath(indexedRoot, "/code/files?limit=2"), &files)
+	require.True(t, files.Index.Done)
+	require.Equal(t, []string{"upload/retry.go", "gone.go"}, []string{files.Files[0].Path, files.Files[1].Path})
+	b.get(projectPath(indexedRoot, fmt.Sprint("/code/files?limit=2&after=", files.NextAfter)), &files)
+	require.Len(t, files.Files, 1)
+	require.True(t, files.Files[0].Removed)
+}

@@ -1,0 +1,140 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/sync/errgroup"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/insight"
+	"mneme.dev/mneme/pkg/project"
+)
+
+type insightsInput struct {
+	TenantParam
+	WaitAllParams
+	By      InsightsBy   `query:"by" default:"day" doc:"what the groups are"`
+	Project string       `query:"project" doc:"only conversations of this project: its name, or a folder of it"`
+	Agent   string       `query:"agent" doc:"only conversations of this agent, such as claude-code"`
+	Since   string       `query:"since" format:"date" doc:"the first UTC day, such as 2026-03-01; what happened on an unknown day is then left out"`
+	Until   string       `query:"until" format:"date" doc:"the last UTC day"`
+	Sort    InsightsSort `query:"sort" doc:"groups with the most of this first: tokens read and written, failed calls, repeated reads of files, or the time of calls; by default days in their order, else the largest group first"`
+	Limit   int          `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"maximum number of groups"`
+}
+
+// InsightsBy is a grouping of insights.
+type InsightsBy string
+
+// Schema implements huma.SchemaProvider.
+func (InsightsBy) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, by := range insight.By {
+		s.Enum = append(s.Enum, by)
+	}
+	return s
+}
+
+// InsightsSort is an order of insights.
+type InsightsSort string
+
+// Schema implements huma.SchemaProvider.
+func (InsightsSort) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, sort := range insight.Sorts {
+		s.Enum = append(s.Enum, sort)
+	}
+	return s
+}
+
+// Insights is the answer of the operation read-insights.
+type Insights struct {
+	By      InsightsBy `json:"by"`
+	Project string     `json:"project,omitempty" doc:"the name under which the project is known"`
+	Since   string     `json:"since,omitempty"`
+	Until   string     `json:"until,omitempty"`
+	insight.Report
+}
+
+type insightsOutput struct{ Body Insights }
+
+func (a *api) registerInsights(h huma.API) {
+	op := operation("read-insights", http.MethodGet, "/v1/insights", "What many conversations say together", "insights", 422, 503, 504)
+	op.Description = "Counts of what conversations did: turns, steps, tokens, calls with their outcomes and durations, errors, files, by one grouping. Days are those of the events' own times, in UTC. " +
+		"Costs are computed from the server's price file, and absent without one. Events that were deleted count nowhere."
+	huma.Register(h, op, a.insights)
+}
+
+func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput, error) {
+	r, m, err := a.pins(ctx).Insight(ctx)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	models := []view.Model{m}
+	var projects project.Reader
+	if in.Project != "" {
+		var of view.Model
+		if projects, of, err = a.pins(ctx).Projects(ctx); err != nil {
+			return nil, a.problem(err)
+		}
+		models = append(models, of)
+	}
+	if err := a.awaitAll(ctx, in.WaitAllParams, models...); err != nil {
+		return nil, a.problem(err)
+	}
+	if err := a.unchangedList(ctx, models...); err != nil {
+		return nil, a.problem(err)
+	}
+	if err := a.admitRead(ctx); err != nil {
+		return nil, a.problem(err)
+	}
+	out := &insightsOutput{Insights{By: in.By, Since: in.Since, Until: in.Until}}
+	q := insight.Query{Tenant: in.Tenant, By: string(in.By), Agent: in.Agent, Since: in.Since, Until: in.Until, Sort: string(in.Sort), Limit: in.Limit}
+	if in.Project != "" {
+		p, err := project.Find(ctx, projects, in.Tenant, in.Project, graph.Latest)
+		if err != nil {
+			return nil, a.problem(err)
+		}
+		out.Body.Project, q.Projects = p.Name, p.Names
+	}
+	report, err := a.sums.Sum(ctx, r, q, a.Prices)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out.Body.Report = *report
+	if in.By == "conversation" {
+		if err := a.titles(ctx, in.Tenant, report.Groups); err != nil {
+			return nil, a.problem(err)
+		}
+	}
+	return out, nil
+}
+
+// maxTitles is how many conversations of an answer have titles, because each costs a read.
+const maxTitles = 100
+
+// titles adds the titles of conversations.
+func (a *api) titles(ctx context.Context, tenant string, groups []insight.Group) error {
+	g, _, err := a.pins(ctx).Graph(ctx)
+	if err != nil {
+		return err
+	}
+	var reads errgroup.Group
+	reads.SetLimit(8)
+	for i := range groups[:min(len(groups), maxTitles)] {
+		reads.Go(func() error {
+			c, err := g.Conversation(ctx, events.ConversationID{Tenant: tenant, ID: groups[i].Name}, graph.Latest)
+			if err == nil {
+				groups[i].Title = c.Title
+			} else if !errors.Is(err, graph.ErrNotFound) { // the graph may not have applied it yet
+				return err
+			}
+			return nil
+		})
+	}
+	return reads.Wait()
+}

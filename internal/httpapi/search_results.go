@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/plain"
+	"mneme.dev/mneme/pkg/window"
+)
+
+// ToolParams choose among the tool results of several conversations.
+type ToolParams struct {
+	Syntax   string    `query:"syntax" enum:"marks,plain" default:"marks" doc:"plain: for tool results, quotes, dashes and asterisks in the query are no marks, as they never are for messages"`
+	Tool     string    `query:"tool" maxLength:"512" doc:"only results of this tool, by its name in any case"`
+	File     string    `query:"file" maxLength:"4096" doc:"only results of calls that name this file: a path, or its last components"`
+	FromSeq  uint64    `query:"from_seq" doc:"only tool results from this sequence on"`
+	ToSeq    uint64    `query:"to_seq" doc:"only tool results up to this sequence"`
+	Since    time.Time `query:"since" doc:"only tool results from this time on (RFC 3339)"`
+	Until    time.Time `query:"until" doc:"only tool results before this time (RFC 3339)"`
+	Contains []string  `query:"contains,explode" maxItems:"16" doc:"only tool results that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there"`
+	Without  []string  `query:"without,explode" maxItems:"16" doc:"only tool results that do not contain this phrase; may be given more than once"`
+}
+
+func (in *ToolParams) keep() window.Filter {
+	return window.Filter{
+		Tool: in.Tool, File: in.File, FromSeq: in.FromSeq, ToSeq: in.ToSeq, Since: in.Since, Until: in.Until, Contains: in.Contains, Without: in.Without,
+	}
+}
+
+// FoundTools are tool results that a search over conversations of a project found.
+type FoundTools struct {
+	Results  []FoundProjectResult `json:"tool_results,omitempty" doc:"with kind=tool or all: best first, by their words alone; newest first if the query has no words"`
+	Searched int                  `json:"conversations_searched,omitempty" doc:"in how many conversations tool results were searched: the newest 50 of the project that have any, or fewer whose 20,000 results, or whose index, are as large as a search may be"`
+	Left     int                  `json:"conversations_left_out,omitempty" doc:"at most how many older conversations of the project were not looked at"`
+	Partial  bool                 `json:"tool_results_partial,omitempty" doc:"true if not all results of these conversations were looked at: of long ones the oldest, or those after the best 2,000, to which filters of time and text were applied"`
+}
+
+// FoundProjectResult is a tool result with its conversation.
+type FoundProjectResult struct {
+	Conversation string `json:"conversation_id"`
+	Title        string `json:"title,omitempty" doc:"of the conversation"`
+	FoundResult
+}
+
+// kind returns what a search is for, and refuses parameters that mean nothing for it.
+func (in *searchInput) kind() (string, error) {
+	kind, keep := in.Kind, in.keep()
+	if kind == "" {
+		if kind = kindMessage; in.Tool != "" || in.File != "" {
+			kind = kindTool
+		}
+	}
+	filtered := !reflect.ValueOf(keep).IsZero()
+	refuse := func(name, text string) (string, error) {
+		return "", huma.Error422UnprocessableEntity(text, &huma.ErrorDetail{Location: "query." + name, Message: text})
+	}
+	switch {
+	case kind == kindMessage && filtered:
+		return refuse("kind", "tool, file, from_seq, to_seq, since, until, contains and without are for tool results: kind=message has none. Filters of messages are for a search in one conversation")
+	case kind != kindMessage && in.Project == "":
+		return refuse("project", fmt.Sprintf("project is needed with kind=%s: tool results are searched in one project", kind))
+	case in.Query == "" && kind != kindTool:
+		return refuse("query", "query is needed for a search among messages")
+	}
+	return kind, nil
+}
+
+// toolsOf loads the tool results to be searched.
+func (a *api) toolsOf(ctx context.Context, in *searchInput) (*view.ToolsOf, error) {
+	_, p, err := a.projectNow(ctx, in.Tenant, in.Project)
+	if err != nil {
+		return nil, err
+	}
+	return a.pins(ctx).ToolsOf(ctx, p, in.keep())
+}
+
+// findTools returns the tool results that a query finds.
+func findTools(ctx context.Context, tools *view.ToolsOf, in *searchInput, asked window.Asked) (out FoundTools, err error) {
+	keep := in.keep()
+	keep.Contains, keep.Without = append(keep.Contains, asked.Contains...), append(keep.Without, asked.Without...)
+	hits, err := tools.Search(ctx, window.SearchQuery{Text: asked.Text, Prefixes: asked.Prefixes, Limit: in.Limit, MaxChars: in.MaxChars, Keep: keep})
+	out.Searched, out.Left, out.Partial = tools.Searched, tools.Left, tools.Partial
+	out.Results = each(hits, func(h view.ToolHit) FoundProjectResult {
+		r := FoundProjectResult{Conversation: h.Conversation.ID.ID, Title: plain.Line(h.Conversation.Title), FoundResult: showFoundResult(h.ToolHit)}
+		r.Highlights = highlights(r.Text, asked)
+		return r
+	})
+	return out, err
+}

@@ -1,0 +1,40 @@
+package codebase
+
+import (
+	"context"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// Reader reads the read model "code". asOf is a sequence; graph.Latest reads what is now. An index that is unknown or
+// deleted reads like an empty one.
+type Reader interface {
+	projection.ReadStore
+	// Indexes lists the newest scan of each index of a tenant, sorted by project and sequence, at most [MaxIndexes].
+	Indexes(ctx context.Context, tenant string, asOf uint64) ([]Scan, error)
+	// Scanned returns the newest scan of an index, nil if there is none.
+	Scanned(ctx context.Context, id events.ConversationID, asOf uint64) (*Scan, error)
+	// Versions reads versions without their texts, in order of sequence. It returns fewer than requested only at the end.
+	Versions(ctx context.Context, id events.ConversationID, q VersionQuery) ([]Version, error)
+	// Texts reads the texts of the scopes of versions, by their sequences. Unknown sequences are left out.
+	Texts(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]string, error)
+}
+
+// MaxIndexes is how many indexes a tenant can have; of more some are not found.
+const MaxIndexes = 1_000
+
+// VersionQuery selects versions.
+type VersionQuery struct {
+	From  uint64 // only sequences from this one on
+	AsOf  uint64 // only sequences up to this one
+	Limit int
+	// Bare leaves out what only searches need: the bags.
+	Bare bool
+}
+
+// Store is the backend of the projection "code".
+type Store interface {
+	projection.Store[*Unit]
+	Reader
+}

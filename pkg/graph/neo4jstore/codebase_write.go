@@ -1,0 +1,138 @@
+package neo4jstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/codebase"
+)
+
+var (
+	codeVersionProps = props{"seq", "event_id", "path", "hash", "removed", "language", "lines", "left_out", "scopes", "bags"}
+	codeScopeProps   = props{"conversation", "tenant", "seq", "part", "project_path", "name", "kind", "start_line", "end_line", "text"}
+	codeScanProps    = props{"seq", "event_id", "project", "root", "done", "files"}
+)
+
+var codebaseLayout = Layout{
+	Projection: codebase.Name, Conversation: "CodeConversation", Event: "CodeEvent", Payloads: []string{"CodeEvent"},
+	Statements: []string{selectCodeStates},
+	Writes: []Piece{
+		NewConversations("CodeConversation"),
+		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:CodeConversation {key: r.key}) SET "+props{"last_seq", "project", "listed"}.set("c")),
+		Tombstone("CodeConversation", ", c.project = null, c.listed = null"),
+		Events("CodeEvent"),
+		NewPiece("versions", "UNWIND $in.rows AS r CREATE (:CodeVersion:CodeEvent "+slices.Concat(claimedProps, codeVersionProps).create()+")"),
+		// The server converts the bytes to floats, because a float takes nine bytes to send. Without the properties key and
+		// file, which those of the projection graph have, nothing of that projection finds these nodes.
+		NewPiece("scopes", "UNWIND $in.rows AS r CREATE (n:CodeScope:Scope "+codeScopeProps.create()+") SET n.embedding = [x IN r.vector | toFloat(x)]"),
+		NewPiece("scans", "UNWIND $in.rows AS r CREATE (:CodeScan:CodeEvent "+slices.Concat(claimedProps, codeScanProps).create()+")"),
+	},
+	Sweeps: []string{Empty("CodeScope", "seq", "part"), Empty("CodeEvent", "seq")},
+	Nodes:  []Nodes{{"CodeScope", []string{"seq", "part"}}, {"CodeEvent", bySeq}},
+}
+
+type codebaseTx struct{ *Tx }
+
+var selectCodeStates = "UNWIND $in.keys AS key MATCH (c:CodeConversation {key: key}) RETURN " + props{"tenant", "id", "last_seq", "deleted_seq", "project"}.list("c")
+
+// Load implements Work.
+func (t *codebaseTx) Load(ctx context.Context, list []*events.Recorded) (*codebase.Unit, error) {
+	u := codebase.NewUnit()
+	var keys []string
+	for _, e := range list {
+		if id := e.Conversation(); u.States[id] == nil {
+			u.States[id] = &codebase.State{ID: id}
+			keys = append(keys, t.Key(id))
+		}
+	}
+	if len(keys) == 0 {
+		return u, nil
+	}
+	rows, err := t.Run(ctx, selectCodeStates, In("keys", keys))
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := valuesOf(row[0])
+		s := codebase.State{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}, LastSeq: v.seq(), DeletedSeq: v.seq(), Project: v.text()}
+		if v.err != nil {
+			return nil, v.err
+		}
+		*u.States[s.ID] = s
+	}
+	return u, nil
+}
+
+// Save implements Work.
+func (t *codebaseTx) Save(_ context.Context, u *codebase.Unit) error {
+	var list []*codebase.State
+	for _, s := range u.States {
+		if s.Touched {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b *codebase.State) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
+	for _, s := range list {
+		if s.Key == 0 {
+			t.Add("conversations", t.NewConversation(s.ID))
+		}
+		moved := Row{"key": t.Key(s.ID), "last_seq": number(s.LastSeq)}
+		if s.DeletedSeq == 0 && s.Project != "" {
+			moved["project"], moved["listed"] = s.Project, t.tenantKey(s.ID.Tenant)
+		}
+		t.Add("moved", moved)
+		if s.Dropped {
+			t.Delete(s.ID, s.DeletedSeq)
+		}
+	}
+	for i := range u.Versions {
+		if err := t.saveVersion(u.Versions[i].State.ID, &u.Versions[i].Row); err != nil {
+			return err
+		}
+	}
+	for i := range u.Scans {
+		s := &u.Scans[i].Row
+		r := t.Claimed(u.Scans[i].State.ID, s.Seq)
+		r["event_id"], r["project"], r["root"] = s.EventID, s.Project, s.Root
+		r.flag("done", s.Done)
+		r.count("files", s.Files)
+		t.Add("scans", r)
+	}
+	t.AddEvents(func(id events.ConversationID) bool {
+		s := u.States[id]
+		return s != nil && s.DeletedSeq == 0
+	})
+	return nil
+}
+
+func (t *codebaseTx) saveVersion(id events.ConversationID, v *codebase.Version) error {
+	r := t.Claimed(id, v.Seq)
+	r["event_id"], r["path"], r["hash"] = v.EventID, v.Path, v.Hash
+	r.flag("removed", v.Removed)
+	r.text("language", v.Language)
+	r.count("lines", v.Lines)
+	r.count("left_out", v.Left)
+	if len(v.Scopes) > 0 {
+		r["scopes"], r["bags"] = codebase.Encode(v.Scopes), v.Bags
+	}
+	t.Add("versions", r)
+	vectors, err := v.Vectors()
+	if err != nil {
+		return err
+	}
+	for part, s := range v.Scopes {
+		r := Row{"conversation": t.Key(id), "tenant": id.Tenant, "seq": number(v.Seq), "part": part, "project_path": v.Path, "kind": s.Kind, "start_line": s.Start, "end_line": s.End, "text": v.Texts[part]}
+		r.text("name", s.Name)
+		if vectors[part] != nil {
+			raw := make([]byte, len(vectors[part]))
+			for i, x := range vectors[part] {
+				raw[i] = byte(x)
+			}
+			r["vector"] = raw
+		}
+		t.Add("scopes", r)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package sqlitestore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/insight"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// Insight is the read model "insight" in SQLite.
+type Insight struct{ *Store[*insight.Unit] }
+
+var _ insight.Store = (*Insight)(nil)
+
+// InsightCodec is the read model "insight".
+var InsightCodec = Codec[*insight.Unit]{
+	Projection: "insight",
+	Schema:     insightSchema,
+	Delete:     DeleteFrom("day"),
+	Begin:      func(t *Tx) Work[*insight.Unit] { return insightTx{t} },
+	Hash:       insightHash,
+}
+
+// insightSchema: queries read day_by_tenant and never look at conversations.
+const insightSchema = `
+CREATE TABLE conversation (
+  c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
+  memory TEXT NOT NULL, UNIQUE (tenant, id)
+);
+CREATE TABLE day (
+  c INTEGER NOT NULL, day TEXT NOT NULL, tenant TEXT NOT NULL, id TEXT NOT NULL, project TEXT NOT NULL, agent TEXT NOT NULL,
+  counts TEXT NOT NULL, detail TEXT NOT NULL, UNIQUE (c, day)
+);
+CREATE INDEX day_by_tenant ON day (tenant, day);
+`
+
+// OpenInsight opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
+// projection.ErrRebuild, see the package comment.
+func OpenInsight(ctx context.Context, path string) (*Insight, error) {
+	s, err := Open(ctx, path, InsightCodec)
+	if err != nil {
+		return nil, err
+	}
+	return &Insight{s}, nil
+}
+
+type insightTx struct{ *Tx }
+
+// Load implements Work.
+func (t insightTx) Load(ctx context.Context, list []*events.Recorded) (*insight.Unit, error) {
+	u, ids, days := insight.NewUnit(list)
+	if err := t.Lookup(ctx, Selection{"c, last_seq, deleted_seq, memory", "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
+		return append(args, ids[i].Tenant, ids[i].ID)
+	}, func(rows *sql.Rows) error {
+		var i int
+		var memory string
+		s := insight.State{}
+		if err := rows.Scan(&i, &s.Key, &s.LastSeq, &s.DeletedSeq, &memory); err != nil {
+			return err
+		}
+		s.ID = ids[i]
+		t.Keys[s.ID], *u.States[s.ID] = s.Key, s
+		var err error
+		u.States[s.ID].Memory, err = insight.DecodeMemory(memory)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	known := days[:0]
+	for _, d := range days {
+		if u.States[d.ID].Key != 0 {
+			known = append(known, d)
+		}
+	}
+	err := t.Lookup(ctx, Selection{"day, project, agent, counts, detail", "day", []string{"c", "day"}}, len(known), func(args []any, i int) []any {
+		return append(args, u.States[known[i].ID].Key, known[i].Day)
+	}, func(rows *sql.Rows) error {
+		var i int
+		var r insight.Row
+		if err := rows.Scan(&i, &r.Day, &r.Project, &r.Agent, &r.Counts, &r.Detail); err != nil {
+			return err
+		}
+		return u.States[known[i].ID].Enter(r)
+	})
+	return u, err
+}
+
+// Save implements Work.
+func (t insightTx) Save(ctx context.Context, u *insight.Unit) error {
+	var touched []*insight.State
+	type keyed struct {
+		c int64
+		insight.Row
+	}
+	var days []keyed
+	for id, s := range u.States {
+		if !s.Touched {
+			continue
+		}
+		var err error
+		if s.Key, err = t.Touch(ctx, id, s.Dropped); err != nil {
+			return err
+		}
+		touched = append(touched, s)
+		for _, r := range s.Rows() {
+			days = append(days, keyed{s.Key, r})
+		}
+	}
+	if _, err := t.Insert(ctx, Insertion{"conversation (c, tenant, id, last_seq, deleted_seq, memory)", 6, `ON CONFLICT (c) DO UPDATE SET
+		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, memory = excluded.memory`}, len(touched), func(args []any, i int) []any {
+		s := touched[i]
+		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq, insight.EncodeMemory(&s.Memory))
+	}); err != nil {
+		return err
+	}
+	tenants := map[int64]string{}
+	for _, s := range touched {
+		tenants[s.Key] = s.ID.Tenant
+	}
+	_, err := t.Insert(ctx, Insertion{"day (c, day, tenant, id, project, agent, counts, detail)", 8, `ON CONFLICT (c, day) DO UPDATE SET
+		project = excluded.project, agent = excluded.agent, counts = excluded.counts, detail = excluded.detail`}, len(days), func(args []any, i int) []any {
+		d := &days[i]
+		return append(args, d.c, d.Day, tenants[d.c], d.Conversation, d.Project, d.Agent, d.Counts, d.Detail)
+	})
+	return err
+}
+
+const (
+	selectDays        = "SELECT id, day, project, agent, counts, '' FROM day WHERE tenant = ?1 AND day >= ?2 AND day <= ?3 AND (?4 IS NULL OR project IN (SELECT value FROM json_each(?4)))"
+	selectDaysDetails = "SELECT id, day, project, agent, '', detail FROM day WHERE tenant = ?1 AND day >= ?2 AND day <= ?3 AND (?4 IS NULL OR project IN (SELECT value FROM json_each(?4)))"
+)
+
+// Rows implements insight.Reader.
+func (s *Insight) Rows(ctx context.Context, tenant string, query insight.RowQuery, yield func(*insight.Row) error) error {
+	statement := selectDays
+	if query.Detail {
+		statement = selectDaysDetails
+	}
+	var projects any
+	if query.Projects != nil {
+		list, err := json.Marshal(query.Projects)
+		if err != nil {
+			return err
+		}
+		projects = string(list)
+	}
+	return s.Snapshot(ctx, func(q Queryer) error {
+		rows, err := q(statement, tenant, query.Since, cmp.Or(query.Until, "~"), projects)
+		return Each(rows, err, func(rows *sql.Rows) error {
+			var r insight.Row
+			if err := rows.Scan(&r.Conversation, &r.Day, &r.Project, &r.Agent, &r.Counts, &r.Detail); err != nil {
+				return err
+			}
+			return yield(&r)
+		})
+	})
+}
+
+func insightHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
+	h := projection.ConversationHash{Conversation: id}
+	var c int64
+	var deleted uint64
+	var memory string
+	rows, err := q("SELECT c, last_seq, deleted_seq, memory FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
+	if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c, &h.LastSeq, &deleted, &memory) }); err != nil || c == 0 {
+		return h, err
+	}
+	var list []insight.Row
+	rows, err = q("SELECT day, project, agent, counts, detail FROM day WHERE c = ? ORDER BY day", c)
+	err = Each(rows, err, func(rows *sql.Rows) error {
+		var r insight.Row
+		err := rows.Scan(&r.Day, &r.Project, &r.Agent, &r.Counts, &r.Detail)
+		list = append(list, r)
+		return err
+	})
+	h.Hash = insight.Hash(id, deleted != 0, memory, list)
+	return h, err
+}

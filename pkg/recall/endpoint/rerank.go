@@ -1,0 +1,223 @@
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/sony/gobreaker/v2"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/internal/modelapi"
+)
+
+// Shapes of requests of a reranker.
+const (
+	// ShapeDocuments sends model, query, documents and top_n: Cohere, Jina, vLLM, llama.cpp.
+	ShapeDocuments = "documents"
+	// ShapeTexts sends query and texts: TEI, which serves one model.
+	ShapeTexts = "texts"
+)
+
+// maxRerankBody limits how much of an answer of a reranker is read, in bytes. Some repeat the texts.
+const maxRerankBody = 4 << 20
+
+// keptOrders is how many answers of a reranker are kept: an agent asks for a context after each step,
+// and most of them ask the same.
+const keptOrders = 64
+
+// RerankConfig describes a reranker and its endpoint.
+type RerankConfig struct {
+	URL     string // of the API; "rerank" is appended
+	Model   string // may be empty for [ShapeTexts]
+	Key     string // empty for a server that needs none
+	Shape   string
+	Timeout time.Duration // of one call
+}
+
+// Reranker scores texts by how well they answer a query. It is safe for concurrent use.
+type Reranker struct {
+	config  RerankConfig
+	api     modelapi.Endpoint
+	breaker *gobreaker.CircuitBreaker[[]float64]
+	kept    *lru.Cache[events.Digest, []float64]
+
+	mu     sync.Mutex
+	stats  RerankStats
+	reason error // of the last failure
+}
+
+// RerankStats counts since the reranker was made.
+type RerankStats struct {
+	Calls    int64 // of the endpoint, failed ones included
+	Failures int64 // of calls
+	Kept     int64 // answers that were reused without a call
+}
+
+// NewReranker makes a reranker.
+func NewReranker(c RerankConfig) (*Reranker, error) {
+	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q is not the http or https URL of an API", c.URL)
+	}
+	if c.Model == "" && c.Shape != ShapeTexts {
+		return nil, errors.New("the reranking model has no name")
+	}
+	r := &Reranker{config: c, api: modelapi.Endpoint{URL: c.URL, Header: http.Header{}, MaxBody: maxRerankBody}}
+	if c.Key != "" {
+		r.api.Header.Set("Authorization", "Bearer "+c.Key)
+	}
+	r.kept, _ = lru.New[events.Digest, []float64](keptOrders) // fails only for a size below 1
+	r.breaker = gobreaker.NewCircuitBreaker[[]float64](gobreaker.Settings{
+		Timeout:      30 * time.Second,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 5 },
+		IsSuccessful: func(err error) bool { return err == nil || refusal(err) },
+		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
+	})
+	return r, nil
+}
+
+// Model returns the model's name, or without one that of the endpoint's API.
+func (r *Reranker) Model() string {
+	if r.config.Model == "" {
+		return "tei"
+	}
+	return r.config.Model
+}
+
+// Stats returns the current counters.
+func (r *Reranker) Stats() RerankStats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stats
+}
+
+// Rerank returns a score for each text, the highest for the text that answers the query best. It makes
+// one call, without a retry, because a search waits for it. An error says what is wrong with the
+// endpoint or its answer; it contains nothing that was sent.
+func (r *Reranker) Rerank(ctx context.Context, query string, texts []string) ([]float64, error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	if len(query) > maxQuery {
+		query = strings.ToValidUTF8(query[:maxQuery], "")
+	}
+	key := events.DigestOf(append([]string{query}, texts...)...)
+	if scores, ok := r.kept.Get(key); ok {
+		r.count(func(s *RerankStats) { s.Kept++ })
+		return scores, nil
+	}
+	scores, err := r.breaker.Execute(func() ([]float64, error) {
+		within, cancel := context.WithTimeout(ctx, r.config.Timeout)
+		defer cancel()
+		scores, err := r.ask(within, query, texts)
+		if ctx.Err() != nil { // the client went away, which says nothing of the endpoint
+			return nil, ctx.Err()
+		}
+		r.count(func(s *RerankStats) {
+			s.Calls++
+			if err != nil {
+				s.Failures++
+				r.reason = err
+			}
+		})
+		return scores, err
+	})
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return nil, fmt.Errorf("not asked, because it has failed: %w", r.reason)
+	}
+	if err == nil {
+		r.kept.Add(key, scores)
+	}
+	return scores, err
+}
+
+func (r *Reranker) count(change func(*RerankStats)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.stats)
+}
+
+type rerankRequest struct {
+	Model     string   `json:"model"`
+	Query     string   `json:"query"`
+	Documents []string `json:"documents"`
+	TopN      int      `json:"top_n"`
+}
+
+type rerankTextsRequest struct {
+	Query    string   `json:"query"`
+	Texts    []string `json:"texts"`
+	Truncate bool     `json:"truncate"` // instead of refusing a text that is too long for the model
+}
+
+// ranked is the score of a text. Cohere and those like it call it relevance_score, TEI score.
+type ranked struct {
+	Index     *int     `json:"index"`
+	Relevance *float64 `json:"relevance_score"`
+	Score     *float64 `json:"score"`
+}
+
+func (r *Reranker) ask(ctx context.Context, query string, texts []string) ([]float64, error) {
+	var request any = rerankRequest{Model: r.config.Model, Query: query, Documents: texts, TopN: len(texts)}
+	if r.config.Shape == ShapeTexts {
+		request = rerankTextsRequest{query, texts, true}
+	}
+	answer, err := r.api.Post(ctx, "rerank", request)
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	if !answer.OK() {
+		return nil, refused(answer)
+	}
+	return scoresOf(answer.Body, len(texts))
+}
+
+// scoresOf reads an answer of either shape: an object with results, or a list. Each of the n texts
+// must have one score.
+func scoresOf(body []byte, n int) ([]float64, error) {
+	var list []ranked
+	if body = bytes.TrimSpace(body); len(body) > 0 && body[0] == '[' {
+		if json.Unmarshal(body, &list) != nil {
+			return nil, errForm
+		}
+	} else {
+		var object struct {
+			Results []ranked `json:"results"`
+		}
+		if json.Unmarshal(body, &object) != nil {
+			return nil, errForm
+		}
+		list = object.Results
+	}
+	if len(list) != n {
+		return nil, fmt.Errorf("the endpoint answers %d texts with %d scores", n, len(list))
+	}
+	scores, filled := make([]float64, n), make([]bool, n)
+	for _, one := range list {
+		score := one.Relevance
+		if score == nil {
+			score = one.Score
+		}
+		switch {
+		case one.Index == nil || score == nil || math.IsNaN(*score) || math.IsInf(*score, 0):
+			return nil, errForm
+		case *one.Index < 0 || *one.Index >= n:
+			return nil, fmt.Errorf("the endpoint scores text %d of %d", *one.Index, n)
+		case filled[*one.Index]:
+			return nil, fmt.Errorf("the endpoint scores text %d twice", *one.Index)
+		}
+		scores[*one.Index], filled[*one.Index] = *score, true
+	}
+	return scores, nil
+}

@@ -1,0 +1,170 @@
+package endpoint_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/pkg/recall/endpoint"
+)
+
+const rerankKey = "sk-rerank-secret"
+
+// reranker has a server that answers with a script, and counts its calls.
+func reranker(t *testing.T, shape string, script http.HandlerFunc) (*endpoint.Reranker, *atomic.Int64) {
+	t.Helper()
+	calls := &atomic.Int64{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		script(w, r)
+	}))
+	t.Cleanup(server.Close)
+	r, err := endpoint.NewReranker(endpoint.RerankConfig{URL: server.URL + "/v1", Model: "some-reranker", Key: rerankKey, Shape: shape, Timeout: 300 * time.Millisecond})
+	require.NoError(t, err)
+	return r, calls
+}
+
+// body answers with a text.
+func body(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+}
+
+func TestARerankerAsksInTheShapeOfItsAPI(t *testing.T) {
+	t.Parallel()
+	for shape, want := range map[string]string{
+		endpoint.ShapeDocuments: `{"model":"some-reranker","query":"why","documents":["a","b"],"top_n":2}`,
+		endpoint.ShapeTexts:     `{"query":"why","texts":["a","b"],"truncate":true}`,
+	} {
+		r, _ := reranker(t, shape, func(w http.ResponseWriter, r *http.Request) {
+			sent, _ := io.ReadAll(r.Body)
+			if r.URL.Path != "/v1/rerank" || r.Header.Get("Authorization") != "Bearer "+rerankKey || string(sent) != want {
+				w.WriteHeader(http.StatusTeapot)
+			}
+			_, _ = io.WriteString(w, `{"results":[{"index":1,"relevance_score":0.9},{"index":0,"relevance_score":-3}]}`)
+		})
+		scores, err := r.Rerank(t.Context(), "why", []string{"a", "b"})
+		require.NoError(t, err, shape)
+		require.Equal(t, []float64{-3, 0.9}, scores)
+	}
+}
+
+func TestARerankerReadsBothShapesOfAnswers(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"Cohere": `{"id":"x","results":[{"index":0,"relevance_score":0.1},{"index":1,"relevance_score":0.7}],"meta":{}}`,
+		"Jina":   `{"model":"m","results":[{"index":1,"relevance_score":0.7,"document":{"text":"b"}},{"index":0,"relevance_score":0.1}],"usage":{"total_tokens":3}}`,
+		"TEI":    ` [{"index":1,"score":0.7},{"index":0,"score":0.1,"text":"a"}]`,
+	} {
+		r, _ := reranker(t, endpoint.ShapeDocuments, body(answer))
+		scores, err := r.Rerank(t.Context(), "why", []string{"a", "b"})
+		require.NoError(t, err, name)
+		require.Equal(t, []float64{0.1, 0.7}, scores, name)
+	}
+}
+
+func TestABadAnswerOfARerankerIsAnError(t *testing.T) {
+	t.Parallel()
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	for name, c := range map[string]struct {
+		script http.HandlerFunc
+		want   string
+	}{
+		"nothing":              {body(""), "not what its API describes"},
+		"garbage":              {body("<html>"), "not what its API describes"},
+		"another object":       {body(`{"data":[]}`), "2 texts with 0 scores"},
+		"an empty list":        {body(`[]`), "2 texts with 0 scores"},
+		"too few":              {body(`[{"index":0,"score":1}]`), "2 texts with 1 scores"},
+		"too many":             {body(`[{"index":0,"score":1},{"index":1,"score":1},{"index":1,"score":1}]`), "2 texts with 3 scores"},
+		"twice the same":       {body(`[{"index":1,"score":1},{"index":1,"score":2}]`), "scores text 1 twice"},
+		"beyond the end":       {body(`[{"index":0,"score":1},{"index":2,"score":2}]`), "scores text 2 of 2"},
+		"below the beginning":  {body(`[{"index":0,"score":1},{"index":-1,"score":2}]`), "scores text -1 of 2"},
+		"no index":             {body(`[{"index":0,"score":1},{"score":2}]`), "not what its API describes"},
+		"no score":             {body(`[{"index":0,"score":1},{"index":1}]`), "not what its API describes"},
+		"a score that is none": {body(`[{"index":0,"score":1},{"index":1,"score":NaN}]`), "not what its API describes"},
+		"a score beyond all":   {body(`[{"index":0,"score":1},{"index":1,"score":1e999}]`), "not what its API describes"},
+		"a fraction":           {body(`[{"index":0,"score":1},{"index":0.5,"score":1}]`), "not what its API describes"},
+		"a huge body":          {body(`{"results":[],"x":"` + strings.Repeat("x", 5<<20) + `"}`), "not what its API describes"},
+		"too many requests":    {status(http.StatusTooManyRequests), "HTTP 429"},
+		"a failure":            {status(http.StatusInternalServerError), "HTTP 500"},
+		"a wrong key":          {status(http.StatusUnauthorized), "check the key"},
+		"a wrong URL":          {status(http.StatusNotFound), "check the URL"},
+		"slow": {func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // the server notices a client that goes away only then
+			<-r.Context().Done()
+		}, "does not answer in time"},
+	} {
+		r, calls := reranker(t, endpoint.ShapeDocuments, c.script)
+		_, err := r.Rerank(t.Context(), "why", []string{"a", "b"})
+		require.ErrorContains(t, err, c.want, name)
+		require.NotContains(t, err.Error(), rerankKey, name)
+		require.EqualValues(t, 1, calls.Load(), "a search does not wait for a second try")
+		require.Equal(t, endpoint.RerankStats{Calls: 1, Failures: 1}, r.Stats(), name)
+	}
+}
+
+func TestARerankerThatFailsIsLeftAloneForAWhile(t *testing.T) {
+	t.Parallel()
+	r, calls := reranker(t, endpoint.ShapeDocuments, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	for range 5 {
+		_, err := r.Rerank(t.Context(), "why", []string{"a"})
+		require.ErrorContains(t, err, "HTTP 502")
+	}
+	_, err := r.Rerank(t.Context(), "why", []string{"a"})
+	require.ErrorContains(t, err, "not asked, because it has failed: the endpoint answers HTTP 502")
+	require.EqualValues(t, 5, calls.Load())
+}
+
+func TestAnAnswerOfARerankerIsKept(t *testing.T) {
+	t.Parallel()
+	r, calls := reranker(t, endpoint.ShapeDocuments, func(w http.ResponseWriter, r *http.Request) {
+		var asked struct{ Documents []string }
+		_ = json.NewDecoder(r.Body).Decode(&asked)
+		results := []string{}
+		for i := range asked.Documents {
+			results = append(results, fmt.Sprintf(`{"index":%d,"relevance_score":%d}`, i, i))
+		}
+		_, _ = fmt.Fprintf(w, `{"results":[%s]}`, strings.Join(results, ","))
+	})
+	for range 3 {
+		scores, err := r.Rerank(t.Context(), "why", []string{"a", "b"})
+		require.NoError(t, err)
+		require.Equal(t, []float64{0, 1}, scores)
+	}
+	require.EqualValues(t, 1, calls.Load())
+	_, err := r.Rerank(t.Context(), "why", []string{"ab"})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, calls.Load())
+	scores, err := r.Rerank(t.Context(), "why", nil)
+	require.NoError(t, err)
+	require.Empty(t, scores)
+	require.Equal(t, endpoint.RerankStats{Calls: 2, Kept: 2}, r.Stats())
+
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = r.Rerank(gone, "other", []string{"a"})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, r.Stats().Failures, "a client that goes away says nothing of the endpoint")
+}
+
+func TestARerankerNeedsAURLAndAModel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []endpoint.RerankConfig{
+		{}, {URL: "localhost:8080", Model: "m"}, {URL: "ftp://h", Model: "m"}, {URL: "http://h"}, {URL: "http://h", Shape: endpoint.ShapeDocuments},
+	} {
+		_, err := endpoint.NewReranker(c)
+		require.Error(t, err, "%+v", c)
+	}
+	_, err := endpoint.NewReranker(endpoint.RerankConfig{URL: "http://h", Shape: endpoint.ShapeTexts})
+	require.NoError(t, err)
+}

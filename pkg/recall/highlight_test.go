@@ -1,0 +1,70 @@
+package recall
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// lit returns the highlighted words of a text.
+func lit(text, query string, prefixes ...string) (words []string) {
+	for _, s := range Highlights(text, query, prefixes) {
+		words = append(words, text[s.Start:s.End])
+	}
+	return words
+}
+
+func TestHighlightsAreTheWordsOfTheQuery(t *testing.T) {
+	require.Equal(t, []string{"parsers", "fail"}, lit("The parsers fail here.", "why does the parser fail"))
+	require.Equal(t, []string{"parser_test"}, lit("in pkg/store/parser_test.go", "parser"))
+	require.Equal(t, []string{"parseHTTPRequest"}, lit("func parseHTTPRequest() {", "http"))
+	require.Equal(t, []string{"configured", "config"}, lit("configured by the config", "nothing", "CONF"))
+	require.Equal(t, []string{"日本語"}, lit("私は日本語を読む", "日本語"))
+	require.Empty(t, lit("the of and", "the of and"))
+	require.Empty(t, lit("any text", ""))
+}
+
+// Highlights are in order, do not overlap, and a text always contains the words of itself.
+func TestHighlightsAreWithinTheText(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`([a-cA-C_./ -]|日|本|é){0,40}`)).Draw(r, "text")
+		end := 0
+		for _, s := range Highlights(text, text, nil) {
+			if s.Start < end || s.End <= s.Start || s.End > len(text) {
+				r.Fatalf("%v in %q", s, text)
+			}
+			end = s.End
+		}
+		if len(AppendTerms(nil, text)) > 0 && end == 0 && !strings.ContainsAny(text, ".,/\\-_") {
+			r.Fatalf("nothing in %q", text)
+		}
+	})
+}
+
+// A query with the beginning of a word finds what the whole word finds, and answers as of a sequence
+// as it did then.
+func TestAPrefixFindsTheWordsThatBeginSo(t *testing.T) {
+	var x, then Index
+	texts := []string{"The configuration fails.", "Lunch at noon.", "Configured by hand.", "A confluence of rivers."}
+	for i, text := range texts {
+		bag := NewBag(Message{Role: "user", Content: text})
+		require.NoError(t, x.Add(uint64(i+1), bag))
+		if i < 2 {
+			require.NoError(t, then.Add(uint64(i+1), bag))
+		}
+	}
+	found := func(x *Index, asOf uint64, prefixes ...string) (seqs []uint64) {
+		for _, h := range x.Search(Query{Prefixes: prefixes, By: ByWords, AsOf: asOf}) {
+			seqs = append(seqs, h.Seq)
+		}
+		return seqs
+	}
+	require.ElementsMatch(t, []uint64{1, 3, 4}, found(&x, 0, "conf"))
+	require.ElementsMatch(t, []uint64{1, 3}, found(&x, 0, "Configura"), "the stem of a word may be shorter")
+	require.Equal(t, []uint64{2}, found(&x, 0, "noo"))
+	require.Empty(t, found(&x, 0, ""))
+	require.Empty(t, found(&x, 2, "river"))
+	require.Equal(t, then.Search(Query{Text: "lunch", Prefixes: []string{"conf"}}), x.Search(Query{Text: "lunch", Prefixes: []string{"conf"}, AsOf: 2}))
+}

@@ -1,0 +1,93 @@
+package code
+
+import (
+	"cmp"
+	"slices"
+
+	"mneme.dev/mneme/pkg/plain"
+)
+
+// Tool is what stands in the place of a tool's name for code that nobody has shown yet.
+const Tool = "mneme index"
+
+// Indexed is code of the conversation's project, as its index has it.
+type Indexed struct {
+	Project string
+	Root    string // the folder that was indexed
+	Seq     uint64 // of the event that says so
+	// Done reports that no indexing is under way. While one is, words alone rank: the vectors of what is missing would
+	// change what is similar.
+	Done      bool
+	ByMeaning bool    // meaning took part in the search
+	Found     int     // scopes that fit
+	Scopes    []Scope // best first, at most MaxScopes
+}
+
+// Scope is a piece of a file of the project.
+type Scope struct {
+	Path    string // as tools name it
+	EventID string
+	Seq     uint64 // of the event that indexed the file
+	N       int    // among the scopes of the file
+	Start   int    // its first line
+	Text    string
+}
+
+// Limits of what is taken from an index.
+const (
+	// MaxScopes is how many scopes of an index are considered for a context.
+	MaxScopes = 20
+	// InitialScopes is how many are searched for, before those that fit far less well than the best are left out.
+	InitialScopes = 100
+)
+
+// SetIndexed adds the code of an index to what Cut cuts. Each scope is cut to what a passage can hold.
+func (c *Search) SetIndexed(x *Indexed) {
+	c.indexed = nil
+	for i := range x.Scopes[:min(len(x.Scopes), MaxScopes)] {
+		s := &x.Scopes[i]
+		text := firstLines(plain.Lines(s.Text), passageChars)
+		if text == "" || c.src.Excluded(s.Path) {
+			continue
+		}
+		c.indexed = append(c.indexed, Passage{Path: s.Path, Tool: Tool, EventID: s.EventID, Seq: s.Seq, of: newFragment(text, s.Start, plain.Length(text)), part: s.N + 1, wordsOnly: !x.Done})
+	}
+	// Newest first, as calls are looked at; of one file in the order of their lines.
+	slices.SortStableFunc(c.indexed, func(a, b Passage) int { return cmp.Or(cmp.Compare(b.Seq, a.Seq), cmp.Compare(a.part, b.part)) })
+}
+
+// firstLines cuts a text after the last line that fits.
+func firstLines(text string, most int) string {
+	chars, end := 0, 0
+	for at := 0; at < len(text); {
+		next := len(text)
+		for i := at; i < len(text); i++ {
+			if text[i] == '\n' {
+				next = i + 1
+				break
+			}
+		}
+		if chars += plain.Length(text[at:next]) + 1; chars > most {
+			break
+		}
+		at, end = next, next
+	}
+	for end > 0 && text[end-1] == '\n' {
+		end--
+	}
+	if end == 0 {
+		return plain.Clip(text, most)
+	}
+	return text[:end]
+}
+
+// addIndexed adds the scopes that are newer than a sequence. What was added before is newer, so lines that tools showed
+// since a file was indexed are left out of its scopes.
+func (c *Search) addIndexed(next int, above uint64, known *knownLines) int {
+	for next < len(c.indexed) && c.indexed[next].Seq > above {
+		c.limit++ // scopes take no place of what tools showed
+		c.add(c.indexed[next], known)
+		next++
+	}
+	return next
+}
