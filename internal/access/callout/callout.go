@@ -49,7 +49,7 @@ type service struct {
 	free   chan struct{}
 }
 
-// Serve answers a server until stop is called.
+// Serve answers a server until stop is called. When it returns, the server asks it.
 func Serve(c Config) (stop func(), err error) {
 	s := &service{Config: c, free: make(chan struct{}, atOnce)}
 	if s.public, err = c.Issuer.PublicKey(); err != nil {
@@ -64,6 +64,10 @@ func Serve(c Config) (stop func(), err error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	// The server refuses a connection that nobody checks, so it must know the subscription now.
+	if err := c.Conn.FlushTimeout(answerWithin); err != nil {
+		return nil, errors.Join(err, sub.Unsubscribe())
 	}
 	return func() {
 		_ = sub.Unsubscribe() // it fails only on a closed connection
