@@ -145,11 +145,16 @@ test-compose: ## Run docker-compose.yml: import, verify, scale, kill one, verify
 	test/compose/prepare.sh
 	cd test/compose && MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 30m -v -run TestTheComposeFileRuns
 
-lint: lint-compose lint-k8s lint-projection
+# Staticcheck reads all that a module depends on, which takes long for these: test-all runs it.
+lint: vet-compose vet-k8s vet-projection
+test-all: lint-compose lint-k8s lint-projection
+.PHONY: vet-compose vet-k8s vet-projection lint-projection
+vet-compose vet-k8s: vet-%:
+	cd test/$* && $(GO) vet ./... && $(GO) mod tidy -diff
+vet-projection:
+	cd examples/projection && $(GO) vet ./... && $(GO) mod tidy -diff
 lint-compose lint-k8s lint-helm lint-prometheus: lint-%:
 	cd test/$* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
-
-.PHONY: lint-projection
 lint-projection:
 	cd examples/projection && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
 

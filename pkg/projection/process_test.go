@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		takeLeases(url)
 		return
 	}
-	mnemetest.TryLaws(25, 10, 400)
+	mnemetest.TryLaws(25, 4, 400)
 	os.Exit(m.Run())
 }
 

@@ -40,6 +40,7 @@ func refuseProject(ctx context.Context, c Config, dir, name string) (undo func()
 func codeBackend(t *testing.T) storetest.Backend[codebase.Store] {
 	c := testConfig(t)
 	return storetest.Backend[codebase.Store]{
+		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (codebase.Store, error) {
 			return OpenCodebase(ctx, c, generationOf(dir))
 		},

@@ -7,12 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
 	"mneme.dev/mneme/pkg/insight"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 )
+
+// sharedEngine leaves the engine's cases to the graph and the files, because a round trip takes long: make
+// test-all runs them for every read model.
+var sharedEngine = !mnemetest.All
 
 func backends(t *testing.T) (storetest.Backend[graph.Store], storetest.Backend[graph.FilesStore]) {
 	c := testConfig(t)
@@ -70,6 +75,7 @@ func TestProjectsConformance(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
 	storetest.RunProjects(t, storetest.Backend[project.Store]{
+		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (project.Store, error) {
 			return OpenProjects(ctx, c, generationOf(dir))
 		},
@@ -83,6 +89,7 @@ func TestInsightConformance(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
 	storetest.RunInsight(t, storetest.Backend[insight.Store]{
+		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (insight.Store, error) {
 			return OpenInsight(ctx, c, generationOf(dir))
 		},

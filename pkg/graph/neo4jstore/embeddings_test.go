@@ -24,6 +24,7 @@ import (
 func embeddingsBackend(t *testing.T) storetest.Backend[graph.EmbeddingsStore] {
 	c := testConfig(t)
 	return storetest.Backend[graph.EmbeddingsStore]{
+		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (graph.EmbeddingsStore, error) {
 			return OpenEmbeddings(ctx, c, generationOf(dir))
 		},

@@ -17,6 +17,7 @@ func summariesBackend(t *testing.T) storetest.Backend[summary.Store] {
 	c := testConfig(t)
 	require.NoError(t, onlyProfile(t.Context(), c))
 	return storetest.Backend[summary.Store]{
+		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (summary.Store, error) {
 			return OpenSummaries(ctx, c, generationOf(dir))
 		},

@@ -26,6 +26,9 @@ type Backend[S any] struct {
 	// this path, in "summaries" a conversation of this profile. Undo makes it accept them
 	// again.
 	Refuse func(ctx context.Context, dir, text string) (undo func() error, err error)
+	// SharedEngine leaves out the engine's cases that need nothing of a read model's codec,
+	// because another read model of the same backend has passed them.
+	SharedEngine bool
 	// Without names the cases to skip, each with the reason.
 	Without map[string]string
 }
