@@ -2,16 +2,20 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/natsjwt"
 	"mneme.dev/mneme/internal/access/callout"
 )
 
 // NATSConfigCmd prints the server's configuration with the permissions.
 type NATSConfigCmd struct {
 	Tenants []string `help:"Tenants whose agents publish over NATS; comma separated." default:"default" placeholder:"NAME,..."`
-	Seed    string   `name:"callout-seed-file" help:"Let agents connect with tokens of mneme tokens instead of passwords. The file holds the key with which context-api answers the server; it is made if it is missing." placeholder:"FILE"`
+	Seed    string   `name:"callout-seed-file" help:"Let agents connect with tokens of mneme tokens instead of passwords. The file holds the key with which context-api answers the server; it is made if it is missing." placeholder:"FILE" xor:"with"`
+	JWT     string   `name:"jwt" help:"Make a server in operator mode instead, with a credentials file for each role, into this folder." placeholder:"FOLDER" xor:"with"`
+	Renew   bool     `help:"With --jwt: make all credentials again. The server refuses those from before."`
 }
 
 // Help implements kong.HelpProvider.
@@ -27,11 +31,21 @@ A team's agents connect as agent-team-a and receive answers under ` + natsdeploy
 
 With --callout-seed-file an agent has no password on the server. It connects as agent-team-a with a token of its team, and the server asks context-api, to which MNEME_NATS_CALLOUT_SEED_FILE names the same file:
 
-    mneme nats-config --tenants team-a,team-b --callout-seed-file callout.nk > permissions.conf`
+    mneme nats-config --tenants team-a,team-b --callout-seed-file callout.nk > permissions.conf
+
+With --jwt the server has no passwords: signed JWTs say who may do what. FOLDER gets ` + natsjwt.Conf + `, to put beside server.conf, and for each role a file that its program names in MNEME_NATS_CREDS_FILE, such as creds/ingestor.creds. Keep FOLDER/keys in a safe place: who has them can grant every right. Run it again for other tenants, or to renew credentials that somebody has seen:
+
+    mneme nats-config --tenants team-a,team-b --jwt nats-jwt`
 }
 
 // Run prints it.
 func (c *NATSConfigCmd) Run(t *terminal) error {
+	if c.JWT != "" {
+		return c.makeJWTs(t)
+	}
+	if c.Renew {
+		return usageError("--renew renews the credentials of --jwt: name their folder")
+	}
 	of := natsdeploy.Permissions{Tenants: c.Tenants}
 	if c.Seed != "" {
 		key, err := callout.MakeSeed(c.Seed)
@@ -49,13 +63,22 @@ func (c *NATSConfigCmd) Run(t *terminal) error {
 	return t.text(text)
 }
 
+func (c *NATSConfigCmd) makeJWTs(t *terminal) error {
+	folder := natsjwt.Folder(c.JWT)
+	if err := folder.Make(c.Tenants, c.Renew); err != nil {
+		return usageError("--jwt: %v", err)
+	}
+	return t.text(fmt.Sprintf("%s: the server's configuration, to put beside server.conf\n%s and so on: name each to its program in MNEME_NATS_CREDS_FILE\n%s: who has these keys can grant every right\n",
+		filepath.Join(c.JWT, natsjwt.Conf), folder.Creds("ingestor"), filepath.Join(c.JWT, "keys")))
+}
+
 // natsRolesPages list the roles on the NATS server, each on a page.
 func natsRolesPages() map[string]string {
 	var index strings.Builder
 	index.WriteString("# What each role may do on the NATS server\n\n" + generated)
 	index.WriteString("`deploy/nats/permissions.conf`, and `mneme nats-config` for other tenants, give each user below these permissions. " +
 		"The user has the name of the role, and receives answers under `" + natsdeploy.InboxPrefix("ROLE") + ".>`, where nobody else may listen. " +
-		"[Security](security.md#nats) says what follows from them, and [operations](operations/access.md#permissions-on-the-nats-server) how to use them.\n\n" +
+		"`mneme nats-config --jwt` gives the same permissions to credentials files instead of passwords. [Security](security.md#nats) says what follows from them, and [operations](operations/access.md#permissions-on-the-nats-server) how to use them.\n\n" +
 		"| role | | its password is in |\n|---|---|---|\n")
 	agent := natsdeploy.Role{
 		Name: natsdeploy.AgentUser("TENANT"), Purpose: "The agents of a tenant, in an account of their own. They read nothing.", Publish: natsdeploy.AgentSubjects("TENANT"),

@@ -2,10 +2,10 @@ package natsdeploy_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +21,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/deploy/nats/natsjwt"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
@@ -139,17 +140,17 @@ type raw struct {
 	in   *bufio.Reader
 }
 
-func dialRaw(t *testing.T, as string) *raw {
-	u, err := url.Parse(as)
-	require.NoError(t, err)
-	conn, err := net.Dial("tcp", u.Host)
+func dialRaw(t *testing.T, g *natstest.Guarded, user string) *raw {
+	conn, err := net.Dial("tcp", g.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	r := &raw{t, conn, bufio.NewReader(conn)}
-	password, _ := u.User.Password()
-	refused := r.send(fmt.Sprintf(`CONNECT {"verbose":false,"headers":true,"no_responders":true,"user":%q,"pass":%q}`, u.User.Username(), password))
-	require.Empty(t, refused)
+	info, err := r.in.ReadString('\n')
+	require.NoError(t, err)
+	var about struct{ Nonce string }
+	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(info, "INFO ")), &about))
+	require.Empty(t, r.send(g.Hello(t, user, about.Nonce)))
 	return r
 }
 
@@ -194,7 +195,22 @@ func matches(permission, subject string) bool {
 // Every user tries every subject of every other, both ways. What the server allows is what the
 // table says: nothing beyond it, and nothing less.
 func TestTheServerAllowsWhatTheTableSays(t *testing.T) {
-	g := natstest.Guard(t, permissionTenants...)
+	allowsWhatTheTableSays(t, natstest.Guard(t, permissionTenants...))
+}
+
+func TestAServerWithJWTsAllowsWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	allowsWhatTheTableSays(t, withJWTs(t))
+}
+
+// withJWTs starts a server in operator mode.
+func withJWTs(t *testing.T) *natstest.Guarded {
+	folder := natsjwt.Folder(t.TempDir())
+	require.NoError(t, folder.Make(permissionTenants, false))
+	return natstest.GuardWithJWTs(t, t.TempDir(), folder, permissionTenants...)
+}
+
+func allowsWhatTheTableSays(t *testing.T, g *natstest.Guarded) {
 	roles := natsdeploy.Roles()
 	for _, tenant := range permissionTenants {
 		roles = append(roles, natsdeploy.Role{Name: natsdeploy.AgentUser(tenant), Publish: natsdeploy.AgentSubjects(tenant)})
@@ -202,7 +218,7 @@ func TestTheServerAllowsWhatTheTableSays(t *testing.T) {
 	tried, allowed, list := 0, 0, subjects()
 	var book strings.Builder
 	for _, role := range roles {
-		conn := dialRaw(t, g.As(role.Name))
+		conn := dialRaw(t, g, role.Name)
 		for _, subject := range list {
 			publishes, subscribes := true, true
 			if !strings.ContainsAny(subject, "*>") {
@@ -245,7 +261,7 @@ func TestTheServerAllowsWhatTheTableSays(t *testing.T) {
 var guarded = regexp.MustCompile(`STREAM\.(CREATE|UPDATE|DELETE|PURGE|SNAPSHOT|RESTORE|MSG\.DELETE|PEER|LEADER)|RESTORE|ACCOUNT|META|DURABLE|PAUSE|RESET|\$KV|^ev\.|_deleted|_written|_withdrawn|_condensed|_aliased|_served|memory_changed|^mneme-audit|^_INBOX|SYS|ADVISORY|[>*]`)
 
 func connectAs(t *testing.T, g *natstest.Guarded, user string) (*nats.Conn, jetstream.JetStream) {
-	conn, err := nats.Connect(g.As(user), nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	conn, err := g.Connect(user, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(2*time.Second))
@@ -257,7 +273,15 @@ func connectAs(t *testing.T, g *natstest.Guarded, user string) (*nats.Conn, jets
 // without asking whether the sender may publish there. Agents are in accounts of their own, where
 // that subject means another.
 func TestAnAgentHasNothingPublishedForItElsewhere(t *testing.T) {
-	g := natstest.Guard(t, permissionTenants...)
+	hasNothingPublishedElsewhere(t, natstest.Guard(t, permissionTenants...))
+}
+
+func TestAnAgentHasNothingPublishedForItElsewhereWithJWTs(t *testing.T) {
+	t.Parallel()
+	hasNothingPublishedElsewhere(t, withJWTs(t))
+}
+
+func hasNothingPublishedElsewhere(t *testing.T, g *natstest.Guarded) {
 	_, admin := connectAs(t, g, "admin")
 	_, err := natsdeploy.Apply(t.Context(), admin, natsdeploy.Settings{Partitions: 2, MaxBytes: 1 << 28})
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // PermissionsConf is [Permissions.Render] for the tenant "default", as deploy/nats/permissions.conf
@@ -13,8 +14,8 @@ import (
 //go:embed permissions.conf
 var PermissionsConf string
 
-// answerWithin is how long a program may take to answer a request: as long as a model writes.
-const answerWithin = "15m"
+// AnswerWithin is how long a program may take to answer a request: as long as a model writes.
+const AnswerWithin = 15 * time.Minute
 
 // LogAccount is the account that holds the log. The agents of each tenant are in another.
 const LogAccount = "MNEME"
@@ -143,7 +144,7 @@ func user(out *strings.Builder, indent string, r Role) {
 	list("publish", r.Publish)
 	list("subscribe", append(r.Subscribe[:len(r.Subscribe):len(r.Subscribe)], InboxPrefix(r.Name)+".>"))
 	if r.Answers {
-		fmt.Fprintf(out, "%s  allow_responses: {max: 1, expires: %q}\n", indent, answerWithin)
+		fmt.Fprintf(out, "%s  allow_responses: {max: 1, expires: \"%.0fm\"}\n", indent, AnswerWithin.Minutes())
 	}
 	fmt.Fprintf(out, "%s}}\n", indent)
 }

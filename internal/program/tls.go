@@ -2,13 +2,19 @@ package program
 
 import (
 	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -84,6 +90,44 @@ func NATSOptions(s settings.NATSTLS) []nats.Option {
 	}
 	if s.NATSCreds != "" {
 		list = append(list, nats.UserCredentials(s.NATSCreds))
+		if inbox := inboxOf(s.NATSCreds); inbox != "" {
+			list = append(list, nats.CustomInboxPrefix(inbox))
+		}
 	}
 	return list
+}
+
+// inboxOf returns the prefix of the subjects under which the user of a credentials file receives answers, "" for the client's usual
+// one. A file that can't be read is the connection's error.
+func inboxOf(creds string) string {
+	text, err := os.ReadFile(creds)
+	if err != nil {
+		return ""
+	}
+	token, err := nkeys.ParseDecoratedJWT(text)
+	if err != nil {
+		return ""
+	}
+	_, body, _ := strings.Cut(token, ".")
+	body, _, _ = strings.Cut(body, ".")
+	decoded, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		return ""
+	}
+	var user struct {
+		Name string `json:"name"`
+		NATS struct {
+			Sub struct {
+				Allow []string `json:"allow"`
+			} `json:"sub"`
+		} `json:"nats"`
+	}
+	if json.Unmarshal(decoded, &user) != nil {
+		return ""
+	}
+	// mneme nats-config gives each user an inbox of its own.
+	if own := natsdeploy.InboxPrefix(user.Name); slices.Contains(user.NATS.Sub.Allow, own+".>") {
+		return own
+	}
+	return ""
 }

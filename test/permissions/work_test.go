@@ -8,10 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/natsjwt"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access/callout"
 	"mneme.dev/mneme/internal/mnemetest"
@@ -55,6 +56,14 @@ func TestEveryProgramDoesItsWorkWithItsPermissions(t *testing.T) {
 	s.works()
 }
 
+// Agents and programs have credentials files.
+func TestEveryProgramDoesItsWorkWithItsJWT(t *testing.T) {
+	mnemetest.Long(t)
+	folder := natsjwt.Folder(t.TempDir())
+	require.NoError(t, folder.Make([]string{"acme", "other"}, false))
+	newSystemOn(t, natstest.GuardWithJWTs(t, t.TempDir(), folder, "acme", "other"), "MNEME_STORE=sqlite", "MNEME_DATA="+t.TempDir()).works()
+}
+
 func TestEveryProgramDoesItsWorkWithItsPermissionsOnNeo4j(t *testing.T) {
 	mnemetest.Long(t)
 	uri := neo4jtest.URI(t)
@@ -67,10 +76,15 @@ func TestEveryProgramDoesItsWorkWithItsPermissionsOnNeo4j(t *testing.T) {
 
 // newSystem starts everything. The first of the tenants is that of the test.
 func newSystem(t *testing.T, permissions natsdeploy.Permissions, environment ...string) *system {
-	tenant := permissions.Tenants[0]
+	return newSystemOn(t, natstest.GuardIn(t, t.TempDir(), permissions), environment...)
+}
+
+// newSystemOn is newSystem on a server that runs.
+func newSystemOn(t *testing.T, server *natstest.Guarded, environment ...string) *system {
+	tenant := server.Tenants[0]
 	bin, err := programs.Build("mneme.dev/mneme/cmd/ingestor", "mneme.dev/mneme/cmd/file-tracker", "mneme.dev/mneme/cmd/summarizer", "mneme.dev/mneme/cmd/context-api", "mneme.dev/mneme/cmd/mneme")
 	require.NoError(t, err)
-	s := &system{t: t, nats: natstest.GuardIn(t, t.TempDir(), permissions), bin: bin, tenant: tenant, api: free(t)}
+	s := &system{t: t, nats: server, bin: bin, tenant: tenant, api: free(t)}
 	s.environment = append(os.Environ(), append(environment,
 		"MNEME_LOG_SIZE=1000000000", "MNEME_PARTITIONS=2", "MNEME_TOKENS=true", "MNEME_URL=http://"+s.api, "MNEME_TENANT="+tenant, "MNEME_TITLES=true",
 		"MNEME_MAX_CONTEXT_CHARS=30000")...)
@@ -92,12 +106,13 @@ func free(t *testing.T) string {
 }
 
 func (s *system) jetStream(user string) jetstream.JetStream {
-	at, err := url.Parse(s.nats.As(user))
-	require.NoError(s.t, err)
+	connect := func() (*nats.Conn, error) { return s.nats.Connect(user) }
 	if s.token != "" && user == natsdeploy.AgentUser(s.tenant) {
-		at.User = url.UserPassword(user, s.token)
+		connect = func() (*nats.Conn, error) {
+			return nats.Connect(s.nats.ClientURL(), nats.UserInfo(user, s.token), nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)))
+		}
 	}
-	conn, err := nats.Connect(at.String(), nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)))
+	conn, err := connect()
 	require.NoError(s.t, err)
 	s.t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
@@ -109,7 +124,7 @@ func (s *system) jetStream(user string) jetstream.JetStream {
 func (s *system) start(name, listen string) {
 	var out bytes.Buffer
 	cmd := exec.Command(filepath.Join(s.bin, name))
-	cmd.Env = append(s.environment, "MNEME_LISTEN="+listen, "MNEME_NATS_URL="+s.nats.As(name))
+	cmd.Env = slices.Concat(s.environment, s.nats.Environment(name), []string{"MNEME_LISTEN=" + listen})
 	cmd.Stderr = &out
 	require.NoError(s.t, cmd.Start())
 	s.t.Cleanup(func() {
@@ -133,7 +148,7 @@ func (s *system) try(user string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience) // what is refused waits for an answer
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "mneme"), args...)
-	cmd.Env = append(s.environment, "MNEME_NATS_URL="+s.nats.As(user))
+	cmd.Env = slices.Concat(s.environment, s.nats.Environment(user))
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {
@@ -232,5 +247,5 @@ func (s *system) works() {
 	require.Error(t, err)
 	refused := s.nats.Refused()
 	require.Len(t, refused, 1)
-	require.Contains(t, refused[0], "backup")
+	require.Contains(t, refused[0], s.nats.Shown(t, "backup"))
 }
