@@ -266,7 +266,7 @@ func (c *campaign) connect(ctx context.Context) (logs []*eventlog.Log, done func
 		}
 	}
 	for range connections {
-		conn, err := eventlog.Connect("nats://"+c.system.links[link(targetNATS, publishers)].Address(), "publisher", slog.New(slog.DiscardHandler))
+		conn, err := eventlog.Connect(as("operator", c.system.links[link(targetNATS, publishers)].Address()), "publisher", slog.New(slog.DiscardHandler))
 		if err != nil {
 			return nil, done, err
 		}

@@ -56,6 +56,13 @@ func (c *checking) run(ctx context.Context) (done Checked, err error) {
 	if err := c.checkStores(ctx, o); err != nil {
 		return done, err
 	}
+	refusals, err := c.system.refusals()
+	if err != nil {
+		return done, err
+	}
+	for _, line := range refusals[:min(len(refusals), 5)] {
+		c.found("the server refuses what a role needs: %s", line)
+	}
 	done.Duplicates, done.Refused, done.Conversations = o.graph.duplicates, len(o.graph.failed), len(o.rows)
 	err = c.verify(ctx, &done)
 	done.Took = time.Since(began)
@@ -65,7 +72,7 @@ func (c *checking) run(ctx context.Context) (done Checked, err error) {
 // readLog makes an oracle of the whole log.
 func (c *checking) readLog(ctx context.Context, done *Checked) (*oracle, error) {
 	c.say("reading the log")
-	conn, err := eventlog.Connect(c.system.natsURL(), "check", slog.New(slog.DiscardHandler))
+	conn, err := eventlog.Connect(c.system.natsURL("operator"), "check", slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

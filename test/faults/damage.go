@@ -31,6 +31,11 @@ func (c *campaign) damage(ctx context.Context, f Fault) (err error) {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	// The server that looks at the copy has no accounts, so the log is in that of all.
+	accounts := filepath.Join(dir, "jetstream")
+	if err := os.Rename(filepath.Join(accounts, natsdeploy.LogAccount), filepath.Join(accounts, "$G")); err != nil {
+		return err
+	}
 	before, unreadable, err := lookAt(ctx, dir)
 	if err != nil || before.Messages == 0 {
 		return err
@@ -38,7 +43,7 @@ func (c *campaign) damage(ctx context.Context, f Fault) (err error) {
 	if before.Missing > 0 || unreadable > 0 {
 		c.violated("an intact log of %d events is reported with %d missing and %d unreadable", before.Messages, before.Missing, unreadable)
 	}
-	if err := damageBlock(f.Kind, filepath.Join(dir, "jetstream", "$G", "streams", natsdeploy.Stream, "msgs")); err != nil {
+	if err := damageBlock(f.Kind, filepath.Join(accounts, "$G", "streams", natsdeploy.Stream, "msgs")); err != nil {
 		return err
 	}
 	after, unreadable, err := lookAt(ctx, dir)

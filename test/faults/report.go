@@ -150,7 +150,7 @@ func (r *Report) Markdown() string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("# Faults\n\n<!-- Made by make faults; do not edit. -->\n")
 	say("What happens to mneme when the systems it depends on fail. Everything is real: nats-server, Neo4j, two ingestors, two file-trackers and two summarizers on Neo4j, one of each on")
-	say("SQLite, and a context-api for each store, all on one log of %d partitions and each in a separate process. The summarizers on Neo4j write the summaries; the one on SQLite only follows.", partitions)
+	say("SQLite, and a context-api for each store, all on one log of %d partitions and each in a separate process, with the permissions of its role on the NATS server. The summarizers on Neo4j write the summaries; the one on SQLite only follows.", partitions)
 	say("Recorded conversations of agents are published to the log, many at once. Meanwhile faults happen on a schedule that the seed decides, some in sequence and some overlapping,")
 	say("read models are rebuilt, and readers check every answer. Publishing pauses while a store is more than %d events behind.\n", maxBehind)
 	say("    %s\n", r.Command)

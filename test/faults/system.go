@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -125,7 +126,7 @@ func (s *system) process(name, binary string, crashed crash) *process {
 	}
 }
 
-// startNATS starts the server with the configuration of deploy/nats.
+// startNATS starts the server with the configuration and the permissions of deploy/nats.
 func (s *system) startNATS(crashed crash) error {
 	port, err := freePort()
 	if err != nil {
@@ -135,14 +136,24 @@ func (s *system) startNATS(crashed crash) error {
 	if strings.Count(natsdeploy.ServerConf, storeDir) != 1 {
 		return fmt.Errorf("deploy/nats/server.conf does not have %s", storeDir)
 	}
-	conf := filepath.Join(s.dir, "nats.conf")
+	dir := filepath.Join(s.dir, "nats-conf")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	conf := filepath.Join(dir, "permissions.conf")
 	text := strings.Replace(natsdeploy.ServerConf, storeDir, fmt.Sprintf("store_dir: %q", filepath.Join(s.dir, "nats")), 1)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "server.conf"), []byte(text), 0o600), // which the next one includes
+		os.WriteFile(conf, []byte(natsdeploy.PermissionsConf), 0o600),
+	); err != nil {
 		return err
 	}
 	s.natsAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	p := s.process(targetNATS, "nats-server", crashed)
 	p.args = []string{"-c", conf, "-p", strconv.Itoa(port)}
+	for _, user := range append(natsdeploy.Roles(), natsdeploy.Role{Name: natsdeploy.AgentUser("default")}) {
+		p.env = append(p.env, natsdeploy.PasswordVariable(user.Name)+"="+natsPassword)
+	}
 	s.machines[targetNATS] = p
 	return p.start()
 }
@@ -183,8 +194,30 @@ func (s *system) linked(name string) (list []*netlink.Link) {
 	return list
 }
 
-// natsURL returns the server's address without a link.
-func (s *system) natsURL() string { return "nats://" + s.natsAddr }
+// natsPassword is the password of every user.
+const natsPassword = "for-faults"
+
+// as returns the URL with which a user connects to an address of the server.
+func as(user, address string) string { return "nats://" + user + ":" + natsPassword + "@" + address }
+
+// natsURL returns the server's address without a link, for a user.
+func (s *system) natsURL(user string) string { return as(user, s.natsAddr) }
+
+// refusals returns what the server has refused its users.
+func (s *system) refusals() (list []string, err error) {
+	for _, name := range []string{".log.old", ".log"} {
+		text, err := os.ReadFile(filepath.Join(s.dir, "output", targetNATS+name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "Violation") {
+				list = append(list, strings.TrimSpace(line))
+			}
+		}
+	}
+	return list, nil
+}
 
 // logBytes is the size of the log: it is full only when a fault makes it so.
 const logBytes = 60 << 30
@@ -211,7 +244,7 @@ func (s *system) applyStream(ctx context.Context) error {
 // withJetStream runs do on a separate connection, without a link. The server may be unavailable:
 // what do asks for then fails or waits, and withJetStream tries again.
 func (s *system) withJetStream(do func(jetstream.JetStream) error) error {
-	conn, err := nats.Connect(s.natsURL(), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+	conn, err := nats.Connect(s.natsURL("admin"), nats.CustomInboxPrefix(natsdeploy.InboxPrefix("admin")), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
 		return err
 	}
@@ -261,7 +294,7 @@ func (s *system) startProgram(program program, crashed crash) error {
 	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	p := s.process(program.name, program.binary, crashed)
 	p.env = []string{
-		"MNEME_NATS_URL=nats://" + s.links[link(targetNATS, program.name)].Address(),
+		"MNEME_NATS_URL=" + as(program.binary, s.links[link(targetNATS, program.name)].Address()),
 		"MNEME_PARTITIONS=" + strconv.Itoa(partitions), "MNEME_LISTEN=" + listen,
 	}
 	if program.neo4j {
