@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/erasure"
@@ -49,4 +52,46 @@ func TestEraseRemovesAConversationAndProvesIt(t *testing.T) {
 	require.EqualValues(t, 1, r.Events["conversation_started"])
 	run(0, "verify")
 	run(1, "conversations", "show", "gone")
+}
+
+// Whoever reads the log meanwhile has read events that the erasure then takes: none of them may write what it has read
+// after the erasure has looked there.
+func TestAnErasureLeavesNothingWhileReadModelsAreRebuiltAndSessionsImportedAndSummarised(t *testing.T) {
+	mnemetest.Long(t)
+	t.Parallel()
+	dir := t.TempDir()
+	data, gone, more := filepath.Join(dir, "data"), filepath.Join(dir, "gone.jsonl"), filepath.Join(dir, "more.jsonl")
+	rewrite := func(path string, pairs ...string) {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o600))
+	}
+	recording(t, gone, 1, 1, 60)
+	rewrite(gone, "checkpoint", "zanzibar")
+	recording(t, more, 2, 8, 60)
+	rewrite(more, "testagent:", "other:")
+	s := mnemetest.Up(t, data)
+	run := func(want int, args ...string) string {
+		t.Helper()
+		stdout, stderr, code := s.Run(args...)
+		require.Equal(t, want, code, "%v: %s %s", args, stdout, stderr)
+		return stdout
+	}
+	run(0, "import", gone, "--wait")
+	run(3, "erase", "--prove", "zanzibar", "--path", data)
+	run(0, "conversations", "branch", "testagent:0", "u0-5", "--id", "branch")
+
+	var meanwhile sync.WaitGroup
+	for _, args := range [][]string{{"import", more, "--wait"}, {"rebuild", "graph"}, {"rebuild", "summaries"}, {"rebuild", "insight"}} {
+		meanwhile.Go(func() {
+			stdout, stderr, code := s.Run(args...)
+			assert.Zero(t, code, "%v: %s %s", args, stdout, stderr)
+		})
+	}
+	run(0, "erase", "conversation", "testagent:0", "--yes")
+	meanwhile.Wait()
+	run(0, "erase", "--prove", "zanzibar", "--path", data)
+	run(0, "verify")
+	require.NotContains(t, run(0, "search", "zanzibar"), "testagent:0")
+	run(0, "conversations", "show", "other:0")
 }
