@@ -16,7 +16,7 @@ import (
 // Limits of a search among the tool results of a project. The newest conversations are searched, at least one.
 const (
 	MaxToolConversations = 50     // with tool results
-	maxToolResults       = 20_000 // of all of them together, with what branches inherited
+	maxToolResults       = 20_000 // of all of them together, each counted once
 	maxToolsExamined     = 500    // conversations that are looked at for that
 )
 
@@ -73,13 +73,13 @@ func (p *Pins) ToolsOf(ctx context.Context, of project.Project, keep window.Filt
 	return t, nil
 }
 
-// full reports whether the limits are reached. The indexes of one search take at most the share of the cache that one
-// conversation may have, so they do not push out those of everybody else.
+// full reports whether the limits are reached. The indexes of one search take about the share of the cache that one
+// conversation may have, so they do not push out those of everybody else. What branches inherited takes its room in them.
 func (t *ToolsOf) full(p *Pins, results int) bool {
 	return t.Searched == MaxToolConversations || t.Searched > 0 && (results >= maxToolResults || t.bytes >= p.views.Cache.maxTools())
 }
 
-// add loads a conversation unless it has no results to find, and returns how many it has.
+// add loads a conversation unless it has no results to find, and returns how many of its own it has.
 func (t *ToolsOf) add(ctx context.Context, p *Pins, id events.ConversationID, keep window.Filter) (int, error) {
 	v, err := p.OpenWithFiles(ctx, id, At{})
 	if errors.Is(err, graph.ErrNotFound) {
@@ -98,7 +98,15 @@ func (t *ToolsOf) add(ctx context.Context, p *Pins, id events.ConversationID, ke
 		return 0, err
 	}
 	t.bytes += v.recall(ctx).toolBytes()
-	return v.Lineage().Conversation().ToolResultCount, nil
+	return c.ToolResultCount, nil
+}
+
+// inherited returns the sequence up to which a branch inherited its rows, 0 for none.
+func inherited(v *View) uint64 {
+	if from := v.Lineage().Inherited(); from != nil {
+		return from.LastSeq
+	}
+	return 0
 }
 
 // ToolHit is a tool result that a search over several conversations found.
@@ -128,7 +136,7 @@ func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []Tool
 		if err != nil {
 			return nil, err
 		}
-		t.Partial = t.Partial || from > 0
+		t.Partial = t.Partial || from > inherited(v)+1
 		for _, h := range list {
 			if h.Score = h.BM25; h.Ref.Depth == 0 { // the score is relative to the best one of its conversation
 				all = append(all, candidate{h, v})
