@@ -124,8 +124,8 @@ func (s *search) toolBytes() int {
 	return s.loaded.tools.size()
 }
 
-// countTools adds how common the words of a query are in the tool results of a conversation.
-func (s *search) countTools(ctx context.Context, id events.ConversationID, q recall.Query, all *recall.Statistics) error {
+// countTools adds how common the words of a query are in the tool results of a conversation after a sequence.
+func (s *search) countTools(ctx context.Context, id events.ConversationID, q recall.Query, after uint64, all *recall.Statistics) error {
 	e := s.loaded
 	t, _, err := s.refreshTools(ctx, id)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *search) countTools(ctx context.Context, id events.ConversationID, q rec
 	s.loaded = e // what is counted is searched, even if the cache gave it up meanwhile
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	all.Count(t.index, q)
+	all.Count(t.index, q, after)
 	return nil
 }
 

@@ -116,7 +116,7 @@ type ToolHit struct {
 }
 
 // Search finds the results of tools that have the words of a query, best first, or without words the newest ones. A word
-// counts for more if it is rare in all of them. Results that a branch inherited are left out:
+// counts for more if it is rare in all of them. Results that a branch inherited are left out, and their words do not count:
 // they are those of its parent. Of the query its conversation and its page do not count.
 func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []ToolHit, err error) {
 	type candidate struct {
@@ -125,7 +125,7 @@ func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []Tool
 	}
 	q.Among = &recall.Statistics{}
 	for _, v := range t.views {
-		if err := v.recall(ctx).countTools(ctx, v.ID, recall.Query{Text: q.Text, Prefixes: q.Prefixes}, q.Among); err != nil {
+		if err := v.recall(ctx).countTools(ctx, v.ID, recall.Query{Text: q.Text, Prefixes: q.Prefixes}, inherited(v), q.Among); err != nil {
 			return nil, err
 		}
 	}

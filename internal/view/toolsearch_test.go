@@ -194,6 +194,40 @@ func TestResultsThatBranchesInheritedDoNotFillASearch(t *testing.T) {
 	require.Len(t, hits, 1_000)
 }
 
+// scores are the scores of the results that a query finds, by text.
+func scores(hits []view.ToolHit) map[string]float64 {
+	list := map[string]float64{}
+	for _, h := range hits {
+		list[h.Text] = h.Match.BM25
+	}
+	return list
+}
+
+func TestAWordIsAsRareAsWithoutTheBranchesThatInheritedIt(t *testing.T) {
+	parent := []string{"a zebra in the parser", "lunch at noon", "the parser works"}
+	branch, twig := []string{"the lunch again, in a branch"}, []string{"another lunch in the parser", ""}
+	l := newLibrary(t)
+	l.begun("parent", "p", parent...)
+	l.branched("branch", "p", "parent", branch...)
+	l.branched("twig", "p", "branch", twig...)
+	for n := range 5 {
+		l.branched(fmt.Sprint("empty", n), "p", "twig", "")
+	}
+	l.stored()
+	apart := &library{t: t, History: storetest.NewHistory()}
+	apart.begun("parent", "p", parent...)
+	apart.begun("branch", "p", branch...)
+	apart.begun("twig", "p", twig...)
+	apart.stored()
+	for _, q := range []window.SearchQuery{{Text: "zebra lunch parser"}, {Text: "noon", Prefixes: []string{"pars", "lun"}}} {
+		_, want := apart.search(view.NewCache(64<<20, nil), "p", q)
+		_, got := l.search(view.NewCache(64<<20, nil), "p", q)
+		require.NotEmpty(t, want)
+		require.Equal(t, scores(want), scores(got))
+		require.Len(t, got, len(want))
+	}
+}
+
 func TestACacheWithoutRoomForAllConversationsFindsTheSame(t *testing.T) {
 	l := newLibrary(t)
 	for n := range 20 {

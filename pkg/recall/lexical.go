@@ -109,21 +109,24 @@ type Statistics struct {
 	holding  map[string]int // passages, by term of the query
 }
 
-// Count adds the messages of an index that a query may find.
-func (s *Statistics) Count(x *Index, q Query) {
-	n := x.until(q.AsOf)
-	if n == 0 {
+// Count adds the messages of an index that a query may find, only those after a sequence.
+func (s *Statistics) Count(x *Index, q Query, after uint64) {
+	n, skipped := x.until(q.AsOf), 0
+	if after > 0 {
+		skipped = x.until(after)
+	}
+	if skipped >= n {
 		return
 	}
 	if s.holding == nil {
 		s.holding = map[string]int{}
 	}
-	total := int(x.firsts[n])
-	s.passages += total
-	s.length += x.sums[total]
+	from, to := int(x.firsts[skipped]), int(x.firsts[n])
+	s.passages += to - from
+	s.length += x.sums[to] - x.sums[from]
 	for _, word := range x.terms(&q, n) {
 		if id, ok := x.termOf[word]; ok {
-			s.holding[word] += holding(x.postings[id], total)
+			s.holding[word] += holding(x.postings[id], to) - holding(x.postings[id], from)
 		}
 	}
 }
