@@ -24,14 +24,19 @@ import (
 
 const insightAnswer = `{"main_topic":"Parsers.","key_findings":["The cache lies."],"action_items":["Fix it."]}`
 
+// withModel configures a server with a model at a URL.
+func withModel(t *testing.T, url string) instance.Config {
+	return instance.Config{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Summaries: settings.Summaries{MaxContextChars: 100_000, L1Percent: 10, L2Percent: 10, Writer: "openai", Model: settings.Model{URL: url, Name: "canned", Timeout: time.Minute, MaxTokens: 200}},
+	}
+}
+
 // analyzing starts mneme with a model at this URL and a file of quotas.
 func analyzing(t *testing.T, url, quotas string) *bundle {
 	t.Helper()
 	t.Parallel()
-	c := instance.Config{
-		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
-		Summaries: settings.Summaries{MaxContextChars: 100_000, L1Percent: 10, L2Percent: 10, Writer: "openai", Model: settings.Model{URL: url, Name: "canned", Timeout: time.Minute, MaxTokens: 200}},
-	}
+	c := withModel(t, url)
 	if quotas != "" {
 		c.Access.Quotas = filepath.Join(c.Data, "quotas.yaml")
 		require.NoError(t, os.WriteFile(c.Access.Quotas, []byte(quotas), 0o600))

@@ -128,12 +128,17 @@ func (a *api) contextOf(ctx context.Context, in *contextInput) (*window.Context,
 	if err != nil {
 		return nil, err
 	}
-	// A record of the context has the query as it was used, so that it can be made again without the model.
-	var rewritten *window.Rewritten
-	if in.Query, rewritten, err = a.rewrite(ctx, in.Tenant, in.RewriteParam, in.Query); err != nil {
+	if err := a.rewritable(in.RewriteParam, in.Query); err != nil {
 		return nil, err
 	}
-	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, needs{loads: loads, asks: rerank.Wanted || in.Rewrite, coded: in.Strategy == window.StrategyHybrid, earlierWithin: earlierWithin})
+	var rewritten *window.Rewritten
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, needs{
+		loads: loads, asks: rerank.Wanted || in.Rewrite, coded: in.Strategy == window.StrategyHybrid, earlierWithin: earlierWithin,
+		found: func() (err error) { // a record of the context has the query as it was used, so that it can be made again without the model
+			in.Query, rewritten, err = a.rewrite(ctx, in.Tenant, in.RewriteParam, in.Query)
+			return err
+		},
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -104,6 +104,8 @@ type needs struct {
 	asks          bool // a model that may not answer, so the answer can change at the same positions
 	coded         bool // a context that shows the code of its project too
 	earlierWithin int  // budget of a context that shows earlier sessions too, 0 for none
+
+	found func() error // called when the conversation is found, before anything is loaded; nil for nothing
 }
 
 // source begins a read that searches a conversation, or builds a context from it.
@@ -111,6 +113,11 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 	v, err := a.pins(ctx).OpenWithFiles(ctx, id, wait.at(past))
 	if err != nil {
 		return s, err
+	}
+	if of.found != nil {
+		if err := of.found(); err != nil {
+			return s, err
+		}
 	}
 	var code *indexesNear
 	if of.coded {

@@ -28,20 +28,27 @@ const (
 // rewriteTime is how long a read waits for other words.
 const rewriteTime = 5 * time.Second
 
-// rewrite adds other words to a query, and says what was added; nil if that was not asked for. Without an answer in time, the
-// query stays as it is. It must be called before a read takes a place.
-func (a *api) rewrite(ctx context.Context, tenant string, in RewriteParam, query string) (string, *window.Rewritten, error) {
-	if !in.Rewrite {
-		return query, nil, nil
-	}
+// rewritable refuses rewrite=true if no model can add to the query. Call it before anything is read.
+func (a *api) rewritable(in RewriteParam, query string) error {
 	refuse := func(text string) error {
 		return huma.Error422UnprocessableEntity("rewrite=true "+text, &huma.ErrorDetail{Location: "query.rewrite", Message: text, Value: true})
 	}
 	switch {
+	case !in.Rewrite:
 	case strings.TrimSpace(query) == "":
-		return "", nil, refuse("needs a query with whole words: a model cannot add to marks alone")
+		return refuse("needs a query with whole words: a model cannot add to marks alone")
 	case a.Model == nil:
-		return "", nil, refuse("needs a model: MNEME_SUMMARY_WRITER and MNEME_LLM_MODEL name one")
+		return refuse("needs a model: MNEME_SUMMARY_WRITER and MNEME_LLM_MODEL name one")
+	}
+	return nil
+}
+
+// rewrite adds other words to a query that is [api.rewritable], and says what was added; nil if that was not asked for.
+// Without an answer in time, the query stays as it is. Call it when it is known that what the query searches exists, because
+// a model call costs money, and before a read takes a place.
+func (a *api) rewrite(ctx context.Context, tenant string, in RewriteParam, query string) (string, *window.Rewritten, error) {
+	if !in.Rewrite {
+		return query, nil, nil
 	}
 	out := &window.Rewritten{Query: query}
 	if plain.Length(query) > llm.MaxRewritten {

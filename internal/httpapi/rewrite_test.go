@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/pkg/window"
 )
@@ -119,6 +123,55 @@ func TestCallsThatWriteQueriesAnewCountAgainstTheQuota(t *testing.T) {
 	e, _, search := rewriting(t, "tenants:\n  default:\n    model_calls_per_hour: 1\n")
 	require.Empty(t, search("/v1/conversations/c/search", "rewrite=true").Rewritten.Missing)
 	require.Contains(t, search("/v1/conversations/c/search", "rewrite=true").Rewritten.Missing, "over its quota of 1 model calls an hour")
+	require.Equal(t, 1, e.Calls())
+}
+
+func TestAModelIsNotAskedAboutWhatDoesNotExist(t *testing.T) {
+	e, b, search := rewriting(t, "")
+	at := b.batch("erased", message("m", "user", "The zeppelin is gone."))
+	b.get(fmt.Sprintf("/v1/conversations/erased?at_least=%d", at), nil)
+	deleted := b.write(http.StatusOK, http.MethodDelete, "/v1/conversations/erased", "", "").Seq
+	for path, status := range map[string]int{
+		"/v1/conversations/nobody/search?kind=message&":                                    http.StatusNotFound,
+		"/v1/conversations/nobody/search?kind=tool&":                                       http.StatusNotFound,
+		"/v1/conversations/nobody/context?":                                                http.StatusNotFound,
+		"/v1/conversations/nobody/context?record=true&":                                    http.StatusNotFound,
+		fmt.Sprintf("/v1/conversations/erased/search?wait_ms=60000&at_least=%d&", deleted): http.StatusNotFound,
+		"/v1/conversations/c/search?tenant=somebody-else&":                                 http.StatusNotFound,
+		"/v1/conversations/c/context?tenant=somebody-else&":                                http.StatusNotFound,
+		"/v1/conversations/c/context?as_of=1000000&":                                       http.StatusUnprocessableEntity,
+		"/v1/conversations/c/search?at_least=1000000&":                                     http.StatusUnprocessableEntity,
+		"/v1/search?at_least=1000000&":                                                     http.StatusUnprocessableEntity,
+	} {
+		b.refused(status, http.MethodGet, path+"query=airship&rewrite=true", nil, "")
+		require.Zero(t, e.Calls(), path)
+	}
+	require.NotEmpty(t, search("/v1/conversations/c/search", "rewrite=true").Rewritten.Added)
+	require.Equal(t, 1, e.Calls())
+}
+
+func TestAModelIsNotAskedForATokenOfAnotherProject(t *testing.T) {
+	t.Parallel()
+	e := llmtest.New(t)
+	e.Reply(llmtest.Chat("zeppelin"))
+	path := filepath.Join(t.TempDir(), "tokens.jsonl")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	c := withModel(t, e.URL())
+	c.Access.TokensFile = path
+	i, err := instance.Start(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	g := &guarded{&bundle{t, i}, access.NewFile(path)}
+	g.fill()
+	shop, _ := g.token(access.Rights{Tenant: "team-a", Project: "shop", Role: access.Read})
+	for _, path := range []string{"/v1/conversations/bank/search?", "/v1/conversations/bank/context?", "/v1/conversations/nobody/search?"} {
+		g.do(http.StatusNotFound, http.MethodGet, path+"query=fruit&rewrite=true", bearer(shop), nil, nil)
+	}
+	g.do(http.StatusForbidden, http.MethodGet, "/v1/search?query=fruit&rewrite=true&project=bank", bearer(shop), nil, nil)
+	require.Zero(t, e.Calls())
+	var a rewritten
+	g.do(http.StatusOK, http.MethodGet, "/v1/conversations/shop/search?query=fruit&rewrite=true", bearer(shop), nil, &a)
+	require.Equal(t, "zeppelin", a.Rewritten.Added)
 	require.Equal(t, 1, e.Calls())
 }
 

@@ -216,12 +216,14 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 		const text = "has no further pages: send the query with what was added on a new line, without rewrite, and page through that"
 		return nil, huma.Error422UnprocessableEntity("rewrite=true "+text, &huma.ErrorDetail{Location: "query.cursor", Message: text, Value: in.Cursor})
 	}
-	written, rewritten, err := a.rewrite(ctx, in.Tenant, in.RewriteParam, asked.Text)
-	if err != nil {
-		return nil, a.problem(err)
+	if err := a.rewritable(in.RewriteParam, asked.Text); err != nil {
+		return nil, err
 	}
-	asked.Text = written
-	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, needs{loads: loads, asks: rerank.Wanted || in.Rewrite})
+	var rewritten *window.Rewritten
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, needs{loads: loads, asks: rerank.Wanted || in.Rewrite, found: func() (err error) {
+		asked.Text, rewritten, err = a.rewrite(ctx, in.Tenant, in.RewriteParam, asked.Text)
+		return err
+	}})
 	if err != nil {
 		return nil, a.problem(err)
 	}

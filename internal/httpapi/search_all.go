@@ -71,12 +71,8 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	if kind != kindMessage && in.Syntax != "plain" {
 		asked = window.Ask(in.Query) // before words are added, which have no marks
 	}
-	written, rewritten, err := a.rewrite(ctx, in.Tenant, in.RewriteParam, asked.Text)
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	if asked.Text = written; rewritten != nil && rewritten.Added != "" {
-		in.Query += "\n" + rewritten.Added
+	if err := a.rewritable(in.RewriteParam, asked.Text); err != nil {
+		return nil, err
 	}
 	g, m, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
@@ -97,6 +93,13 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 		if tools, err = a.toolsOf(ctx, in); err != nil {
 			return nil, a.problem(err)
 		}
+	}
+	written, rewritten, err := a.rewrite(ctx, in.Tenant, in.RewriteParam, asked.Text)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if asked.Text = written; rewritten != nil && rewritten.Added != "" {
+		in.Query += "\n" + rewritten.Added
 	}
 	if err := a.beginFind(ctx, in.WaitAllParams, in.Rewrite, models...); err != nil {
 		return nil, a.problem(err)
