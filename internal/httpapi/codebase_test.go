@@ -155,6 +155,74 @@ func TestAScopeGivesWayToWhatAToolShowedLater(t *testing.T) {
 	require.Contains(t, all, "errOfTheNewestVersion")
 }
 
+func TestAManifestSaysWhichScopesOfAnIndexWereLeftOutAndWhy(t *testing.T) {
+	b := setup(t)
+	b.file("upload/retry.go", "Retry", retryText)
+	b.file("node_modules/retry.go", "Retry", strings.ReplaceAll(retryText, "sendPartAgain", "retryOfThePart"))
+	b.file("short.go", "Retry", "retry(part, upload)\nretry(part)")
+	b.file("long.go", "RetryPart", strings.Repeat("\tif retryOfThePart(upload) {\n", 3)+strings.Repeat("\t\tretry the part of an upload\n", 4)+strings.Repeat("\tcleanUpAfterwards(everything)\n", 8))
+	b.scanned(true)
+	arguments, err := json.Marshal(map[string]string{"file_path": indexedRoot + "/upload/retry.go"})
+	require.NoError(t, err)
+	last := b.tell("c", &events.ConversationStarted{Cwd: indexedRoot}, message("u", "user", "retry of a part of an upload"),
+		&events.ToolCalled{ToolCallID: "k", ToolName: "Read", Arguments: arguments}, &events.ToolReturned{ToolCallID: "k", Result: events.TextResult(numbered(retryText, 10))})
+	b.get(projectPath(indexedRoot, fmt.Sprint("/code/files?at_least=", last)), nil)
+	left := func(maxChars int) (reasons map[string]string, fits map[string]int, m window.SectionManifest, hash string) {
+		var c window.Context
+		b.get(fmt.Sprintf("/v1/conversations/c/context?explain=candidates&query=retry+part+of+upload&at_least=%d&max_chars=%d", last, maxChars), &c)
+		reasons, fits = map[string]string{}, map[string]int{}
+		for _, m = range c.Manifest.Sections {
+			if m.Name != window.SectionCode {
+				continue
+			}
+			for _, d := range m.Candidates {
+				if d.ToolName == "mneme index" {
+					require.NotEmpty(t, d.Text)
+					require.Positive(t, d.Chars)
+					require.Equal(t, 10, d.StartLine)
+					reasons[d.Path], fits[d.Path] = d.Reason, d.FitsAt
+				}
+			}
+			return reasons, fits, m, c.Manifest.Hash
+		}
+		return reasons, fits, window.SectionManifest{}, c.Manifest.Hash
+	}
+	reasons, _, m, hash := left(20_000)
+	require.Equal(t, map[string]string{
+		"/w/cli/upload/retry.go":       "its lines are shown, newer elsewhere or replaced",
+		"/w/cli/node_modules/retry.go": "excluded by a pattern",
+		"/w/cli/short.go":              "its lines are too short to tell apart",
+	}, reasons)
+	require.Equal(t, []int{4, 1}, []int{m.Indexed.Found, m.Indexed.Shown})
+	require.Len(t, m.Dropped, 3)
+	for _, d := range m.Dropped {
+		require.Equal(t, []any{"scopes", 1}, []any{d.What, d.Count}, d.Reason)
+	}
+	var plain window.Context
+	b.get("/v1/conversations/c/context?explain=true&query=retry+part+of+upload&max_chars=20000", &plain)
+	require.Equal(t, hash, plain.Manifest.Hash)
+
+	for n := range 25 {
+		last = b.file(fmt.Sprintf("other%d.go", n), "Retry", fmt.Sprintf("func Retry() { retryOfPartOfUpload%dAgain(part, upload) }", n))
+	}
+	last = max(last, b.tell("c", message("z", "assistant", "I look.")))
+	b.get(projectPath(indexedRoot, fmt.Sprint("/code/files?at_least=", last)), nil)
+	_, _, m, _ = left(20_000)
+	require.Greater(t, m.Indexed.Found, 20)
+	require.Contains(t, m.Dropped, window.Dropped{What: "scopes", Count: m.Indexed.Found - 20, Reason: "not among the best 20 of the index"})
+	reasons, fits, _, _ := left(3_000)
+	short := 0
+	for path, reason := range reasons {
+		if reason == "over the budget" {
+			require.Positive(t, fits[path], path)
+			short++
+		} else {
+			require.Zero(t, fits[path], "no budget shows it")
+		}
+	}
+	require.Positive(t, short)
+}
+
 // numbered is a text as a tool shows it, with the numbers of its lines.
 func numbered(text string, first int) string {
 	var out []string

@@ -103,7 +103,7 @@ type IndexedManifest struct {
 // Dropped says what a section left out and why. The parts of a turn that is left out are not
 // counted separately.
 type Dropped struct {
-	What   string `json:"what"` // steps, turns, messages, queries, files, accesses, summaries, parts of summaries
+	What   string `json:"what"` // steps, turns, messages, queries, files, accesses, summaries, parts of summaries, passages, scopes
 	Count  int    `json:"count"`
 	Reason string `json:"reason"`
 }

@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -72,7 +73,22 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 		it := codeItem(&b.code.Passages[i], b.code.Passages[0].Score)
 		b.leave(&f, it.measured(), reasonBudget)
 	}
+	b.leaveScopes(&f)
 	return f, nil
+}
+
+// leaveScopes notes the scopes of an index that did not come to be passages. Those beyond the best have not been read.
+func (b *builder) leaveScopes(f *filled) {
+	for i := range b.code.Left {
+		left := &b.code.Left[i]
+		it := codeItem(&left.Passage, 0)
+		it.Match = nil // it was not ranked
+		f.drop("scopes", 1, left.Reason)
+		b.leave(f, it.measured(), left.Reason)
+	}
+	if x := b.code.indexed; x != nil {
+		f.drop("scopes", x.Found-len(x.Scopes), fmt.Sprintf("not among the best %d of the index", code.MaxScopes))
+	}
 }
 
 // findCode ranks the code that turns, items of the recent turns, do not show.

@@ -49,14 +49,16 @@ type Source struct {
 // already. It belongs to one context; one goroutine at a time may use it.
 type Search struct {
 	Passages []Passage // found by Cut, ordered by Rank
+	Left     []LeftOut // scopes that Cut left out
 
-	src     Source
-	seen    Seen
-	indexed []Passage           // scopes of the project, newest first
-	limit   int                 // of passages, while they are cut
-	fresh   bool                // seen reaches the end of the context
-	ranked  map[span]rankedText // passages, and the texts they are ranked by
-	joined  map[span]int        // costs of joined passages
+	src      Source
+	seen     Seen
+	indexed  []Passage           // scopes of the project, newest first
+	excluded []LeftOut           // other scopes, best first
+	limit    int                 // of passages, while they are cut
+	fresh    bool                // seen reaches the end of the context
+	ranked   map[span]rankedText // passages, and the texts they are ranked by
+	joined   map[span]int        // costs of joined passages
 }
 
 // New starts a search. seen is what an earlier search of the conversation kept, or nil.
@@ -143,7 +145,7 @@ func (c *Search) Cut(ctx context.Context, shown []Shown) error {
 		whole[it.ResultSeq] = !it.ResultCut
 		known.seeItem(it, c.seen.at(it.Seq))
 	}
-	c.Passages = c.Passages[:0]
+	c.Passages, c.Left = c.Passages[:0], append(c.Left[:0], c.excluded...)
 	c.limit = maxPassages
 	chars, scopes := 0, 0
 	for i := 0; len(c.Passages) < c.limit && i < maxCalls && chars < maxChars; i++ {

@@ -41,16 +41,34 @@ const (
 	InitialScopes = 100
 )
 
+// LeftOut is a scope of which Cut made no passage.
+type LeftOut struct {
+	Passage // all of it
+	Reason  string
+}
+
+// Reasons to leave a scope out.
+const (
+	reasonExcluded = "excluded by a pattern"
+	reasonShort    = "its lines are too short to tell apart"
+	reasonKnown    = "its lines are shown, newer elsewhere or replaced"
+)
+
 // SetIndexed adds the code of an index to what Cut cuts. Each scope is cut to what a passage can hold.
 func (c *Search) SetIndexed(x *Indexed) {
-	c.indexed = nil
+	c.indexed, c.excluded = nil, nil
 	for i := range x.Scopes[:min(len(x.Scopes), MaxScopes)] {
 		s := &x.Scopes[i]
 		text := firstLines(plain.Lines(s.Text), passageChars)
-		if text == "" || c.src.Excluded(s.Path) {
+		if text == "" {
 			continue
 		}
-		c.indexed = append(c.indexed, Passage{Path: s.Path, Tool: Tool, EventID: s.EventID, Seq: s.Seq, of: newFragment(text, s.Start, plain.Length(text)), part: s.N + 1, wordsOnly: !x.Done})
+		p := Passage{Path: s.Path, Tool: Tool, EventID: s.EventID, Seq: s.Seq, of: newFragment(text, s.Start, plain.Length(text)), part: s.N + 1, wordsOnly: !x.Done}
+		if c.src.Excluded(s.Path) {
+			c.excluded = append(c.excluded, p.leftOut(reasonExcluded))
+			continue
+		}
+		c.indexed = append(c.indexed, p)
 	}
 	// Newest first, as calls are looked at; of one file in the order of their lines.
 	slices.SortStableFunc(c.indexed, func(a, b Passage) int { return cmp.Or(cmp.Compare(b.Seq, a.Seq), cmp.Compare(a.part, b.part)) })
@@ -86,8 +104,26 @@ func firstLines(text string, most int) string {
 func (c *Search) addIndexed(next int, above uint64, known *knownLines) int {
 	for next < len(c.indexed) && c.indexed[next].Seq > above {
 		c.limit++ // scopes take no place of what tools showed
-		c.add(c.indexed[next], known)
+		p, n := c.indexed[next], len(c.Passages)
+		if c.add(p, known); len(c.Passages) == n {
+			c.Left = append(c.Left, p.leftOut(known.whyNone()))
+		}
 		next++
 	}
 	return next
+}
+
+func (p Passage) leftOut(reason string) LeftOut {
+	p.to = len(p.of.lines)
+	return LeftOut{p, reason}
+}
+
+// whyNone says why the text that was marked last has no passage.
+func (k *knownLines) whyNone() string {
+	for _, m := range k.marks {
+		if m != markShort {
+			return reasonKnown
+		}
+	}
+	return reasonShort
 }
