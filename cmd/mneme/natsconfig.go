@@ -33,7 +33,7 @@ With --callout-seed-file an agent has no password on the server. It connects as 
 
     mneme nats-config --tenants team-a,team-b --callout-seed-file callout.nk > permissions.conf
 
-With --jwt the server has no passwords: signed JWTs say who may do what. FOLDER gets ` + natsjwt.Conf + `, to put beside server.conf, and for each role a file that its program names in MNEME_NATS_CREDS_FILE, such as creds/ingestor.creds. Keep FOLDER/keys in a safe place: who has them can grant every right. Run it again for other tenants, or to renew credentials that somebody has seen:
+With --jwt the server has no passwords: signed JWTs say who may do what. FOLDER gets ` + natsjwt.Conf + `, to put beside server.conf, and for each role a file that its program names in MNEME_NATS_CREDS_FILE, such as creds/ingestor.creds. Keep FOLDER/keys in a safe place: whoever has them can grant every right. Run it again for other tenants, or to renew credentials that somebody has seen:
 
     mneme nats-config --tenants team-a,team-b --jwt nats-jwt`
 }
@@ -68,7 +68,7 @@ func (c *NATSConfigCmd) makeJWTs(t *terminal) error {
 	if err := folder.Make(c.Tenants, c.Renew); err != nil {
 		return usageError("--jwt: %v", err)
 	}
-	return t.text(fmt.Sprintf("%s: the server's configuration, to put beside server.conf\n%s and so on: name each to its program in MNEME_NATS_CREDS_FILE\n%s: who has these keys can grant every right\n",
+	return t.text(fmt.Sprintf("%s: the server's configuration, to put beside server.conf\n%s and so on: name each to its program in MNEME_NATS_CREDS_FILE\n%s: whoever has these keys can grant every right\n",
 		filepath.Join(c.JWT, natsjwt.Conf), folder.Creds("ingestor"), filepath.Join(c.JWT, "keys")))
 }
 
