@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
-	"mneme.dev/mneme/deploy/nats/natsjwt"
 	"mneme.dev/mneme/internal/access/callout"
+	"mneme.dev/mneme/internal/access/natsjwt"
 )
 
 // NATSConfigCmd prints the server's configuration with the permissions.

@@ -21,8 +21,8 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
-	"mneme.dev/mneme/deploy/nats/natsjwt"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/access/natsjwt"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 

@@ -21,9 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
-	"mneme.dev/mneme/deploy/nats/natsjwt"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access/callout"
+	"mneme.dev/mneme/internal/access/natsjwt"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
-	"mneme.dev/mneme/deploy/nats/natsjwt"
+	"mneme.dev/mneme/internal/access/natsjwt"
 )
 
 // Guarded is a server that runs with server.conf and the permissions of [natsdeploy.Permissions],

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
-	"mneme.dev/mneme/deploy/nats/natsjwt"
+	"mneme.dev/mneme/internal/access/natsjwt"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
