@@ -15,6 +15,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -53,9 +54,9 @@ type event struct {
 // test includes that of its parallel subtests, which go test does not count. They may have run at the same time.
 func report(in io.Reader, out io.Writer) {
 	var tests []event
-	parallel := map[string]bool{}  // subtests by package and name
-	beside := map[string]float64{} // seconds of them, by package and name of their test
-	skipped := 0
+	parallel := map[string]bool{}                      // subtests by package and name
+	beside := map[string]float64{}                     // seconds of them, by package and name of their test
+	skipped := map[string]int{}                        // tests by reason
 	output := map[string]map[string]*strings.Builder{} // by package and test
 	for lines := bufio.NewReader(in); ; {
 		line, err := lines.ReadBytes('\n')
@@ -90,7 +91,7 @@ func report(in io.Reader, out io.Writer) {
 			}
 		case ended:
 			if e.Action == "skip" {
-				skipped++
+				skipped[reason(texts[e.Test])]++
 			}
 			if e.Action != "fail" {
 				delete(texts, e.Test)
@@ -109,10 +110,29 @@ func report(in io.Reader, out io.Writer) {
 		tests[i].Elapsed += beside[t.Package+" "+t.Test]
 	}
 	slices.SortStableFunc(tests, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
-	fmt.Fprintf(out, "\nThe slowest tests; go test -v says why %d were skipped:\n", skipped)
+	if len(skipped) > 0 {
+		fmt.Fprint(out, "\nSKIPPED, by reason:\n")
+	}
+	for _, why := range slices.Sorted(maps.Keys(skipped)) {
+		fmt.Fprintf(out, "%7d  %s\n", skipped[why], why)
+	}
+	fmt.Fprint(out, "\nThe slowest tests:\n")
 	for _, t := range tests[:min(listed, len(tests))] {
 		fmt.Fprintf(out, "%7.1fs %s %s\n", t.Elapsed, t.Package, t.Test)
 	}
+}
+
+// skipLine matches the line of t.Skip.
+var skipLine = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.*)$`)
+
+// reason returns why a test was skipped: the last that it said.
+func reason(output *strings.Builder) string {
+	if output != nil {
+		if all := skipLine.FindAllStringSubmatch(output.String(), -1); all != nil {
+			return all[len(all)-1][1]
+		}
+	}
+	return "no reason given"
 }
 
 // printPackage prints the last line of a package that passed, and of one that failed all that
