@@ -79,16 +79,9 @@ func (t codebaseTx) Load(ctx context.Context, list []*events.Recorded) (*codebas
 
 // Save implements Work.
 func (t codebaseTx) Save(ctx context.Context, u *codebase.Unit) error {
-	touched := make([]*codebase.State, 0, len(u.States))
-	for id, s := range u.States {
-		if !s.Touched {
-			continue
-		}
-		var err error
-		if s.Key, err = t.Touch(ctx, id, s.Dropped); err != nil {
-			return err
-		}
-		touched = append(touched, s)
+	touched, err := touchAll(ctx, t.Tx, u.States, func(s *codebase.State) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	if err != nil {
+		return err
 	}
 	if _, err := t.Insert(ctx, Insertion{"conversation (c, tenant, id, last_seq, deleted_seq, project)", 6, `ON CONFLICT (c) DO UPDATE SET
 		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, project = excluded.project`}, len(touched), func(args []any, i int) []any {
@@ -103,7 +96,7 @@ func (t codebaseTx) Save(ctx context.Context, u *codebase.Unit) error {
 	}); err != nil {
 		return err
 	}
-	_, err := t.Insert(ctx, Insertion{Into: "scan (c, seq, event_id, project, root, done, files)", Width: 7}, len(u.Scans), func(args []any, i int) []any {
+	_, err = t.Insert(ctx, Insertion{Into: "scan (c, seq, event_id, project, root, done, files)", Width: 7}, len(u.Scans), func(args []any, i int) []any {
 		s := &u.Scans[i].Row
 		return append(args, u.Scans[i].State.Key, s.Seq, s.EventID, s.Project, s.Root, s.Done, s.Files)
 	})

@@ -72,16 +72,9 @@ func (t embeddingsTx) Load(ctx context.Context, list []*events.Recorded) (*graph
 
 // Save implements Work.
 func (t embeddingsTx) Save(ctx context.Context, u *graph.EmbeddingsUnit) error {
-	touched := make([]*graph.EmbeddedState, 0, len(u.States))
-	for id, s := range u.States {
-		if !s.Touched {
-			continue
-		}
-		var err error
-		if s.Key, err = t.Touch(ctx, id, s.Dropped); err != nil {
-			return err
-		}
-		touched = append(touched, s)
+	touched, err := touchAll(ctx, t.Tx, u.States, func(s *graph.EmbeddedState) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	if err != nil {
+		return err
 	}
 	if _, err := t.Insert(ctx, Insertion{"conversation (" + embeddedColumns + ")", 5,
 		"ON CONFLICT (c) DO UPDATE SET last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq"}, len(touched), func(args []any, i int) []any {
@@ -90,7 +83,7 @@ func (t embeddingsTx) Save(ctx context.Context, u *graph.EmbeddingsUnit) error {
 	}); err != nil {
 		return err
 	}
-	_, err := t.Insert(ctx, Insertion{Into: "embedding (seq, c, message_id, dimensions, vectors)", Width: 5}, len(u.Embeddings), func(args []any, i int) []any {
+	_, err = t.Insert(ctx, Insertion{Into: "embedding (seq, c, message_id, dimensions, vectors)", Width: 5}, len(u.Embeddings), func(args []any, i int) []any {
 		e := &u.Embeddings[i].Row
 		return append(args, e.Seq, u.Embeddings[i].State.Key, e.MessageID, e.Dimensions, e.Vectors)
 	})

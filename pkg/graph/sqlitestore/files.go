@@ -147,18 +147,11 @@ func (t filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
 }
 
 func (t filesTx) saveStates(ctx context.Context, u *graph.FilesUnit) error {
-	touched := make([]*graph.FilesState, 0, len(u.States))
-	for id, s := range u.States {
-		if !s.Touched {
-			continue
-		}
-		var err error
-		if s.Key, err = t.Touch(ctx, id, s.Dropped); err != nil {
-			return err
-		}
-		touched = append(touched, s)
+	touched, err := touchAll(ctx, t.Tx, u.States, func(s *graph.FilesState) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	if err != nil {
+		return err
 	}
-	_, err := t.Insert(ctx, Insertion{"conversation (" + filesStateColumns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
+	_, err = t.Insert(ctx, Insertion{"conversation (" + filesStateColumns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
 		cwd = excluded.cwd, turn_count = excluded.turn_count, last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq`}, len(touched), func(args []any, i int) []any {
 		s := touched[i]
 		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.Cwd, s.TurnCount, s.LastSeq, s.DeletedSeq)

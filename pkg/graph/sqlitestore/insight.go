@@ -91,21 +91,16 @@ func (t insightTx) Load(ctx context.Context, list []*events.Recorded) (*insight.
 
 // Save implements Work.
 func (t insightTx) Save(ctx context.Context, u *insight.Unit) error {
-	var touched []*insight.State
+	touched, err := touchAll(ctx, t.Tx, u.States, func(s *insight.State) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	if err != nil {
+		return err
+	}
 	type keyed struct {
 		c int64
 		insight.Row
 	}
 	var days []keyed
-	for id, s := range u.States {
-		if !s.Touched {
-			continue
-		}
-		var err error
-		if s.Key, err = t.Touch(ctx, id, s.Dropped); err != nil {
-			return err
-		}
-		touched = append(touched, s)
+	for _, s := range touched {
 		for _, r := range s.Rows() {
 			days = append(days, keyed{s.Key, r})
 		}
@@ -121,7 +116,7 @@ func (t insightTx) Save(ctx context.Context, u *insight.Unit) error {
 	for _, s := range touched {
 		tenants[s.Key] = s.ID.Tenant
 	}
-	_, err := t.Insert(ctx, Insertion{"day (c, day, tenant, id, project, agent, counts, detail)", 8, `ON CONFLICT (c, day) DO UPDATE SET
+	_, err = t.Insert(ctx, Insertion{"day (c, day, tenant, id, project, agent, counts, detail)", 8, `ON CONFLICT (c, day) DO UPDATE SET
 		project = excluded.project, agent = excluded.agent, counts = excluded.counts, detail = excluded.detail`}, len(days), func(args []any, i int) []any {
 		d := &days[i]
 		return append(args, d.c, d.Day, tenants[d.c], d.Conversation, d.Project, d.Agent, d.Counts, d.Detail)

@@ -90,16 +90,9 @@ func (t projectsTx) Load(ctx context.Context, list []*events.Recorded) (*project
 
 // Save implements Work.
 func (t projectsTx) Save(ctx context.Context, u *project.Unit) error {
-	touched := make([]*project.State, 0, len(u.States))
-	for id, s := range u.States {
-		if !s.Touched {
-			continue
-		}
-		var err error
-		if s.Key, err = t.Touch(ctx, id, s.Dropped); err != nil {
-			return err
-		}
-		touched = append(touched, s)
+	touched, err := touchAll(ctx, t.Tx, u.States, func(s *project.State) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	if err != nil {
+		return err
 	}
 	if _, err := t.Insert(ctx, Insertion{"conversation (c, tenant, id, last_seq, deleted_seq, digest, since)", 7, `ON CONFLICT (c) DO UPDATE SET
 		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, digest = excluded.digest, since = excluded.since`}, len(touched), func(args []any, i int) []any {
@@ -114,7 +107,7 @@ func (t projectsTx) Save(ctx context.Context, u *project.Unit) error {
 	}); err != nil {
 		return err
 	}
-	_, err := t.Insert(ctx, Insertion{Into: "member (tenant, kind, name, seq, c, words)", Width: 6}, len(u.Members), func(args []any, i int) []any {
+	_, err = t.Insert(ctx, Insertion{Into: "member (tenant, kind, name, seq, c, words)", Width: 6}, len(u.Members), func(args []any, i int) []any {
 		m := &u.Members[i].Row
 		return append(args, m.Conversation.Tenant, m.Kind, m.Name, m.Seq, u.Members[i].State.Key, m.Words)
 	})
