@@ -116,7 +116,7 @@ func newAPI(c Config) *api {
 		c.Stall = defaultStall
 	}
 	a := &api{Config: c, limits: newLimits(), edition: edition(c), hooks: hook.NewDesk(c.Doorbell), sums: insight.NewCache(), stopped: make(chan struct{})}
-	a.views = view.New(view.Config{Log: c.Log, Models: c.Models, Cache: c.Cache, Awaiting: a.awaiting})
+	a.views = view.New(view.Config{Log: c.Log, Models: c.Models, Cache: c.Cache, Awaiting: a.awaiting, Waits: c.Store == "neo4j" || c.Cache.Remote() || c.Cache != nil && c.Cache.Reranker != nil})
 	return a
 }
 

@@ -91,7 +91,7 @@ func (a *api) aboutCode(ctx context.Context, in *codeInput) (*codeOutput, error)
 	if err := a.unchangedList(ctx, ofGraph, ofFiles); err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.admitRead(ctx); err != nil {
+	if err := a.admitRead(ctx, in.Tenant); err != nil {
 		return nil, a.problem(err)
 	}
 	found, more, err := graph.ConversationsAbout(ctx, g, f, in.Tenant, graph.CodeQuery{File: in.File, Line: in.Line, Name: in.Name, Limit: in.Limit})

@@ -122,7 +122,7 @@ func (a *api) searchCode(ctx context.Context, in *searchCodeInput) (*searchCodeO
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	of, err := a.projects(ctx, in.WaitAllParams, in.AsOfParam, m)
+	of, err := a.projects(ctx, in.Tenant, in.WaitAllParams, in.AsOfParam, m)
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -153,7 +153,7 @@ func (a *api) indexedFiles(ctx context.Context, in *indexedFilesInput) (*indexed
 	if err := a.unchangedList(ctx, m); err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.admitRead(ctx); err != nil {
+	if err := a.admitRead(ctx, in.Tenant); err != nil {
 		return nil, a.problem(err)
 	}
 	id := events.ConversationID{Tenant: in.Tenant, ID: project.Conversation(events.CodePrefix, in.Project)}

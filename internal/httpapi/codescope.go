@@ -96,7 +96,7 @@ func (a *api) aboutScope(ctx context.Context, in *scopeInput) (*scopeOutput, err
 	if err := a.awaitAll(ctx, in.WaitAllParams, ofGraph, ofCode, ofProjects); err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.beginFind(ctx, in.WaitAllParams, false, ofGraph, ofCode, ofProjects); err != nil {
+	if err := a.beginFind(ctx, in.Tenant, in.WaitAllParams, false, ofGraph, ofCode, ofProjects); err != nil {
 		return nil, a.problem(err)
 	}
 	r, p, err := a.projectNow(ctx, in.Tenant, in.Project)

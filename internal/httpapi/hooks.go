@@ -108,18 +108,18 @@ type past struct {
 }
 
 // open returns the readers of projects and messages.
-func (p *past) open(ctx context.Context) (project.Reader, graph.Reader, error) {
+func (p *past) open(ctx context.Context, tenant string) (project.Reader, graph.Reader, error) {
 	g, ofGraph, err := p.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := p.api.projects(ctx, WaitAllParams{}, AsOfParam{}, ofGraph)
+	r, err := p.api.projects(ctx, tenant, WaitAllParams{}, AsOfParam{}, ofGraph)
 	return r, g, err
 }
 
 // Project implements [hook.Past].
 func (p *past) Project(ctx context.Context, tenant, folder, except string, maxChars int) (hook.Text, error) {
-	r, g, err := p.open(ctx)
+	r, g, err := p.open(ctx, tenant)
 	if err != nil {
 		return hook.Text{}, err
 	}
@@ -167,7 +167,7 @@ func (p *past) Said(ctx context.Context, tenant, folder, except, prompt string, 
 	if p.Cache == nil {
 		return nil, 0, nil
 	}
-	r, g, err := p.open(ctx)
+	r, g, err := p.open(ctx, tenant)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -89,7 +89,7 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput,
 	if err := a.unchangedList(ctx, models...); err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.admitRead(ctx); err != nil {
+	if err := a.admitRead(ctx, in.Tenant); err != nil {
 		return nil, a.problem(err)
 	}
 	out := &insightsOutput{Insights{By: in.By, Since: in.Since, Until: in.Until}}

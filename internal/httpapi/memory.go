@@ -155,7 +155,7 @@ func (a *api) openMemory(ctx context.Context, in ProjectParam, c memory.Command,
 		return nil, err
 	}
 	if first {
-		if err := a.admitRead(ctx); err != nil {
+		if err := a.admitRead(ctx, in.Tenant); err != nil {
 			return nil, err
 		}
 	}

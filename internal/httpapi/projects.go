@@ -130,7 +130,7 @@ func (a *api) registerProjects(h huma.API) {
 }
 
 // projects begins a read of projects.
-func (a *api) projects(ctx context.Context, wait WaitAllParams, past AsOfParam, more ...view.Model) (project.Reader, error) {
+func (a *api) projects(ctx context.Context, tenant string, wait WaitAllParams, past AsOfParam, more ...view.Model) (project.Reader, error) {
 	r, m, err := a.pins(ctx).Projects(ctx)
 	if err != nil {
 		return nil, err
@@ -144,11 +144,11 @@ func (a *api) projects(ctx context.Context, wait WaitAllParams, past AsOfParam, 
 	if err := a.unchangedList(ctx, more...); err != nil {
 		return nil, err
 	}
-	return r, a.admitRead(ctx)
+	return r, a.admitRead(ctx, tenant)
 }
 
 func (a *api) listProjects(ctx context.Context, in *projectsInput) (*projectsOutput, error) {
-	r, err := a.projects(ctx, in.WaitAllParams, in.AsOfParam)
+	r, err := a.projects(ctx, in.Tenant, in.WaitAllParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -175,7 +175,7 @@ func (a *api) listProjects(ctx context.Context, in *projectsInput) (*projectsOut
 }
 
 func (a *api) showProject(ctx context.Context, in *projectInput) (*projectOutput, error) {
-	r, err := a.projects(ctx, in.WaitAllParams, in.AsOfParam)
+	r, err := a.projects(ctx, in.Tenant, in.WaitAllParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -277,7 +277,7 @@ func (a *api) projectContext(ctx context.Context, in *projectContextInput) (*con
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	r, err := a.projects(ctx, in.WaitAllParams, in.AsOfParam, ofGraph)
+	r, err := a.projects(ctx, in.Tenant, in.WaitAllParams, in.AsOfParam, ofGraph)
 	if err != nil {
 		return nil, a.problem(err)
 	}

@@ -86,8 +86,8 @@ func (a *api) admitView(ctx context.Context, v *view.View) error {
 }
 
 // admitRead is [api.admitView] for a read that is not of one conversation.
-func (a *api) admitRead(ctx context.Context) error {
-	leave, err := a.views.Enter(ctx)
+func (a *api) admitRead(ctx context.Context, tenant string) error {
+	leave, err := a.views.Enter(ctx, tenant)
 	if err == nil {
 		x := exchangeOf(ctx)
 		x.worked = append(x.worked, leave)

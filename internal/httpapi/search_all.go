@@ -101,7 +101,7 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	if asked.Text = written; rewritten != nil && rewritten.Added != "" {
 		in.Query += "\n" + rewritten.Added
 	}
-	if err := a.beginFind(ctx, in.WaitAllParams, in.Rewrite, models...); err != nil {
+	if err := a.beginFind(ctx, in.Tenant, in.WaitAllParams, in.Rewrite, models...); err != nil {
 		return nil, a.problem(err)
 	}
 	out := &foundOutput{}
@@ -158,7 +158,7 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.beginFind(ctx, in.WaitAllParams, false, m); err != nil {
+	if err := a.beginFind(ctx, in.Tenant, in.WaitAllParams, false, m); err != nil {
 		return nil, a.problem(err)
 	}
 	about, err := window.AboutConversation(ctx, lineage.Graph(g), in.id())
@@ -171,13 +171,13 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 // beginFind admits a search. Only a search with at_least gets an ETag: without it, at the
 // same positions, the answer may lack events that the store has applied but not yet indexed.
 // A search that asks a model gets none either, because the model may answer differently.
-func (a *api) beginFind(ctx context.Context, wait WaitAllParams, asks bool, models ...view.Model) error {
+func (a *api) beginFind(ctx context.Context, tenant string, wait WaitAllParams, asks bool, models ...view.Model) error {
 	if wait.AtLeast != 0 && !asks {
 		if err := a.unchangedList(ctx, models...); err != nil {
 			return err
 		}
 	}
-	return a.admitRead(ctx)
+	return a.admitRead(ctx, tenant)
 }
 
 // find returns the conversations that a query finds.

@@ -121,7 +121,7 @@ func (c *call) ofProject(ctx context.Context, in contextArguments) (answer, erro
 			return answer{}, c.past(err)
 		}
 	}
-	leave, err := c.Views.Enter(ctx)
+	leave, err := c.Views.Enter(ctx, c.tenant)
 	if err != nil {
 		return answer{}, err
 	}

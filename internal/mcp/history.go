@@ -67,7 +67,7 @@ func (c *call) history(ctx context.Context, in historyArguments) (answer, error)
 	if !all {
 		limit = maxAbout
 	}
-	leave, err := c.Views.Enter(ctx)
+	leave, err := c.Views.Enter(ctx, c.tenant)
 	if err != nil {
 		return answer{}, err
 	}

@@ -290,7 +290,7 @@ func (c *call) inProject(ctx context.Context, in searchArguments, keep window.Fi
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.Views.Enter(ctx)
+	leave, err := c.Views.Enter(ctx, c.tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -412,7 +412,7 @@ func (c *call) ranked(ctx context.Context, in searchArguments, out *found, most 
 	} else {
 		out.Project = everything
 	}
-	leave, err := c.Views.Enter(ctx)
+	leave, err := c.Views.Enter(ctx, c.tenant)
 	if err != nil {
 		return nil, err
 	}

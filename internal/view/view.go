@@ -3,14 +3,12 @@ package view
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
 	"mneme.dev/mneme/events"
@@ -19,21 +17,14 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// maxReads is how many reads of conversations run at once: each may hold a whole context in
-// memory. Further reads wait, for at most maxQueued.
-const (
-	maxReads  = 16
-	maxQueued = 10 * time.Second
-)
-
-// ErrBusy means that too many reads run at once.
-var ErrBusy = errors.New("too many requests of this kind at once: try again")
-
 // Config is what views need.
 type Config struct {
 	Log    *eventlog.Log
 	Models Models
 	Cache  *Cache // nil disables searches
+	// Waits says that reads wait for other servers, such as Neo4j or a model, and leave the
+	// processors to other reads meanwhile.
+	Waits bool
 	// Awaiting, if not nil, is called when a read begins to wait for a projection. It
 	// returns the context to wait with, and what to call when the wait ends.
 	Awaiting func(ctx context.Context, projection string, goal uint64) (context.Context, func(error))
@@ -42,7 +33,8 @@ type Config struct {
 // Views opens views of conversations. Use [New]; it is safe for concurrent use.
 type Views struct {
 	Config
-	reads         *semaphore.Weighted
+	reads         *places
+	head          head
 	watchers      watchers
 	announcements announcements
 
@@ -55,7 +47,7 @@ type Views struct {
 
 // New returns views that read through the models of a configuration.
 func New(c Config) *Views {
-	v := &Views{Config: c, reads: semaphore.NewWeighted(maxReads)}
+	v := &Views{Config: c, reads: newPlaces(c.Waits)}
 	v.watchers.running = map[partition]*watcher{}
 	v.compared.at = map[string]time.Time{}
 	return v
@@ -267,7 +259,7 @@ func (v *View) LoadTools(ctx context.Context) error {
 // [ErrBusy] if none becomes free in time.
 func (v *View) Begin(ctx context.Context) (err error) {
 	if v.leave == nil {
-		v.leave, err = v.pins.views.Enter(ctx)
+		v.leave, err = v.pins.views.Enter(ctx, v.ID.Tenant)
 	}
 	return err
 }
@@ -281,16 +273,8 @@ func (v *View) Release() {
 	}
 }
 
-// Enter waits for one of the places for reads, for a read that is not of one conversation.
-// The caller calls leave once. It returns [ErrBusy] if no place becomes free in time.
-func (vs *Views) Enter(ctx context.Context) (leave func(), err error) {
-	queued, cancel := context.WithTimeout(ctx, maxQueued)
-	defer cancel()
-	if err := vs.reads.Acquire(queued, 1); err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, ErrBusy
-	}
-	return func() { vs.reads.Release(1) }, nil
+// Enter waits for one of the places for reads, for a read of a tenant that is not of one
+// conversation. The caller calls leave once. It returns [ErrBusy] if no place becomes free in time.
+func (vs *Views) Enter(ctx context.Context, tenant string) (leave func(), err error) {
+	return vs.reads.take(ctx, tenant)
 }

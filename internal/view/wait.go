@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"mneme.dev/mneme/events"
@@ -69,9 +70,16 @@ func (e *BehindError) Error() string {
 	return fmt.Sprintf("%s has not applied sequence %d within %s; see mneme status", e.Projection, e.Seq, e.Waited)
 }
 
-// inLog refuses sequences beyond the end of the log.
+// inLog refuses sequences beyond the end of the log. It asks the server only about sequences
+// after those it has seen within sameLogFor.
 func (vs *Views) inLog(ctx context.Context, at At) error {
+	if vs.head.holds(max(at.AtLeast, at.AsOf)) {
+		return nil
+	}
 	state, err := vs.Log.State(ctx)
+	if err == nil {
+		vs.head.see(state.Head)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -81,6 +89,27 @@ func (vs *Views) inLog(ctx context.Context, at At) error {
 		return &BeyondError{"as_of", at.AsOf, state.Head}
 	}
 	return nil
+}
+
+// head is the end of the log when it was last read. The zero value has seen no event.
+type head struct {
+	lock sync.Mutex
+	seq  uint64
+	at   time.Time
+}
+
+func (h *head) see(seq uint64) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.seq, h.at = seq, time.Now()
+}
+
+// holds reports whether the log certainly reaches a sequence. It does not know for long, because the
+// log may be replaced by an earlier one.
+func (h *head) holds(seq uint64) bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return seq <= h.seq && time.Since(h.at) < sameLogFor
 }
 
 // awaitConversation waits until models have applied what is asked for, or this

@@ -252,7 +252,7 @@ func TestAReaderMayCancelAtEveryMoment(t *testing.T) {
 	}
 	var places []func()
 	for range 16 {
-		leave, err := b.views.Enter(t.Context())
+		leave, err := b.views.Enter(t.Context(), "t")
 		require.NoError(t, err)
 		places = append(places, leave)
 	}

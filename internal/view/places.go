@@ -1,0 +1,162 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// maxReads is how many reads run at once: each may hold a whole context in memory.
+	// Further reads wait, for at most maxQueued.
+	maxReads  = 16
+	maxQueued = 10 * time.Second
+
+	// recently is for how long after its last read a tenant counts as one that reads.
+	recently = 10 * time.Second
+
+	// overlap is how many reads share a processor if they wait for other servers meanwhile.
+	overlap = 4
+)
+
+// ErrBusy means that too many reads run at once.
+var ErrBusy = errors.New("too many requests of this kind at once: try again")
+
+// places are the places for reads. A tenant that reads alone may hold all of them. Tenants that
+// read at the same time divide those that keep the processors busy, so that a read runs beside
+// few others, however many of them another tenant sends.
+type places struct {
+	all  int
+	busy int
+
+	lock    sync.Mutex
+	held    int
+	tenants map[string]*reading
+	recent  []*reading // the tenant that read last at the end
+}
+
+// reading is a tenant that reads.
+type reading struct {
+	tenant  string
+	held    int
+	waiting []chan struct{} // each is closed when it has a place
+	last    time.Time       // when it last asked for a place, or gave one back
+}
+
+// newPlaces returns the places for reads; waits says that these wait for other servers, and leave
+// the processors to others meanwhile.
+func newPlaces(waits bool) *places {
+	p := &places{all: maxReads, busy: runtime.GOMAXPROCS(0), tenants: map[string]*reading{}}
+	if waits {
+		p.busy *= overlap
+	}
+	return p
+}
+
+// take waits for a place, which leave gives back. The caller calls leave once. If no place becomes
+// free in time, it returns [ErrBusy].
+func (p *places) take(ctx context.Context, tenant string) (leave func(), err error) {
+	r, place := p.ask(tenant)
+	leave = func() { p.leave(r) }
+	select {
+	case <-place:
+		return leave, nil
+	default:
+	}
+	late := time.NewTimer(maxQueued)
+	defer late.Stop()
+	select {
+	case <-place:
+		return leave, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-late.C:
+		err = ErrBusy
+	}
+	p.withdraw(r, place)
+	return nil, err
+}
+
+func (p *places) ask(tenant string) (*reading, chan struct{}) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	r, ok := p.tenants[tenant]
+	if !ok {
+		r = &reading{tenant: tenant}
+		p.tenants[tenant] = r
+	}
+	place := make(chan struct{})
+	r.waiting = append(r.waiting, place)
+	p.touch(r)
+	p.grant()
+	return r, place
+}
+
+func (p *places) leave(r *reading) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.release(r)
+}
+
+// withdraw gives up a place that nobody waits for any more, whether or not it has become free.
+func (p *places) withdraw(r *reading, place chan struct{}) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if i := slices.Index(r.waiting, place); i >= 0 {
+		r.waiting = slices.Delete(r.waiting, i, i+1)
+		return
+	}
+	p.release(r)
+}
+
+// The caller of the methods below holds the lock.
+
+func (p *places) release(r *reading) {
+	r.held--
+	p.held--
+	p.touch(r)
+	p.grant()
+}
+
+// touch notes that a tenant reads now, and forgets those that read no longer.
+func (p *places) touch(r *reading) {
+	r.last = time.Now()
+	if i := slices.Index(p.recent, r); i >= 0 {
+		p.recent = slices.Delete(p.recent, i, i+1)
+	}
+	p.recent = append(p.recent, r)
+	p.recent = slices.DeleteFunc(p.recent, func(r *reading) bool {
+		over := r.held == 0 && len(r.waiting) == 0 && time.Since(r.last) > recently
+		if over {
+			delete(p.tenants, r.tenant)
+		}
+		return over
+	})
+}
+
+// grant gives the free places to those who wait. The next is of the tenant that holds the fewest, and among
+// those, of the one that has not read for longest.
+func (p *places) grant() {
+	share := p.all
+	if n := len(p.recent); n > 1 {
+		share = max(p.busy/n, 1)
+	}
+	for p.held < p.all {
+		var next *reading
+		for _, r := range p.recent {
+			if len(r.waiting) > 0 && r.held < share && (next == nil || r.held < next.held) {
+				next = r
+			}
+		}
+		if next == nil {
+			return
+		}
+		close(next.waiting[0])
+		next.waiting = next.waiting[1:]
+		next.held++
+		p.held++
+	}
+}
