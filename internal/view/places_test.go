@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,10 +135,13 @@ func TestPlacesAreNeitherLostNorGivenTwice(t *testing.T) {
 		}), 1, 60).Draw(r, "steps")
 		synctest.Test(t, func(t *testing.T) {
 			p := testPlaces(all, busy)
+			var lock sync.Mutex // of held and waiting
 			held := map[string][]func(){}
 			waiting := map[string][]func(){} // to give up
 			check := func() {
 				synctest.Wait()
+				lock.Lock()
+				defer lock.Unlock()
 				sum := 0
 				share := all
 				if n := len(p.recent); n > 1 {
@@ -154,12 +158,15 @@ func TestPlacesAreNeitherLostNorGivenTwice(t *testing.T) {
 			}
 			for _, s := range steps {
 				tenant := fmt.Sprint(s.tenant)
+				lock.Lock()
 				switch s.what {
 				case 0, 1:
 					ctx, cancel := context.WithCancel(t.Context())
 					waiting[tenant] = append(waiting[tenant], cancel)
 					go func() {
 						leave, err := p.take(ctx, tenant)
+						lock.Lock()
+						defer lock.Unlock()
 						if err == nil {
 							held[tenant] = append(held[tenant], leave)
 							waiting[tenant] = slices.Delete(waiting[tenant], 0, 1) // first come, first served
@@ -178,16 +185,19 @@ func TestPlacesAreNeitherLostNorGivenTwice(t *testing.T) {
 						give()
 					}
 				}
+				lock.Unlock()
 				check()
 				time.Sleep(time.Duration(s.pause) * 10 * time.Millisecond)
 			}
 			for p.held > 0 {
+				lock.Lock()
 				for tenant, list := range held {
 					held[tenant] = nil
 					for _, leave := range list {
 						leave()
 					}
 				}
+				lock.Unlock()
 				check()
 			}
 			for tenant := range waiting {
