@@ -8,7 +8,7 @@
 //  2. find the conversation's ancestors,
 //  3. compare [View.Positions] with what the caller already has,
 //  4. load the search index, if the caller will search ([View.Load]),
-//  5. wait for one of the places for reads ([View.Begin]), and read.
+//  5. wait for one of the places for reads, which tenants share ([View.Begin]), and read.
 //
 // Whatever the number of callers that wait, one watcher for each partition of a read model
 // reads its checkpoint. Every wait ends when its context ends.

@@ -25,12 +25,12 @@ const (
 // ErrBusy means that too many reads run at once.
 var ErrBusy = errors.New("too many requests of this kind at once: try again")
 
-// places are the places for reads. A tenant that reads alone may hold all of them. Tenants that
-// read at the same time divide those that keep the processors busy, so that a read runs beside
-// few others, however many of them another tenant sends.
+// places are the places for reads. A tenant that reads alone may hold all of them. If others have
+// read recently, it holds at most half of those that keep the processors busy; tenants that read at
+// the same time divide these. So a read runs beside few others, however many another tenant sends.
 type places struct {
 	all  int
-	busy int
+	busy int // the places that keep the processors busy
 
 	lock    sync.Mutex
 	held    int
@@ -137,13 +137,24 @@ func (p *places) touch(r *reading) {
 	})
 }
 
+// share returns how many places a tenant may hold.
+func (p *places) share() int {
+	if len(p.recent) == 1 {
+		return p.all
+	}
+	now := 0
+	for _, r := range p.recent {
+		if r.held > 0 || len(r.waiting) > 0 {
+			now++
+		}
+	}
+	return max(p.busy/max(now, 2), 1)
+}
+
 // grant gives the free places to those who wait. The next is of the tenant that holds the fewest, and among
 // those, of the one that has not read for longest.
 func (p *places) grant() {
-	share := p.all
-	if n := len(p.recent); n > 1 {
-		share = max(p.busy/n, 1)
-	}
+	share := p.share()
 	for p.held < p.all {
 		var next *reading
 		for _, r := range p.recent {

@@ -86,6 +86,48 @@ func TestAFloodOfReadsLeavesAPlaceToAnotherTenant(t *testing.T) {
 	})
 }
 
+func TestTenantsThatPauseKeepNoMoreThanHalfOfTheProcessorsFree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := testPlaces(16, 8)
+		for n := range 20 {
+			p.line(t, fmt.Sprint("pauses", n), 1).leave()
+		}
+		one := p.line(t, "one", 10)
+		require.Equal(t, 4, one.got())
+		other := p.line(t, "other", 10)
+		require.Equal(t, 4, other.got())
+		third := p.line(t, "third", 10)
+		require.Equal(t, 2, third.got())
+	})
+}
+
+func TestTheTenantThatHoldsTheFewestPlacesIsNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := testPlaces(3, 9)
+		a, b := p.line(t, "a", 2), p.line(t, "b", 2)
+		c := p.line(t, "c", 1)
+		require.Equal(t, []int{2, 1, 0}, []int{a.got(), b.got(), c.got()})
+		a.leave()
+		require.Equal(t, []int{1, 1, 1}, []int{a.got(), b.got(), c.got()}, "b waited longer, but holds one")
+	})
+}
+
+func TestAPlaceThatBecomesFreeForAReadThatGaveUpGoesToTheNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := testPlaces(1, 1)
+		first := p.line(t, "a", 1)
+		r, place := p.ask("b")
+		next := p.line(t, "c", 1)
+		first.leave()
+		<-place
+		p.withdraw(r, place)
+		require.Equal(t, 1, next.got())
+	})
+}
+
 func TestATenantHasAllPlacesAgainWhenTheOthersNoLongerRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,10 +185,7 @@ func TestPlacesAreNeitherLostNorGivenTwice(t *testing.T) {
 				lock.Lock()
 				defer lock.Unlock()
 				sum := 0
-				share := all
-				if n := len(p.recent); n > 1 {
-					share = max(busy/n, 1)
-				}
+				share := p.share()
 				for tenant, r := range p.tenants {
 					require.Len(t, held[tenant], r.held)
 					require.Len(t, waiting[tenant], len(r.waiting))
