@@ -146,6 +146,8 @@ func TestAModelIsNotAskedAboutWhatDoesNotExist(t *testing.T) {
 		b.refused(status, http.MethodGet, path+"query=airship&rewrite=true", nil, "")
 		require.Zero(t, e.Calls(), path)
 	}
+	require.Equal(t, "no conversation belongs to the project", search("/v1/search", "project=nothing&rewrite=true").Rewritten.Missing)
+	require.Zero(t, e.Calls())
 	require.NotEmpty(t, search("/v1/conversations/c/search", "rewrite=true").Rewritten.Added)
 	require.Equal(t, 1, e.Calls())
 }

@@ -94,7 +94,7 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 			return nil, a.problem(err)
 		}
 	}
-	written, rewritten, err := a.rewrite(ctx, in.Tenant, in.RewriteParam, asked.Text)
+	written, rewritten, err := a.rewriteIn(ctx, in, asked.Text)
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -117,6 +117,24 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	}
 	out.Body.Rewritten = rewritten
 	return out, nil
+}
+
+// rewriteIn is rewrite for a search of a project. A project without conversations costs no call of the model.
+func (a *api) rewriteIn(ctx context.Context, in *searchInput, query string) (string, *window.Rewritten, error) {
+	if in.Rewrite && in.Project != "" {
+		r, p, err := a.projectNow(ctx, in.Tenant, in.Project)
+		if err != nil {
+			return "", nil, err
+		}
+		entered, err := project.Entered(ctx, r, p)
+		if err != nil {
+			return "", nil, err
+		}
+		if len(entered) == 0 {
+			return query, &window.Rewritten{Query: query, Missing: "no conversation belongs to the project"}, nil
+		}
+	}
+	return a.rewrite(ctx, in.Tenant, in.RewriteParam, query)
 }
 
 // searchSaid searches titles and messages.
