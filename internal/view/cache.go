@@ -1,6 +1,8 @@
 package view
 
 import (
+	"mneme.dev/mneme/pkg/recall/static"
+
 	"cmp"
 	"context"
 	"fmt"
@@ -85,8 +87,9 @@ type entry struct {
 	embeddedUpTo uint64
 	unembedded   []uint64
 
-	mu    sync.RWMutex
-	index *recall.Index
+	mu         sync.RWMutex
+	index      *recall.Index
+	otherTable bool // some built-in vectors are of another table, so they are not in the index
 
 	texts texts
 	code  seenCode
@@ -271,6 +274,7 @@ func start(f func() error) (wait func() error) {
 type decoded struct {
 	bag     recall.Bag
 	vectors []recall.Vector
+	table   byte // that made the vectors
 	err     error
 }
 
@@ -278,7 +282,7 @@ type decoded struct {
 // parallel, and keeps searches from the index only afterwards.
 func (e *entry) add(list []graph.Bag, builtIn bool) error {
 	bags := iter.Map(list, func(b *graph.Bag) (d decoded) {
-		d.bag, d.vectors, d.err = b.Decode()
+		d.bag, d.vectors, d.table, d.err = b.Decode()
 		return d
 	})
 	e.mu.Lock()
@@ -290,6 +294,7 @@ func (e *entry) add(list []graph.Bag, builtIn bool) error {
 		}
 		if err == nil && builtIn {
 			err = e.index.SetVectors(list[i].Seq, d.vectors)
+			e.otherTable = e.otherTable || d.table != static.Table
 		}
 		if err != nil {
 			return fmt.Errorf("index of conversation %q, message with sequence %d: %w", e.key.id.ID, list[i].Seq, err)

@@ -26,7 +26,7 @@ func (v *View) Embedded(ctx context.Context, seq uint64) (e Embedded, err error)
 	if err != nil || len(bags) == 0 {
 		return e, err
 	}
-	bag, vectors, err := bags[0].Decode()
+	bag, vectors, _, err := bags[0].Decode()
 	if err != nil {
 		return e, err
 	}

@@ -37,7 +37,7 @@ func (p *pastOfProjects) Said(ctx context.Context, sessions []project.Session, q
 		said := make([]recall.Said, len(bags))
 		for k := range bags {
 			said[k].Seq = bags[k].Seq
-			if said[k].Bag, said[k].Vectors, err = bags[k].Decode(); err != nil {
+			if said[k].Bag, said[k].Vectors, _, err = bags[k].Decode(); err != nil {
 				return nil, fmt.Errorf("rank conversation %q: %w", s.ID.ID, err)
 			}
 			if p.cache.embedder == nil {

@@ -116,6 +116,9 @@ func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.
 	case err != nil:
 		return nil, window.Found{Missing: "the query could not be embedded: " + err.Error()}
 	case s.cache.builtIn():
+		if e.lacks() {
+			found.Missing = "the stored embeddings are of an earlier version: run mneme rebuild graph"
+		}
 		return vector, found
 	case s.source.Embeddings == nil:
 		return nil, window.Found{Missing: fmt.Sprintf("no messages are embedded: %v", s.source.Absent)}
@@ -132,6 +135,13 @@ func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.
 		found.Missing = fmt.Sprintf("%d of %d messages have no vectors", state.without, state.all)
 	}
 	return vector, found
+}
+
+// lacks reports whether messages were embedded by another table than the query.
+func (e *entry) lacks() bool {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.otherTable
 }
 
 // Rank implements window.Recall.

@@ -72,7 +72,7 @@ func (t *tenants) said(c *graph.Candidate) (opening, others []recall.Said, err e
 	}{{c.Opening, &opening}, {c.Said, &others}} {
 		for i := range list.from {
 			s := recall.Said{Seq: list.from[i].Seq}
-			if s.Bag, s.Vectors, err = list.from[i].Decode(); err != nil {
+			if s.Bag, s.Vectors, _, err = list.from[i].Decode(); err != nil {
 				return nil, nil, err
 			}
 			*list.to = append(*list.to, s)

@@ -9,6 +9,7 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/recall/static"
@@ -91,8 +92,9 @@ func (u *Unit) Tombstone(id events.ConversationID) uint64 {
 // Projection declares the read model "code".
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
-		Name:    Name,
-		Version: 1,
+		Name:     Name,
+		Version:  1,
+		Settings: static.Model, // rows hold its embeddings
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeCodeIndexed:         (*Unit).indexed,
 			events.TypeCodeScanned:         (*Unit).scanned,
@@ -184,10 +186,7 @@ func bagsOf(p *events.CodeIndexed) (dst []byte) {
 		text := content(p.Path, p.Scopes[i].Name, p.Scopes[i].Text)
 		bag := recall.NewBag(recall.Message{Content: text})
 		terms, _ := bag.AppendBinary(nil) // never fails
-		vectors := make([]byte, 0, len(bag.Passages)*static.Dimensions)
-		for _, passage := range bag.Passages {
-			vectors = recall.AppendVector(vectors, recall.Quantize(static.Embed(text[passage.Start:passage.End])), static.Dimensions)
-		}
+		vectors := graph.AppendBuiltIn(nil, text, bag.Passages)
 		dst = binary.AppendUvarint(dst, uint64(len(terms)))
 		dst = binary.AppendUvarint(dst, uint64(len(vectors)))
 		dst = append(append(dst, terms...), vectors...)
@@ -211,7 +210,7 @@ func nextBag(data []byte) (bag recall.Bag, vectors []recall.Vector, rest []byte,
 	if bag, err = recall.ParseBag(data[:terms]); err != nil {
 		return bag, nil, nil, err
 	}
-	vectors, err = recall.ParseVectors(data[terms:terms+size], static.Dimensions)
+	vectors, _, err = graph.ParseBuiltIn(data[terms : terms+size])
 	return bag, vectors, data[terms+size:], err
 }
 

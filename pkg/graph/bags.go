@@ -16,22 +16,21 @@ type Bag struct {
 	Seq     uint64
 	N       int    // number of the message, see Position
 	Terms   []byte // an encoded recall.Bag
-	Vectors []byte // its passages' built-in embeddings, static.Dimensions bytes each
+	Vectors []byte // its passages' built-in embeddings, see AppendBuiltIn
 
 	// Words are the distinct terms by which a search over all conversations finds the message. They
 	// are written with the bag and not read with it.
 	Words []string
 }
 
-// Decode returns the bag and the vectors of its passages. The vector is nil if the model
-// knows no word of the passage.
-func (b *Bag) Decode() (recall.Bag, []recall.Vector, error) {
-	bag, err := recall.ParseBag(b.Terms)
-	if err != nil {
-		return bag, nil, err
+// Decode returns the bag, the vectors of its passages, and the table that made them, see
+// [ParseBuiltIn].
+func (b *Bag) Decode() (bag recall.Bag, vectors []recall.Vector, table byte, err error) {
+	if bag, err = recall.ParseBag(b.Terms); err != nil {
+		return bag, nil, 0, err
 	}
-	vectors, err := recall.ParseVectors(b.Vectors, static.Dimensions)
-	return bag, vectors, err
+	vectors, table, err = ParseBuiltIn(b.Vectors)
+	return bag, vectors, table, err
 }
 
 // said is a new message that needs a bag.
@@ -99,11 +98,7 @@ func bagOf(seq uint64, m recall.Message) (b Bag, err error) {
 	if err != nil {
 		return Bag{}, err
 	}
-	vectors := make([]byte, 0, len(bag.Passages)*static.Dimensions)
-	for _, passage := range bag.Passages {
-		v := recall.Quantize(static.Embed(m.Content[passage.Start:passage.End]))
-		vectors = recall.AppendVector(vectors, v, static.Dimensions)
-	}
+	vectors := AppendBuiltIn(make([]byte, 0, len(bag.Passages)*static.Dimensions+1), m.Content, bag.Passages)
 	return Bag{Seq: seq, Terms: terms, Vectors: vectors, Words: wordsOf(bag)}, nil
 }
 

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"mneme.dev/mneme/pkg/recall/static"
+
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
@@ -15,9 +17,10 @@ import (
 // message with everything up to the next one.
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
-		Name:    "graph",
-		Version: 5,
-		Derive:  derive,
+		Name:     "graph",
+		Version:  5,
+		Settings: static.Model, // rows hold its embeddings
+		Derive:   derive,
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: reduceStarted,
 			events.TypeConversationUpdated: reduceUpdated,

@@ -55,7 +55,7 @@ func TestScoresAreBitExact(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, "f93bd25ca259ed9de796bc70129b06b88a144020eeb76faac3d8703a029f6889", hex.EncodeToString(hash.Sum(nil)))
+	assert.Equal(t, "80d7cec40dd0e356b16eec721854af725f7bb4e435302ceb465411a200b5bbcc", hex.EncodeToString(hash.Sum(nil)))
 }
 
 // Where a processor has a fused multiply-add, the compiler uses it unless a conversion

@@ -51,6 +51,7 @@ type plain struct {
 	bm25    []float64 // by passage
 	topBM25 []float64 // by message
 	maxBM25 float64
+	counts  float64   // the share of BM25 that counts
 	whole   float64   // the idfs of the query's terms
 	cosines []float64 // by passage; nil without vectors
 	topCos  []float64 // by message
@@ -145,6 +146,13 @@ func (r *plain) lexical(terms []string) {
 		r.topBM25[i] = max(r.topBM25[i], score/r.penalty(int(i)))
 		r.maxBM25 = max(r.maxBM25, r.topBM25[i])
 	}
+	if r.cosines != nil {
+		held := 0.0
+		for i, cosine := range r.topCos {
+			held = max(held, r.topBM25[i]/r.maxBM25*cosine)
+		}
+		r.counts = standard.near.of(held, slices.Max(r.topCos))
+	}
 	for i := range r.beside {
 		r.beside[i] += r.relative(gained[i])
 	}
@@ -162,7 +170,7 @@ func (r *plain) relative(bm25 float64) float64 {
 	case r.cosines == nil:
 		return bm25 / r.maxBM25
 	}
-	return float64(standard.lexical * (bm25 / max(r.maxBM25, float64(standard.expect*r.whole))))
+	return float64(standard.lexical * (bm25 / (max(r.maxBM25, float64(standard.expect*r.whole)) / r.counts)))
 }
 
 func (r *plain) own(i int) (lexical, dense float64) {

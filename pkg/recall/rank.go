@@ -28,11 +28,22 @@ func Rank(query Text, texts []Text) (scores []Parts, byMeaning bool) {
 	scores = make([]Parts, len(texts))
 	byMeaning = rankDense(query.Vector, texts, scores)
 	words, best, full := rankLexical(query.Terms, texts)
+	count := 1.0
+	if byMeaning {
+		held, nearest := 0.0, 0.0
+		for i, score := range words {
+			nearest = max(nearest, scores[i].Dense)
+			if score > 0 {
+				held = max(held, score/best*scores[i].Dense)
+			}
+		}
+		count = standard.near.of(held, nearest)
+	}
 	for i, score := range words {
 		switch {
 		case score == 0:
 		case byMeaning:
-			scores[i].Lexical = float64(standard.lexical * (score / max(best, full)))
+			scores[i].Lexical = float64(standard.lexical * (score / (max(best, full) / count)))
 		default:
 			scores[i].Lexical = score / best
 		}

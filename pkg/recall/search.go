@@ -138,6 +138,9 @@ func rank(x *Index, n int, query Vector, embedded int, terms []string, among *St
 	both.Go(func() { r.dense(query, embedded) })
 	r.lexical(terms)
 	both.Wait()
+	if r.byMeaning {
+		r.full /= r.agreement()
+	}
 	return r
 }
 

@@ -5,13 +5,30 @@ type weights struct {
 	k1, b  float64 // of BM25
 	length float64 // how much less the best passage counts for each e-fold increase in the passages of a message
 
-	lexical float64 // BM25's share of what a message says, where there are vectors; the rest is the cosine's
-	expect  float64 // the share of a query's words that a message must hold for BM25 to count in full
+	lexical float64   // BM25's share of what a message says, where there are vectors; the rest is the cosine's
+	expect  float64   // the share of a query's words that a message must hold for BM25 to count in full
+	near    agreement // when BM25 counts
 
 	nearness [reach]float64 // the share of a higher score that a message borrows from a direct neighbor, and from one two messages away
 	session  float64        // of the mean of its session's best scores
 
 	speaker, date, role float64 // added if the query names them
+}
+
+// agreement is how near a query the messages that hold its words must be for BM25 to count, in
+// shares of the cosine of the nearest message: from least on a little, from full on in full.
+type agreement struct{ least, full float64 }
+
+// of returns the share of BM25 that counts. held is the greatest product of a message's cosine and
+// its BM25 score, relative to the best one's; nearest is the greatest cosine.
+//
+// Words say where the answer is if what holds them is also near the query by meaning. In a
+// conversation that puts it in other words, they occur by chance, somewhere else.
+func (a agreement) of(held, nearest float64) float64 {
+	if nearest <= 0 {
+		return 1
+	}
+	return min(1, max(0, (held/nearest-a.least)/(a.full-a.least)))
 }
 
 // standard is what all searches use. The numbers are round. make tune compares them with others:
@@ -20,10 +37,10 @@ type weights struct {
 // The usual b of 0.75 is for whole documents; passages are of similar length, so length says less.
 // Of many passages one is good by chance, hence length. expect is for queries in other words than
 // those of the conversation: only common words are in both, and the best message by these is not
-// as good as one that holds the whole query.
+// as good as one that holds the whole query; near is for those whose common words are elsewhere.
 var standard = weights{
 	k1: 1.2, b: 0.4, length: 0.2,
-	lexical: 0.3, expect: 0.35,
+	lexical: 0.35, expect: 0.35, near: agreement{least: 0.3, full: 0.9},
 	nearness: [reach]float64{0.6, 0.4}, session: 0.3,
 	speaker: 0.1, date: 0.35, role: 0.15,
 }

@@ -127,7 +127,7 @@ func candidateCases(w graphShop) []namedCase {
 				for i, bag := range c.Said {
 					require.Greater(t, bag.Seq, uint64(5))
 					require.True(t, i == 0 || bag.Seq > c.Said[i-1].Seq)
-					_, vectors, err := bag.Decode()
+					_, vectors, _, err := bag.Decode()
 					require.NoError(t, err)
 					require.NotEmpty(t, vectors)
 				}

@@ -1,0 +1,31 @@
+package graph
+
+import (
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall/static"
+)
+
+// AppendBuiltIn appends the built-in embeddings of a text's passages as they are stored:
+// static.Dimensions bytes each, and then static.Table.
+func AppendBuiltIn(dst []byte, text string, passages []recall.Passage) []byte {
+	for _, p := range passages {
+		dst = recall.AppendVector(dst, recall.Quantize(static.Embed(text[p.Start:p.End])), static.Dimensions)
+	}
+	return append(dst, static.Table)
+}
+
+// ParseBuiltIn decodes what [AppendBuiltIn] appended: a vector for each passage, which is nil if
+// the model knows no word of it. A cosine between vectors of two tables means nothing, so vectors
+// that another table made are nil as well, and of is its number, 1 for data without one: searches
+// go by words until the read model is rebuilt. It returns recall.ErrVectors for a wrong length.
+func ParseBuiltIn(data []byte) (vectors []recall.Vector, of byte, err error) {
+	if n := len(data); n%static.Dimensions == 0 {
+		return make([]recall.Vector, n/static.Dimensions), 1, nil
+	}
+	last := len(data) - 1
+	of, data = data[last], data[:last]
+	if vectors, err = recall.ParseVectors(data, static.Dimensions); err == nil && of != static.Table {
+		clear(vectors)
+	}
+	return vectors, of, err
+}
