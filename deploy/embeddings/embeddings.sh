@@ -2,7 +2,7 @@
 # Makes the table of the built-in embeddings, pkg/recall/static. The table is committed, so
 # you need this only to change how it is made.
 #
-#   embeddings.sh make     make the table: about twenty minutes on two cores
+#   embeddings.sh make     make the table: about fifteen minutes on two cores
 #   embeddings.sh verify   make the table and compare: exit code 3 if it differs
 #
 # It needs python3 3.11 or later with venv, curl, and WordNet 3.0: the data files in the folder

@@ -19,11 +19,13 @@
 //
 // A message's score is the sum of its [Parts]:
 //
-//   - Lexical and Dense: 0.3 of the BM25 of its best passage, relative to the best of all messages,
-//     and 0.7 of its best cosine; BM25 alone where there are no vectors. For a message of n passages
+//   - Lexical and Dense: 0.35 of the BM25 of its best passage, relative to the best of all messages,
+//     and 0.65 of its best cosine; BM25 alone where there are no vectors. For a message of n passages
 //     BM25 is divided by 1 + 0.2 ln n, because one of many passages is good by chance. If no message
 //     reaches 0.35 of the idfs of the query's terms, those not found included, the scores are relative
-//     to that: the query is in other words than the messages, so meaning decides more.
+//     to that: the query is in other words than the messages, so meaning decides more. Nor does BM25
+//     count in full if all messages with the query's words are far from it by meaning: in full if
+//     the product of cosine and relative BM25 reaches 0.9 of the best cosine, not at all below 0.3.
 //   - Neighbours: what nearby messages of its session have more than the message itself: 0.6 of
 //     it for the previous and next message, 0.4 for those two away; the largest counts. For BM25
 //     this is done term by term, so a message borrows the words of a query that it lacks and its
@@ -38,9 +40,8 @@
 // @10 in percent, over single messages):
 //
 //	                                LoCoMo      BEAM 100K
-//	without vectors                 70.3  79.6  47.4  54.3
-//	with package static             74.5  82.8  50.2  58.7
-//	with the model of that table    75.0  84.2
+//	without vectors                 70.7  80.0  47.4  54.3
+//	with package static             73.2  82.2  51.6  61.4
 //
 // # Terms
 //

@@ -16,7 +16,7 @@ type weights struct {
 }
 
 // agreement is how near a query the messages that hold its words must be for BM25 to count, in
-// shares of the cosine of the nearest message: from least on a little, from full on in full.
+// shares of the cosine of the nearest message: not at all up to least, in full from full on.
 type agreement struct{ least, full float64 }
 
 // of returns the share of BM25 that counts. held is the greatest product of a message's cosine and
@@ -32,7 +32,7 @@ func (a agreement) of(held, nearest float64) float64 {
 }
 
 // standard is what all searches use. The numbers are round. make tune compares them with others:
-// change one only if the mean over the sets gains and the worst set does not lose.
+// change one only if the mean over the sets gains and the worst set loses less than chance may.
 //
 // The usual b of 0.75 is for whole documents; passages are of similar length, so length says less.
 // Of many passages one is good by chance, hence length. expect is for queries in other words than
