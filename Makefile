@@ -108,7 +108,7 @@ tune: ## Print how well the constants of the ranking do on recorded questions, o
 	$(GO) test -timeout 30m -v -run '^$$' -bench Constants -benchtime 1x ./pkg/recall
 
 .PHONY: embeddings verify-embeddings
-embeddings: ## Remake the table of the built-in embeddings: needs Python 3.11 or later and WordNet, takes about fifteen minutes
+embeddings: ## Remake the table of the built-in embeddings: needs Debian, Maven and Python 3.11 or later, takes about fifteen minutes
 	deploy/embeddings/embeddings.sh make
 
 verify-embeddings: ## Compare the committed table with a fresh one

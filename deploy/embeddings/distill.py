@@ -129,8 +129,8 @@ def fresh(sources, tokenizer, vocabulary):
     return scale, rows, x
 
 
-def encoded(tokenizer, texts):
-    return [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
+def encoded(tokenizer, list_of_texts):
+    return [e.ids for e in tokenizer.encode_batch(list_of_texts, add_special_tokens=False)]
 
 
 def read(path):

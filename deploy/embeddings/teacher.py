@@ -9,11 +9,9 @@ BATCH = 6_000  # word pieces
 
 class Teacher:
     def __init__(self, path):
-        options = onnxruntime.SessionOptions()
-        options.inter_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
-    def embed(self, texts, progress=lambda done: None):
+    def embed(self, texts):
         """The unit vectors of texts, which are lists of word pieces: means of the outputs for all pieces, [CLS] and [SEP] included."""
         texts = [[CLS, *t[: MAX_PIECES - 2], SEP] for t in texts]
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # texts of a batch are of similar length
@@ -31,5 +29,4 @@ class Teacher:
             if found is None:
                 found = np.zeros((len(texts), means.shape[1]), np.float32)
             found[now] = means / np.linalg.norm(means, axis=1, keepdims=True)
-            progress(len(texts) - len(order))
         return found
