@@ -1,10 +1,9 @@
 package graph
 
 import (
-	"mneme.dev/mneme/pkg/recall/static"
-
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall/static"
 	"mneme.dev/mneme/pkg/summary"
 )
 

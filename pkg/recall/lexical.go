@@ -131,18 +131,6 @@ func (s *Statistics) Count(x *Index, q Query, after uint64) {
 	}
 }
 
-// agreement returns the share of BM25 that counts.
-func (r *ranking) agreement() float64 {
-	held, nearest := 0.0, 0.0
-	for i, bm25 := range r.topBM25 {
-		nearest = max(nearest, r.topCos[i])
-		if bm25 > 0 {
-			held = max(held, bm25/r.maxBM25*r.topCos[i])
-		}
-	}
-	return r.w.near.of(held, nearest)
-}
-
 // relative scales a score by the best message's and, where there are vectors, by the share of
 // BM25. If even the best one holds little of the query, meaning decides more.
 func (r *ranking) relative(bm25 float64) float64 {

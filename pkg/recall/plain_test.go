@@ -151,7 +151,12 @@ func (r *plain) lexical(terms []string) {
 		for i, cosine := range r.topCos {
 			held = max(held, r.topBM25[i]/r.maxBM25*cosine)
 		}
-		r.counts = standard.near.of(held, slices.Max(r.topCos))
+		agree := standard.agree
+		if nearest := slices.Max(r.topCos); nearest > 0 {
+			r.counts = min(1, max(0, (held/nearest-agree.least)/(agree.full-agree.least)))
+		} else {
+			r.counts = 1
+		}
 	}
 	for i := range r.beside {
 		r.beside[i] += r.relative(gained[i])

@@ -26,24 +26,20 @@ func NewText(text string) Text {
 // others. If the query or all texts lack a vector, only words count and byMeaning is false.
 func Rank(query Text, texts []Text) (scores []Parts, byMeaning bool) {
 	scores = make([]Parts, len(texts))
-	byMeaning = rankDense(query.Vector, texts, scores)
+	cosines := rankDense(query.Vector, texts)
 	words, best, full := rankLexical(query.Terms, texts)
-	count := 1.0
+	byMeaning = cosines != nil
 	if byMeaning {
-		held, nearest := 0.0, 0.0
-		for i, score := range words {
-			nearest = max(nearest, scores[i].Dense)
-			if score > 0 {
-				held = max(held, score/best*scores[i].Dense)
-			}
-		}
-		count = standard.near.of(held, nearest)
+		full = max(best, full) / standard.agree.of(words, cosines, best)
 	}
 	for i, score := range words {
+		if byMeaning {
+			scores[i].Dense = float64(standard.dense() * cosines[i])
+		}
 		switch {
 		case score == 0:
 		case byMeaning:
-			scores[i].Lexical = float64(standard.lexical * (score / (max(best, full) / count)))
+			scores[i].Lexical = float64(standard.lexical * (score / full))
 		default:
 			scores[i].Lexical = score / best
 		}
@@ -51,27 +47,28 @@ func Rank(query Text, texts []Text) (scores []Parts, byMeaning bool) {
 	return scores, byMeaning
 }
 
-// rankDense sets the cosine parts. A text without a vector counts as the average. It
-// reports false if there are no vectors to compare.
-func rankDense(query Vector, texts []Text, scores []Parts) bool {
+// rankDense returns the cosines, or nil if there are no vectors to compare. A text without a
+// vector counts as the average.
+func rankDense(query Vector, texts []Text) (cosines []float64) {
 	norm, known, sum := query.norm(), 0, 0.0
+	cosines = make([]float64, len(texts))
 	for i := range texts {
 		if v := texts[i].Vector; norm > 0 && len(v) == len(query) {
-			scores[i].Dense = float64(standard.dense() * (float64(dot(query, v)) / float64(norm*v.norm())))
-			sum += scores[i].Dense
+			cosines[i] = float64(dot(query, v)) / float64(norm*v.norm())
+			sum += cosines[i]
 			known++
 		}
 	}
 	if known == 0 {
-		return false
+		return nil
 	}
 	for i := range texts {
 		if len(texts[i].Vector) != len(query) {
-			scores[i].Dense = sum / float64(known)
+			cosines[i] = sum / float64(known)
 		}
-		scores[i].Dense = max(0, scores[i].Dense)
+		cosines[i] = max(0, cosines[i])
 	}
-	return true
+	return cosines
 }
 
 // rankLexical returns the BM25 scores, the best of them, and the one that counts in full where

@@ -139,7 +139,7 @@ func rank(x *Index, n int, query Vector, embedded int, terms []string, among *St
 	r.lexical(terms)
 	both.Wait()
 	if r.byMeaning {
-		r.full /= r.agreement()
+		r.full /= r.w.agree.of(r.topBM25, r.topCos, r.maxBM25)
 	}
 	return r
 }

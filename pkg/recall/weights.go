@@ -7,7 +7,7 @@ type weights struct {
 
 	lexical float64   // BM25's share of what a message says, where there are vectors; the rest is the cosine's
 	expect  float64   // the share of a query's words that a message must hold for BM25 to count in full
-	near    agreement // when BM25 counts
+	agree   agreement // when BM25 counts
 
 	nearness [reach]float64 // the share of a higher score that a message borrows from a direct neighbor, and from one two messages away
 	session  float64        // of the mean of its session's best scores
@@ -19,12 +19,19 @@ type weights struct {
 // shares of the cosine of the nearest message: not at all up to least, in full from full on.
 type agreement struct{ least, full float64 }
 
-// of returns the share of BM25 that counts. held is the greatest product of a message's cosine and
-// its BM25 score, relative to the best one's; nearest is the greatest cosine.
+// of returns the share of BM25 that counts, by the score and the cosine of each message; best is
+// the highest score.
 //
 // Words say where the answer is if what holds them is also near the query by meaning. In a
 // conversation that puts it in other words, they occur by chance, somewhere else.
-func (a agreement) of(held, nearest float64) float64 {
+func (a agreement) of(bm25, cosines []float64, best float64) float64 {
+	held, nearest := 0.0, 0.0
+	for i, score := range bm25 {
+		nearest = max(nearest, cosines[i])
+		if score > 0 {
+			held = max(held, score/best*cosines[i])
+		}
+	}
 	if nearest <= 0 {
 		return 1
 	}
@@ -37,10 +44,10 @@ func (a agreement) of(held, nearest float64) float64 {
 // The usual b of 0.75 is for whole documents; passages are of similar length, so length says less.
 // Of many passages one is good by chance, hence length. expect is for queries in other words than
 // those of the conversation: only common words are in both, and the best message by these is not
-// as good as one that holds the whole query; near is for those whose common words are elsewhere.
+// as good as one that holds the whole query; agree is for those whose common words are elsewhere.
 var standard = weights{
 	k1: 1.2, b: 0.4, length: 0.2,
-	lexical: 0.35, expect: 0.35, near: agreement{least: 0.3, full: 0.9},
+	lexical: 0.35, expect: 0.35, agree: agreement{least: 0.3, full: 0.9},
 	nearness: [reach]float64{0.6, 0.4}, session: 0.3,
 	speaker: 0.1, date: 0.35, role: 0.15,
 }
