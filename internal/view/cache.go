@@ -1,8 +1,6 @@
 package view
 
 import (
-	"mneme.dev/mneme/pkg/recall/static"
-
 	"cmp"
 	"context"
 	"fmt"
@@ -16,6 +14,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall/static"
 	"mneme.dev/mneme/pkg/window"
 )
 

@@ -34,17 +34,11 @@ func (p *pastOfProjects) Said(ctx context.Context, sessions []project.Session, q
 		if err != nil {
 			return nil, err
 		}
-		said := make([]recall.Said, len(bags))
-		for k := range bags {
-			said[k].Seq = bags[k].Seq
-			if said[k].Bag, said[k].Vectors, _, err = bags[k].Decode(); err != nil {
-				return nil, fmt.Errorf("rank conversation %q: %w", s.ID.ID, err)
-			}
-			if p.cache.embedder == nil {
-				said[k].Vectors = nil
-			}
+		said, _, err := decodeBags(bags)
+		if err == nil {
+			err = ranked.Add(nil, said)
 		}
-		if err := ranked.Add(nil, said); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("rank conversation %q: %w", s.ID.ID, err)
 		}
 	}

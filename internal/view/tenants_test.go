@@ -1,16 +1,19 @@
 package view_test
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/testdata"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall/static"
 	"mneme.dev/mneme/pkg/window"
 )
 
@@ -36,6 +39,39 @@ func TestConversationsAreRankedWithAndWithoutEmbeddings(t *testing.T) {
 		require.Empty(t, conversations(t, c, s.model, "zebra"))
 		require.Zero(t, c.Figures().Indexes, "nothing is cached")
 	}
+}
+
+// earlier reads messages whose embeddings were made by another table.
+type earlier struct{ graph.SearchReader }
+
+func (e earlier) Candidates(ctx context.Context, tenant string, q graph.CandidateQuery) ([]graph.Candidate, error) {
+	list, err := e.SearchReader.Candidates(ctx, tenant, q)
+	for i := range list {
+		for _, bag := range slices.Concat(list[i].Opening, list[i].Said) {
+			bag.Vectors[len(bag.Vectors)-1] = static.Table - 1
+		}
+	}
+	return list, err
+}
+
+func TestEmbeddingsOfAnotherTableAreNotComparedWithThoseOfTitles(t *testing.T) {
+	s := newStore(t)
+	s.say("c", "The parser fails on paths.")
+	s.say("d", "Lunch at noon, said the parser.")
+	s.add(t, "d", &events.ConversationUpdated{Title: new("Lunch")})
+	search := func(c *view.Cache, r graph.SearchReader) window.FoundConversations {
+		found, err := c.OfTenants(r).Conversations(t.Context(), "t", window.ConversationQuery{Text: "the parser fails"})
+		require.NoError(t, err)
+		return found
+	}
+	byWords := search(view.NewCache(1<<20, nil), s.model)
+	c := view.NewCache(1<<20, view.BuiltIn{})
+	other := search(c, earlier{s.model})
+	require.Empty(t, other.Model)
+	require.Equal(t, byWords.Hits, other.Hits)
+	byMeaning := search(c, s.model)
+	require.Equal(t, static.Model, byMeaning.Model)
+	require.NotEqual(t, byWords.Hits, byMeaning.Hits)
 }
 
 // Titles that a coding agent gave to its sessions must find these sessions by their
