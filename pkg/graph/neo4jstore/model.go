@@ -109,7 +109,7 @@ func Labels() []Label {
 				{"references", "code that it is about, JSON; the same as REFERENCES_CODE"},
 				{"cum_chars", "code points of the conversation's messages so far, this one included"},
 				{"terms", "its passages and their terms, for searches in its conversation, as package recall encodes them"},
-				{"vectors", "vectors of its passages from the built-in embeddings, 128 bytes each"},
+				{"vectors", "vectors of its passages from the built-in embeddings, 128 bytes each, then the number of their table"},
 				{"words", "for searches over all conversations: a word for generation and tenant, then the terms of its beginning"},
 				{"begins_turn", "the turn, on user messages only"},
 			}, claimDocs)},
