@@ -1,6 +1,7 @@
 package project
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -17,33 +18,46 @@ func TestAReplayerKeepsDigests(t *testing.T) {
 		return []Step{{Seq: 3, Base: base}, {Seq: 4, Change: Encode(&Change{Title: title})}}
 	}
 	r := NewReplayer()
-	first, err := r.Replay(id, steps("Downloads"))
-	require.NoError(t, err)
+	reads := 0
+	digest := func(h Head, steps []Step) *Digest {
+		list, err := r.Digests([]Head{h}, func(unknown []Head) ([][]Step, error) {
+			require.Equal(t, []Head{h}, unknown)
+			reads++
+			return [][]Step{steps}, nil
+		})
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		return list[0]
+	}
+	at4 := Head{ID: id, Seq: 4}
+	first := digest(at4, steps("Downloads"))
 	require.Equal(t, "Downloads", first.Title)
-	again, err := r.Replay(id, steps("Downloads"))
-	require.NoError(t, err)
-	require.Same(t, first, again)
+	require.Same(t, first, digest(at4, nil))
+	require.Equal(t, 1, reads)
 
 	// A repair writes other steps at the same sequences.
-	repaired, err := r.Replay(id, steps("Everything"))
-	require.NoError(t, err)
-	require.Equal(t, "Everything", repaired.Title)
+	require.Equal(t, "Everything", digest(Head{ID: id, Seq: 4, Repairs: 1}, steps("Everything")).Title)
+	require.Equal(t, "Uploads", digest(Head{ID: id, Seq: 3}, steps("Downloads")[:1]).Title)
+	require.NotSame(t, first, digest(Head{ID: events.ConversationID{Tenant: "u", ID: "c"}, Seq: 4}, steps("Downloads")))
+	require.Nil(t, digest(Head{ID: id}, nil), "no steps")
+	require.Equal(t, 4, reads)
 
-	before, err := r.Replay(id, steps("Downloads")[:1])
+	// Only the unknown ones are read.
+	list, err := r.Digests([]Head{{ID: id}, {ID: id, Seq: 9}, at4, {ID: id, Seq: 8}}, func(unknown []Head) ([][]Step, error) {
+		require.Equal(t, []Head{{ID: id, Seq: 9}, {ID: id, Seq: 8}}, unknown)
+		return [][]Step{steps("Later"), nil}, nil
+	})
 	require.NoError(t, err)
-	require.Equal(t, "Uploads", before.Title)
-	other, err := r.Replay(events.ConversationID{Tenant: "u", ID: "c"}, steps("Downloads"))
-	require.NoError(t, err)
-	require.NotSame(t, first, other)
-	none, err := r.Replay(id, nil)
-	require.NoError(t, err)
-	require.Nil(t, none)
-	_, err = r.Replay(id, []Step{{Seq: 9, Base: "{"}})
+	require.Equal(t, []*Digest{nil, list[1], first, nil}, list)
+	require.Equal(t, "Later", list[1].Title)
+
+	_, err = r.Digests([]Head{{ID: id, Seq: 10}}, func([]Head) ([][]Step, error) { return [][]Step{{{Seq: 10, Base: "{"}}}, nil })
 	require.Error(t, err)
+	_, err = r.Digests([]Head{{ID: id, Seq: 10}}, func([]Head) ([][]Step, error) { return nil, context.Canceled })
+	require.ErrorIs(t, err, context.Canceled)
 
 	for n := range 2 * keptDigests {
-		_, err := r.Replay(events.ConversationID{Tenant: "t", ID: fmt.Sprint(n)}, steps("Downloads"))
-		require.NoError(t, err)
+		digest(Head{ID: events.ConversationID{Tenant: "t", ID: fmt.Sprint(n)}, Seq: 4}, steps("Downloads"))
 	}
 	require.Equal(t, keptDigests, r.kept.Len())
 }
@@ -67,8 +81,10 @@ func TestLessonsAreDerivedOnce(t *testing.T) {
 	}, texts)
 	require.Contains(t, d.Lessons()[0].Terms, "linter")
 
-	shared, err := NewReplayer().Replay(events.ConversationID{Tenant: "t", ID: "c"}, []Step{{Seq: 12, Base: Encode(&d)}})
+	head := Head{ID: events.ConversationID{Tenant: "t", ID: "c"}, Seq: 12}
+	list, err := NewReplayer().Digests([]Head{head}, func([]Head) ([][]Step, error) { return [][]Step{{{Seq: 12, Base: Encode(&d)}}}, nil })
 	require.NoError(t, err)
+	shared := list[0]
 	require.Equal(t, d.Lessons(), shared.Lessons())
 	require.Same(t, &shared.Lessons()[0], &shared.Lessons()[0])
 }

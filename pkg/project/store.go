@@ -2,7 +2,6 @@ package project
 
 import (
 	"context"
-	"slices"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -67,45 +66,59 @@ func replay(steps []Step) (*Digest, error) {
 }
 
 // keptDigests is how many digests a [Replayer] keeps: about 10 KB each.
-const keptDigests = 1_024
+const keptDigests = 2_048
 
-// Replayer makes digests of stored steps, and keeps the last ones: contexts of a project read the same ones again and
-// again, and decoding them takes longer than reading them. It is safe for concurrent use.
-type Replayer struct{ kept *lru.Cache[replayed, kept] }
+// Replayer makes digests of stored steps, and keeps the last ones: contexts of a project need the same ones again and
+// again, and reading and decoding their steps takes longer than anything else of these contexts. It is safe for
+// concurrent use.
+type Replayer struct{ kept *lru.Cache[Head, *Digest] }
 
-type (
-	replayed struct {
-		id  events.ConversationID
-		seq uint64 // of the last step
-	}
-	kept struct {
-		steps  []Step
-		digest *Digest
-	}
-)
+// Head identifies the steps of a conversation up to a sequence: two equal heads are of the same steps.
+type Head struct {
+	ID      events.ConversationID
+	Seq     uint64 // of the last step; 0 for a conversation without steps
+	Repairs uint64 // of the read model, counted before Seq was read: a repair may write other steps with the same sequences
+}
 
 // NewReplayer makes an empty replayer.
 func NewReplayer() *Replayer {
-	cache, err := lru.New[replayed, kept](keptDigests)
+	cache, err := lru.New[Head, *Digest](keptDigests)
 	if err != nil { // only for a size that is not positive
 		panic(err)
 	}
 	return &Replayer{cache}
 }
 
-// Replay makes the digest of a conversation: of its newest stored base and the steps after it, oldest first. It is nil
-// without steps. Others may have the same one, so it must not be changed.
-func (r *Replayer) Replay(id events.ConversationID, steps []Step) (*Digest, error) {
-	if len(steps) == 0 {
-		return nil, nil
+// Digests makes the digests of heads, in their order: nil for one without steps. It asks read once for the steps of
+// those that it does not know, in their order. The steps begin with the newest stored base and go on to the sequence
+// of the head, oldest first. Others may have the same digests, so these must not be changed.
+func (r *Replayer) Digests(heads []Head, read func(unknown []Head) ([][]Step, error)) ([]*Digest, error) {
+	list := make([]*Digest, len(heads))
+	var unknown []Head
+	var at []int
+	for i, h := range heads {
+		d, ok := r.kept.Get(h)
+		if list[i] = d; !ok && h.Seq != 0 {
+			unknown, at = append(unknown, h), append(at, i)
+		}
 	}
-	key := replayed{id, steps[len(steps)-1].Seq}
-	if k, ok := r.kept.Get(key); ok && slices.Equal(k.steps, steps) { // a repair writes other steps
-		return k.digest, nil
+	if len(unknown) == 0 {
+		return list, nil
 	}
-	d, err := replay(steps)
-	if err == nil {
-		r.kept.Add(key, kept{steps, d})
+	steps, err := read(unknown)
+	if err != nil {
+		return nil, err
 	}
-	return d, err
+	for n, h := range unknown {
+		if len(steps[n]) == 0 { // deleted since its head was read
+			continue
+		}
+		d, err := replay(steps[n])
+		if err != nil {
+			return nil, err
+		}
+		r.kept.Add(h, d)
+		list[at[n]] = d
+	}
+	return list, nil
 }

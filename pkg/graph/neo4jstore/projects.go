@@ -58,8 +58,12 @@ const (
 		RETURN n.name ORDER BY n.listed, n.name LIMIT $limit`
 	selectOnlyNames = "UNWIND $in.keys AS key MATCH (n:ProjectName {key: key}) WHERE " + existsMember + " RETURN n.name"
 
-	selectDigests = `UNWIND $in.keys AS key MATCH (c:ProjectsConversation {key: key}) WHERE c.deleted_seq IS NULL MATCH (s:ProjectsSettled {key: c.checkpoint})
-		WITH key, CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS upTo
+	selectHeads = `UNWIND $in.keys AS key MATCH (c:ProjectsConversation {key: key}) WHERE c.deleted_seq IS NULL MATCH (s:ProjectsSettled {key: c.checkpoint})
+		WITH key, coalesce(s.repairs, 0) AS repairs, CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS upTo
+		RETURN key, repairs, COLLECT { MATCH (n:ProjectStep) USING INDEX SEEK n:ProjectStep(conversation, seq) WHERE n.conversation = key AND n.seq <= upTo
+			RETURN n.seq ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 }`
+
+	selectSteps = `UNWIND $in.ends AS end WITH end[0] AS key, end[1] AS upTo
 		WITH key, upTo, COLLECT { MATCH (b:ProjectStep) USING INDEX SEEK b:ProjectStep(conversation, based) WHERE b.conversation = key AND b.based <= upTo
 			RETURN b.based ORDER BY b.conversation DESC, b.based DESC LIMIT 1 } AS bases
 		WHERE size(bases) > 0
@@ -124,22 +128,41 @@ func (p *Projects) Names(ctx context.Context, tenant string, q project.NameQuery
 
 // Digests implements project.Reader.
 func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) ([]*project.Digest, error) {
-	list := make([]*project.Digest, len(ids))
-	at := map[string][]int{}
-	keys := []string{}
-	for i, id := range ids {
-		key := p.Key(id)
-		if at[key] == nil {
-			keys = append(keys, key)
-		}
-		at[key] = append(at[key], i)
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	if len(keys) == 0 {
-		return list, nil
+	heads, keys, at := make([]project.Head, len(ids)), make([]string, len(ids)), map[string][]int{}
+	for i, id := range ids {
+		heads[i], keys[i] = project.Head{ID: id}, p.Key(id)
+		at[keys[i]] = append(at[keys[i]], i)
 	}
 	params := In("keys", keys)
 	params["last"] = number(asOf)
-	rows, err := p.Read(ctx, selectDigests, params)
+	rows, err := p.Read(ctx, selectHeads, params)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := &values{list: row}
+		key, repairs, newest := v.text(), v.seq(), take[[]any](v)
+		if v.err != nil {
+			return nil, v.err
+		}
+		for _, i := range at[key] {
+			heads[i].Seq, heads[i].Repairs = valuesOf(newest).seq(), repairs
+		}
+	}
+	return p.replayer.Digests(heads, func(unknown []project.Head) ([][]project.Step, error) { return p.steps(ctx, unknown) })
+}
+
+// steps reads the steps that the digests of heads are made of.
+func (p *Projects) steps(ctx context.Context, heads []project.Head) ([][]project.Step, error) {
+	list, ends, at := make([][]project.Step, len(heads)), make([]any, len(heads)), map[string][]int{}
+	for i, h := range heads {
+		key := p.Key(h.ID)
+		ends[i], at[key] = []any{key, number(h.Seq)}, append(at[key], i)
+	}
+	rows, err := p.Read(ctx, selectSteps, In("ends", ends))
 	if err != nil {
 		return nil, err
 	}
@@ -151,9 +174,7 @@ func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asO
 			return nil, v.err
 		}
 		for _, i := range at[key] {
-			if list[i], err = p.replayer.Replay(ids[i], steps); err != nil {
-				return nil, err
-			}
+			list[i] = steps
 		}
 	}
 	return list, nil
@@ -210,5 +231,6 @@ func (p *Projects) Warm(ctx context.Context) error {
 	_, f := p.Names(ctx, nobody.Tenant, project.NameQuery{Kind: project.KindIn, AsOf: graph.Latest, Only: []string{""}})
 	_, g := p.Digests(ctx, []events.ConversationID{nobody}, graph.Latest)
 	_, h := p.Deleted(ctx, nobody.Tenant, []string{nobody.ID})
-	return cmp.Or(err, e, f, g, h, p.warm(ctx))
+	_, i := p.steps(ctx, []project.Head{{ID: nobody}})
+	return cmp.Or(err, e, f, g, h, i, p.warm(ctx))
 }

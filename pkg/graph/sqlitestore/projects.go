@@ -181,62 +181,82 @@ func (p *Projects) Names(ctx context.Context, tenant string, query project.NameQ
 	return list, err
 }
 
-const selectSteps = `SELECT seq, change, base FROM step WHERE c = ?1 AND seq <= ?2
-	AND seq >= (SELECT max(seq) FROM step WHERE c = ?1 AND base <> '' AND seq <= ?2) ORDER BY seq`
+const (
+	selectHeads = `SELECT i.key, c.c, coalesce((SELECT max(seq) FROM step WHERE c = c.c AND seq <= ?2), 0)
+		FROM json_each(?1) i CROSS JOIN conversation c ON c.tenant = i.value ->> 0 AND c.id = i.value ->> 1 WHERE c.deleted_seq = 0`
+	selectSteps = `SELECT i.key, s.seq, s.change, s.base FROM json_each(?) i CROSS JOIN step s ON s.c = i.value ->> 0 AND s.seq <= i.value ->> 1
+		AND s.seq >= (SELECT max(seq) FROM step WHERE c = i.value ->> 0 AND base <> '' AND seq <= i.value ->> 1)`
+)
 
-// Digests implements project.Reader. Each conversation is two seeks and fewer than 16 rows.
-func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) ([]*project.Digest, error) {
-	list := make([]*project.Digest, len(ids))
-	err := p.Snapshot(ctx, func(q Queryer) error {
-		for i, id := range ids {
-			var c int64
-			rows, err := q("SELECT c FROM conversation WHERE tenant = ? AND id = ? AND deleted_seq = 0", id.Tenant, id.ID)
-			if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c) }); err != nil {
-				return err
-			}
-			steps, err := stepsOf(q, selectSteps, c, min(asOf, maxSeq))
-			if err != nil {
-				return err
-			}
-			if list[i], err = p.replayer.Replay(id, steps); err != nil {
-				return err
-			}
+// Digests implements project.Reader. Each conversation is two seeks, and two more and fewer than 16 rows if
+// its digest is not known.
+func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) (list []*project.Digest, err error) {
+	heads, wanted := make([]project.Head, len(ids)), make([][2]string, len(ids))
+	for i, id := range ids {
+		heads[i], wanted[i] = project.Head{ID: id}, [2]string{id.Tenant, id.ID}
+	}
+	err = p.Snapshot(ctx, func(q Queryer) error {
+		repairs, err := readRepairs(q)
+		if err != nil {
+			return err
 		}
-		return nil
+		rowOf := map[events.ConversationID]int64{}
+		if err := each(q, selectHeads, wanted, func(rows *sql.Rows) error {
+			var i int
+			var row int64
+			var seq uint64
+			err := rows.Scan(&i, &row, &seq)
+			heads[i].Seq, heads[i].Repairs, rowOf[ids[i]] = seq, repairs, row
+			return err
+		}, min(asOf, maxSeq)); err != nil {
+			return err
+		}
+		list, err = p.replayer.Digests(heads, func(unknown []project.Head) ([][]project.Step, error) {
+			steps, ends := make([][]project.Step, len(unknown)), make([][2]int64, len(unknown))
+			for i, h := range unknown {
+				ends[i] = [2]int64{rowOf[h.ID], int64(h.Seq)}
+			}
+			err := each(q, selectSteps, ends, func(rows *sql.Rows) error {
+				var i int
+				var s project.Step
+				err := rows.Scan(&i, &s.Seq, &s.Change, &s.Base)
+				steps[i] = append(steps[i], s)
+				return err
+			})
+			for _, list := range steps {
+				slices.SortFunc(list, func(a, b project.Step) int { return cmp.Compare(a.Seq, b.Seq) })
+			}
+			return steps, err
+		})
+		return err
 	})
 	return list, err
 }
 
-const selectDeleted = `SELECT id FROM conversation WHERE tenant = ? AND deleted_seq <> 0 AND id IN (SELECT value FROM json_each(?))`
+// each runs a query whose first argument is a list in JSON.
+func each(q Queryer, query string, list any, scan func(*sql.Rows) error, args ...any) error {
+	encoded, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	rows, err := q(query, append([]any{string(encoded)}, args...)...)
+	return Each(rows, err, scan)
+}
+
+const selectDeleted = `SELECT id FROM conversation WHERE tenant = ?2 AND deleted_seq <> 0 AND id IN (SELECT value FROM json_each(?1))`
 
 // Deleted implements project.Reader. Each conversation is one seek.
 func (p *Projects) Deleted(ctx context.Context, tenant string, ids []string) (map[string]bool, error) {
 	deleted := map[string]bool{}
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, err
-	}
-	err = p.Snapshot(ctx, func(q Queryer) error {
-		rows, err := q(selectDeleted, tenant, string(list))
-		return Each(rows, err, func(rows *sql.Rows) error {
+	err := p.Snapshot(ctx, func(q Queryer) error {
+		return each(q, selectDeleted, ids, func(rows *sql.Rows) error {
 			var id string
 			err := rows.Scan(&id)
 			deleted[id] = true
 			return err
-		})
+		}, tenant)
 	})
 	return deleted, err
-}
-
-func stepsOf(q Queryer, query string, args ...any) (list []project.Step, err error) {
-	rows, err := q(query, args...)
-	err = Each(rows, err, func(rows *sql.Rows) error {
-		var s project.Step
-		err := rows.Scan(&s.Seq, &s.Change, &s.Base)
-		list = append(list, s)
-		return err
-	})
-	return list, err
 }
 
 func projectsHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
@@ -247,13 +267,15 @@ func projectsHash(q Queryer, id events.ConversationID) (projection.ConversationH
 	if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c, &h.LastSeq, &deleted) }); err != nil || c == 0 {
 		return h, err
 	}
-	steps, err := stepsOf(q, "SELECT seq, change, base FROM step WHERE c = ? ORDER BY seq", c)
-	if err != nil {
+	var changes []string
+	rows, err = q("SELECT change FROM step WHERE c = ? ORDER BY seq", c)
+	if err := Each(rows, err, func(rows *sql.Rows) error {
+		var change string
+		err := rows.Scan(&change)
+		changes = append(changes, change)
+		return err
+	}); err != nil {
 		return h, err
-	}
-	changes := make([]string, len(steps))
-	for i := range steps {
-		changes[i] = steps[i].Change
 	}
 	h.Hash, err = project.Hash(id, deleted != 0, changes)
 	return h, err
