@@ -324,7 +324,7 @@ func (a *api) earlier(ctx context.Context, v *view.View, maxChars int) (window.E
 	if err != nil {
 		return nil, nil, err
 	}
-	g, _, err := a.pins(ctx).Graph(ctx)
+	g, gm, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -336,7 +336,7 @@ func (a *api) earlier(ctx context.Context, v *view.View, maxChars int) (window.E
 	if err != nil || e == nil {
 		return nil, nil, err
 	}
-	return e, positions, nil
+	return v.Earlier(e, m, gm), positions, nil
 }
 
 func (a *api) aliasProject(ctx context.Context, in *aliasInput) (*writtenOutput, error) {

@@ -69,7 +69,7 @@ type entry struct {
 	key        key
 	at         int    // in Cache.list
 	searched   uint64 // number of the last search
-	bytes      int    // of the index; these five add up in Figures.Bytes
+	bytes      int    // of the index; these five and earlier.bytes add up in Figures.Bytes
 	textsBytes int    // of the texts
 	codeBytes  int    // of the code
 	rowBytes   int    // of the rows
@@ -90,10 +90,11 @@ type entry struct {
 	index      *recall.Index
 	otherTable bool // some built-in vectors are of another table, so they are not in the index
 
-	texts texts
-	code  seenCode
-	rows  rows
-	tools *tools
+	texts   texts
+	code    seenCode
+	rows    rows
+	tools   *tools
+	earlier earlier
 }
 
 // NewCache returns an empty cache for about budget bytes. It always holds the most recently
@@ -174,7 +175,7 @@ func (c *Cache) remove(e *entry) {
 	c.list[len(c.list)-1] = nil
 	c.list = c.list[:len(c.list)-1]
 	delete(c.entries, e.key)
-	c.figures.Bytes -= e.bytes + e.textsBytes + e.codeBytes + e.rowBytes + e.toolBytes
+	c.figures.Bytes -= e.bytes + e.textsBytes + e.codeBytes + e.rowBytes + e.toolBytes + e.earlier.bytes
 	c.figures.Indexes--
 }
 

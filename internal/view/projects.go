@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -31,6 +32,9 @@ func (p *pastOfProjects) Said(ctx context.Context, sessions []project.Session, q
 	for i := range sessions {
 		s := &sessions[i]
 		bags, err := p.reader.Bags(ctx, s.ID, graph.BagQuery{From: s.Searched(), Before: min(asOf, s.LastSeq) + 1, Limit: searchedMessages})
+		if errors.Is(err, graph.ErrNotFound) { // deleted, which the read model "projects" will know soon
+			err = nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -58,10 +62,13 @@ func (p *pastOfProjects) Said(ctx context.Context, sessions []project.Session, q
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Seq, a.Seq))
 	})
 	best = best[:min(len(best), limit)]
-	return best, p.read(ctx, best)
+	if err := p.read(ctx, best); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(best, func(m projects.Message) bool { return m.Role == "" }), nil
 }
 
-// read adds the texts of messages, with one read for each conversation.
+// read adds the texts of messages, with one read for each conversation. Messages that are gone stay without.
 func (p *pastOfProjects) read(ctx context.Context, list []projects.Message) error {
 	seqs := map[events.ConversationID][]uint64{}
 	var ids []events.ConversationID
@@ -74,6 +81,9 @@ func (p *pastOfProjects) read(ctx context.Context, list []projects.Message) erro
 	for _, id := range ids {
 		slices.Sort(seqs[id])
 		found, err := p.reader.MessagesAt(ctx, id, seqs[id])
+		if errors.Is(err, graph.ErrNotFound) { // deleted since it was ranked
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -109,13 +109,15 @@ func (served) Embeddings(context.Context) (view.Pinned[graph.EmbeddingsReader], 
 	return view.Pinned[graph.EmbeddingsReader]{}, errors.New("no embeddings")
 }
 
-func setup(t *testing.T) *bundle {
+func setup(t *testing.T) *bundle { return setupWith(t, natsdeploy.Settings{}) }
+
+func setupWith(t *testing.T, settings natsdeploy.Settings) *bundle {
 	t.Helper()
 	t.Parallel()
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{})
+	_, err = server.Apply(t.Context(), settings)
 	require.NoError(t, err)
 	conn, err := nats.Connect("", server.InProcess())
 	require.NoError(t, err)

@@ -21,6 +21,9 @@ type Reader interface {
 	Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) ([]*Digest, error)
 	// Deleted returns which of a tenant's conversations are deleted, now.
 	Deleted(ctx context.Context, tenant string, ids []string) (map[string]bool, error)
+	// LastDeletion returns the sequence of the newest deletion of a tenant's conversation, 0 if there is none. What was
+	// read before it, of any sequence, may show the conversation.
+	LastDeletion(ctx context.Context, tenant string) (uint64, error)
 }
 
 // MemberQuery selects entries.

@@ -12,7 +12,7 @@ type Earlier interface {
 	// Gather reads what an agent may need for a query, and returns what of it fits into a room: items, the most needed
 	// ones, that take at most room characters together. They never have anything of the conversation itself.
 	// A context with several budgets calls Gather once. It must be safe for use beside other reads.
-	Gather(ctx context.Context, query string) (fit func(room int) []Item, err error)
+	Gather(ctx context.Context, query string) (fit func(room int) ([]Item, error), err error)
 }
 
 // The room of the earlier sessions, in characters: what the conversation leaves, within these limits.
@@ -28,7 +28,7 @@ func Young(c *graph.Conversation, maxChars int) bool { return c.TotalChars < max
 type gathered struct {
 	once sync.Once
 	done chan struct{}
-	fit  func(room int) []Item
+	fit  func(room int) ([]Item, error)
 	err  error
 }
 
@@ -50,7 +50,8 @@ func collectEarlier(_ context.Context, b *builder, s section, room int) (f fille
 	}
 	<-b.gathered.done
 	if b.gathered.err == nil && b.gathered.fit != nil {
-		f.items = b.gathered.fit(left)
+		f.items, err = b.gathered.fit(left)
+		return f, err
 	}
 	return f, b.gathered.err
 }

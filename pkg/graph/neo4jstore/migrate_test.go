@@ -27,6 +27,7 @@ var released = []string{
 	"aa3573158ba86b6ef65b06e22a6ad3c01c09c873b001d4035052c08d68ac710f",
 	"dceec39986f4dd97270aef6c770d1c6e6820517f4134326bb448c7c164321540",
 	"04fc8b0823d439ddb16180746e4d4ff65ff31b3b7aa0e46f8aa1c65fd94c1fa5",
+	"2bd45443eeae0a1b968310a4d1fff57363bea24964ba3f887fb7e56b1b2da009",
 }
 
 func TestReleasedMigrationsNeverChange(t *testing.T) {

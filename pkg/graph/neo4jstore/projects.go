@@ -72,6 +72,10 @@ const (
 
 	selectDeletedProjects = "UNWIND $in.keys AS key MATCH (c:ProjectsConversation {key: key}) WHERE c.deleted_seq IS NOT NULL RETURN c.id"
 
+	selectLastDeletion = `MATCH (c:ProjectsConversation) USING INDEX SEEK c:ProjectsConversation(generation, tenant, deleted_seq)
+		WHERE c.generation = $generation AND c.tenant = $tenant AND c.deleted_seq > 0
+		RETURN c.deleted_seq ORDER BY c.generation DESC, c.tenant DESC, c.deleted_seq DESC LIMIT 1`
+
 	selectProjectsForHash = `MATCH (c:ProjectsConversation {key: $key}) MATCH (s:ProjectsSettled {key: c.checkpoint})
 		WITH c, s.seq AS settled RETURN settled, c.last_seq, c.deleted_seq, COLLECT { MATCH (n:ProjectStep) USING INDEX SEEK n:ProjectStep(conversation, seq)
 			WHERE n.conversation = $key AND n.seq <= settled RETURN n.change ORDER BY n.conversation, n.seq }`
@@ -203,6 +207,16 @@ func (p *Projects) Deleted(ctx context.Context, tenant string, ids []string) (ma
 	return deleted, nil
 }
 
+// LastDeletion implements project.Reader.
+func (p *Projects) LastDeletion(ctx context.Context, tenant string) (uint64, error) {
+	rows, err := p.Read(ctx, selectLastDeletion, map[string]any{"generation": p.generation, "tenant": tenant})
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	v := &values{list: rows[0]}
+	return v.seq(), v.err
+}
+
 // hash implements Codec.Hash.
 func (p *Projects) hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
 	h.Conversation = id
@@ -232,5 +246,6 @@ func (p *Projects) Warm(ctx context.Context) error {
 	_, g := p.Digests(ctx, []events.ConversationID{nobody}, graph.Latest)
 	_, h := p.Deleted(ctx, nobody.Tenant, []string{nobody.ID})
 	_, i := p.steps(ctx, []project.Head{{ID: nobody}})
-	return cmp.Or(err, e, f, g, h, i, p.warm(ctx))
+	_, j := p.LastDeletion(ctx, nobody.Tenant)
+	return cmp.Or(err, e, f, g, h, i, j, p.warm(ctx))
 }

@@ -188,4 +188,7 @@ var migrations = []migration{
 		"CREATE CONSTRAINT code_scan_seq IF NOT EXISTS FOR (n:CodeScan) REQUIRE (n.conversation, n.seq) IS UNIQUE",
 		"CREATE CONSTRAINT code_scope_part IF NOT EXISTS FOR (n:CodeScope) REQUIRE (n.conversation, n.seq, n.part) IS UNIQUE",
 	}},
+	{"the newest deletion of the projection projects", []string{
+		"CREATE INDEX projects_conversation_deletion IF NOT EXISTS FOR (c:ProjectsConversation) ON (c.generation, c.tenant, c.deleted_seq)",
+	}},
 }

@@ -122,6 +122,17 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 	return d, d.openReaders()
 }
 
+// makeIndexes runs statements that create indexes which the file may lack.
+func (d *db) makeIndexes(ctx context.Context, script string) error {
+	if script == "" {
+		return nil
+	}
+	if _, err := d.writer.Conn.ExecContext(ctx, script); err != nil {
+		return d.trouble(fmt.Errorf("create indexes in %s: %w", d.path, err))
+	}
+	return nil
+}
+
 // openReader opens an existing file for reading. Until a writer has made the file, the error is
 // fs.ErrNotExist.
 func openReader(path string) (*db, error) {

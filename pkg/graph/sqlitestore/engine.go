@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ type Codec[U projection.Unit] struct {
 	// identity and came_to_serve are taken. To change the tables, raise projection.Projection.Version: a
 	// rebuild then makes a new file.
 	Schema string
+	// Indexes are statements CREATE INDEX IF NOT EXISTS that run whenever the file is opened for writing, so
+	// that a file of an earlier version gets a new index without a rebuild. May be empty.
+	Indexes string
 	// Delete are the statements that delete the rows of a conversation, except for its row in the
 	// table conversation. Their only parameter is its number c. See [DeleteFrom].
 	Delete []string
@@ -70,6 +74,9 @@ func Open[U projection.Unit](ctx context.Context, path string, codec Codec[U]) (
 	d, err := openTables(ctx, path, engineSchema+codec.Schema+"SELECT c, tenant, id, deleted_seq FROM conversation LIMIT 0;", schemaVersion)
 	if err != nil {
 		return nil, err
+	}
+	if err := d.makeIndexes(ctx, codec.Indexes); err != nil {
+		return nil, errors.Join(err, d.close())
 	}
 	return &Store[U]{store{d, codec.Projection, codec.Delete}, codec}, nil
 }

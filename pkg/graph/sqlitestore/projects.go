@@ -27,6 +27,7 @@ var _ project.Store = (*Projects)(nil)
 var ProjectsCodec = Codec[*project.Unit]{
 	Projection: "projects",
 	Schema:     projectsSchema,
+	Indexes:    projectsIndexes,
 	Delete:     DeleteFrom("step", "member"),
 	Begin:      func(t *Tx) Work[*project.Unit] { return projectsTx{t} },
 	Hash:       projectsHash,
@@ -48,6 +49,10 @@ CREATE TABLE member (
   PRIMARY KEY (tenant, kind, name, seq)
 ) WITHOUT ROWID;
 CREATE INDEX member_by_conversation ON member (c);
+`
+
+const projectsIndexes = `
+CREATE INDEX IF NOT EXISTS conversation_by_deletion ON conversation (tenant, deleted_seq) WHERE deleted_seq <> 0;
 `
 
 // OpenProjects opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
@@ -231,6 +236,17 @@ func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asO
 		return err
 	})
 	return list, err
+}
+
+const selectLastDeletion = `SELECT coalesce(max(deleted_seq), 0) FROM conversation WHERE tenant = ? AND deleted_seq <> 0`
+
+// LastDeletion implements project.Reader.
+func (p *Projects) LastDeletion(ctx context.Context, tenant string) (seq uint64, err error) {
+	err = p.Snapshot(ctx, func(q Queryer) error {
+		rows, err := q(selectLastDeletion, tenant)
+		return Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&seq) })
+	})
+	return seq, err
 }
 
 // each runs a query whose first argument is a list in JSON.

@@ -186,6 +186,11 @@ func projectsCases(w projectsShop) []namedCase {
 				require.NoError(b.t, err)
 				return list
 			}
+			lastDeletion := func(b *projectsBench, tenant string) uint64 {
+				seq, err := b.store.LastDeletion(b.ctx, tenant)
+				require.NoError(b.t, err)
+				return seq
+			}
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
 				require.Equal(t, []string{"1 2", "1 1"}, frontier(b, 11))
 				require.Equal(t, []string{"2 3"}, frontier(b, 12))
@@ -197,14 +202,17 @@ func projectsCases(w projectsShop) []namedCase {
 				deleted, err := b.store.Deleted(b.ctx, "t", []string{"a", "b", "unknown"})
 				require.NoError(t, err)
 				require.Empty(t, deleted)
+				require.Zero(t, lastDeletion(b, "t"))
 			})
-			h.Add("b", &events.ConversationDeleted{})
+			deletion := h.Add("b", &events.ConversationDeleted{})
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
 				require.Equal(t, []string{"1 4"}, frontier(b, graph.Latest))
 				require.Equal(t, []string{"1 2"}, frontier(b, 11), "also as of then")
 				deleted, err := b.store.Deleted(b.ctx, "t", []string{"a", "b", "unknown"})
 				require.NoError(t, err)
 				require.Equal(t, map[string]bool{"b": true}, deleted)
+				require.Equal(t, deletion, lastDeletion(b, "t"))
+				require.Zero(t, lastDeletion(b, "u"))
 				p, err := project.Find(b.ctx, b.store, "t", "p", graph.Latest)
 				require.NoError(t, err)
 				plan, err := project.Due(b.ctx, b.store, p, 1)

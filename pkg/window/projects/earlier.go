@@ -2,6 +2,7 @@ package projects
 
 import (
 	"context"
+	"fmt"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/project"
@@ -54,8 +55,17 @@ var earlierSections = []section{
 	{SectionRelevant, "", 16, collectRelevant},
 }
 
+// UpTo is the sequence of the last event that can matter for what Gather returns, except for deletions.
+func (e *Earlier) UpTo() uint64 { return e.began - 1 }
+
+// Version identifies what Gather returns for a query, from read models that have applied the same up to UpTo.
+func (e *Earlier) Version(ctx context.Context) (string, error) {
+	deletion, err := e.src.Projects.LastDeletion(ctx, e.project.Tenant)
+	return fmt.Sprintf("%q %q %q %d %d", e.project.Name, e.project.Names, e.except, e.began, deletion), err
+}
+
 // Gather implements window.Earlier.
-func (e *Earlier) Gather(ctx context.Context, query string) (fit func(room int) []window.Item, err error) {
+func (e *Earlier) Gather(ctx context.Context, query string) (fit func(room int) ([]window.Item, error), err error) {
 	if e.project.Name == "" {
 		return nil, nil
 	}
@@ -64,11 +74,11 @@ func (e *Earlier) Gather(ctx context.Context, query string) (fit func(room int) 
 	if err := b.read(ctx, e.except...); err != nil || len(b.sessions) == 0 {
 		return nil, err
 	}
-	return func(room int) (items []window.Item) {
+	return func(room int) (items []window.Item, err error) {
 		clear(b.shown)
 		for _, p := range b.tell(earlierSections, "", room) {
 			items = append(items, p.Items...)
 		}
-		return items
+		return items, nil
 	}, nil
 }
