@@ -11,7 +11,8 @@ import (
 )
 
 // Earlier returns what a context of this view gathers of the earlier sessions of its project. Until another message
-// of the user changes the query, an agent's next contexts show the same, so what the last one showed is kept.
+// of the user changes the query, an agent's next contexts show the same, so what the last one showed is kept. If the
+// last one had no room for earlier sessions, nothing is read until a context asks what fits.
 // models are all that e reads.
 func (v *View) Earlier(e *projects.Earlier, models ...Model) window.Earlier {
 	cache := v.pins.views.Cache
@@ -38,8 +39,9 @@ type shownEarlier struct {
 
 // earlier keeps what the last context of a conversation showed.
 type earlier struct {
-	last  atomic.Pointer[shownEarlier]
-	bytes int // guarded by Cache.mu
+	last   atomic.Pointer[shownEarlier]
+	noRoom atomic.Bool // the last context had no room for earlier sessions
+	bytes  int         // guarded by Cache.mu
 }
 
 // Gather implements window.Earlier.
@@ -53,19 +55,26 @@ func (r *rememberedEarlier) Gather(ctx context.Context, query string) (fit func(
 		return nil, err
 	}
 	last := e.earlier.last.Load()
-	if last != nil && last.stable && last.version == version {
-		return func(room int) ([]window.Item, error) {
-			if room == last.room {
-				return slices.Clone(last.items), nil
-			}
-			fit, err := r.read(ctx, e, query, version)
-			if err != nil {
+	known := last != nil && last.stable && last.version == version
+	var now func(room int) ([]window.Item, error)
+	if !known && !e.earlier.noRoom.Load() {
+		if now, err = r.read(ctx, e, query, version); err != nil {
+			return nil, err
+		}
+	}
+	e.earlier.noRoom.Store(true) // unless the context asks what fits
+	return func(room int) (_ []window.Item, err error) {
+		e.earlier.noRoom.Store(false)
+		if known && room == last.room {
+			return slices.Clone(last.items), nil
+		}
+		if now == nil {
+			if now, err = r.read(ctx, e, query, version); err != nil {
 				return nil, err
 			}
-			return fit(room)
-		}, nil
-	}
-	return r.read(ctx, e, query, version)
+		}
+		return now(room)
+	}, nil
 }
 
 // version identifies everything that Gather returns for a query.

@@ -102,6 +102,7 @@ func (s *sessions) say(conversation, of, asked, answered string) (first uint64) 
 }
 
 // earlier returns what a context of a conversation shows of earlier sessions, and what a server without a memory would.
+// Without room, the context does not ask.
 func (s *sessions) earlier(conversation string, first uint64, query string, room int) (shown, fresh []window.Item) {
 	s.t.Helper()
 	pins, v, err := s.open(s.t.Context(), conversation, view.At{})
@@ -117,7 +118,7 @@ func (s *sessions) earlier(conversation string, first uint64, query string, room
 	gather := func(from window.Earlier) (items []window.Item) {
 		fit, err := from.Gather(s.t.Context(), query)
 		require.NoError(s.t, err)
-		if fit != nil {
+		if fit != nil && room > 0 {
 			items, err = fit(room)
 			require.NoError(s.t, err)
 		}
@@ -152,6 +153,23 @@ func TestEarlierSessionsAreReadAgainOnlyForAnotherQuery(t *testing.T) {
 	}
 	require.Equal(t, 1, read("spaces", 5_000), "the first with the room of the one before")
 	require.Zero(t, read("spaces", 5_000))
+}
+
+func TestEarlierSessionsAreNotReadForContextsWithoutRoom(t *testing.T) {
+	s := sessionsOf(t)
+	s.say("one", "p", "Why does the parser fail on paths?", "It split them at spaces.")
+	first := s.say("new", "p", "Where do paths fail?", "I look.")
+	for i, room := range []int{0, 0, 0, 8_000, 0, 0, 8_000} {
+		before := s.reads
+		shown, fresh := s.earlier("new", first, fmt.Sprint("paths ", i), room)
+		require.Equal(t, fresh, shown)
+		require.Equal(t, room > 0, len(shown) > 0)
+		reads := 1
+		if i > 0 && i != 4 && room == 0 { // the one before had none
+			reads = 0
+		}
+		require.Equal(t, reads, s.reads-before, "context %d", i)
+	}
 }
 
 func TestASessionThatOnlyTheGraphKnowsToBeDeletedDoesNotFailTheContextOfAnother(t *testing.T) {
@@ -204,7 +222,7 @@ func TestKeptEarlierSessionsAreWhatAReadWouldFind(t *testing.T) {
 		case "query":
 			query = topic()
 		case "room":
-			room = 2_000 + 2_000*random.IntN(4)
+			room = 2_000 * random.IntN(5)
 		case "follow":
 			s.follow(min(len(s.pending), 1+random.IntN(8)))
 			if len(s.pending) == 0 {
