@@ -50,6 +50,7 @@ func (r *rememberedEarlier) Gather(ctx context.Context, query string) (fit func(
 	if e == nil {
 		return r.Earlier.Gather(ctx, query)
 	}
+	noRoom := e.earlier.noRoom.Swap(true) // unless the context asks what fits; a context that does not ask cancels the read
 	version, err := r.version(ctx, query) // before the rows are read: they may be newer, and then nobody asks for this version again
 	if err != nil {
 		return nil, err
@@ -57,12 +58,11 @@ func (r *rememberedEarlier) Gather(ctx context.Context, query string) (fit func(
 	last := e.earlier.last.Load()
 	known := last != nil && last.stable && last.version == version
 	var now func(room int) ([]window.Item, error)
-	if !known && !e.earlier.noRoom.Load() {
+	if !known && !noRoom {
 		if now, err = r.read(ctx, e, query, version); err != nil {
 			return nil, err
 		}
 	}
-	e.earlier.noRoom.Store(true) // unless the context asks what fits
 	return func(room int) (_ []window.Item, err error) {
 		e.earlier.noRoom.Store(false)
 		if known && room == last.room {
