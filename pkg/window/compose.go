@@ -1,9 +1,6 @@
 package window
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window/marks"
 )
@@ -50,8 +47,7 @@ func Compose(c Context, parts []Part) *Context {
 // finish adds what the manifest says about the whole Markdown.
 func (c *Context) finish(m *Manifest) {
 	text := c.Markdown()
-	hash := sha256.Sum256([]byte(text))
-	m.Hash = hex.EncodeToString(hash[:])
+	m.Hash = hashOf(text)
 	if text != "" {
 		m.Frame = firstLineCost
 		m.Mark = marks.ID(text, m.Hash)

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 
@@ -131,8 +132,16 @@ func (c *Context) Mark() string {
 		return c.mark
 	}
 	text := c.Markdown()
-	hash := sha256.Sum256([]byte(text))
-	return marks.ID(text, hex.EncodeToString(hash[:]))
+	return marks.ID(text, hashOf(text))
+}
+
+// hashOf returns the SHA-256 of a text in hex, without a copy of the text.
+func hashOf(text string) string {
+	hash := sha256.New()
+	w := bufio.NewWriter(hash)
+	_, _ = w.WriteString(text)
+	_ = w.Flush()
+	return hex.EncodeToString(hash.Sum(nil))
 }
 
 // assemble orders the sections for the page and writes the manifest.

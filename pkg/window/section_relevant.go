@@ -178,6 +178,7 @@ func (b *builder) leaveHits(ctx context.Context, f *filled) error {
 // relevantItems shows the chosen messages in the order of the log, with a label above each run of
 // adjacent ones.
 func (b *builder) relevantItems(chosen []candidate) (items []Item) {
+	items = slices.Grow(items, len(chosen))
 	day := ""
 	for len(chosen) > 0 {
 		n := 1

@@ -237,15 +237,14 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 		room -= cost(shown)
 		steps = append(steps, shown)
 	}
-	items = oldestFirst(steps)
 	if from == 0 && t.whole {
-		return append(head, items...), 0, room >= 0 || newest
+		return oldestFirst(append(steps, head)), 0, room >= 0 || newest
 	}
-	if !newest && len(items) == 0 || newest && t.user == nil && len(items) == 0 {
+	if len(steps) == 0 && (!newest || t.user == nil) {
 		return nil, 0, false
 	}
 	left = t.missing(from)
-	items = append(append(head, leftOutSteps(t.number, left)), items...)
+	items = oldestFirst(append(steps, []Item{leftOutSteps(t.number, left)}, head))
 	if left == 0 {
 		left = -1
 	}

@@ -331,7 +331,11 @@ func (w *window) settled(s *step) int {
 }
 
 func (b *builder) itemsOf(w *window, s *step, piece int) []Item {
-	var items []Item
+	n := len(s.calls) + len(s.results)
+	if s.message != nil {
+		n++
+	}
+	items := slices.Grow([]Item(nil), n) // an item takes some hundred bytes
 	if s.message != nil {
 		items = append(items, b.messageItem(s.message, b.messageText(s.message, piece)))
 	}

@@ -41,14 +41,18 @@ func (c *Search) Choose(room int) (list []*Passage, chars int) {
 
 // joined merges passages that are adjacent in what one call showed.
 func joined(list []*Passage) (out []*Passage) {
+	var own *Passage // the last one, if it is a copy
 	for _, p := range list {
 		if n := len(out) - 1; n >= 0 && out[n].Seq == p.Seq && out[n].Path == p.Path && out[n].part == p.part && out[n].to == p.from {
-			whole := *out[n]
-			whole.to, whole.Score, whole.cost = p.to, max(whole.Score, p.Score), 0
-			out[n] = &whole
+			if own == nil {
+				own = new(Passage)
+				*own = *out[n]
+				out[n] = own
+			}
+			own.to, own.Score, own.cost = p.to, max(own.Score, p.Score), 0
 			continue
 		}
-		out = append(out, p)
+		out, own = append(out, p), nil
 	}
 	return out
 }
