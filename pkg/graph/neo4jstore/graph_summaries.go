@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
@@ -92,7 +91,7 @@ var (
 	selectSummarySeqs        = inOrder(func(oldest bool) string { return revisions(false, oldest) })
 	selectSummarySeqsOfLevel = inOrder(func(oldest bool) string { return revisions(true, oldest) })
 
-	endedProps = strings.TrimSuffix(summaryProps.list("n"), "]") + ", " + endOf + "]"
+	endedProps = summaryProps.list("n") + " + [" + endOf + "]"
 
 	selectSummaries      = reading("COLLECT { UNWIND $in.seqs AS seq MATCH (n:Summary {conversation: $key, seq: seq}) RETURN " + endedProps + " }")
 	selectSummariesByKey = reading("COLLECT { UNWIND $in.keys AS k MATCH (n:Summary {payload_key: k}) WHERE n.seq <= upTo RETURN " + endedProps + " }")
