@@ -21,11 +21,11 @@ type CodeCmd struct {
 
 // CodeSearchCmd searches the code of a project.
 type CodeSearchCmd struct {
-	Query    string `arg:"" help:"What to search for, in words or names."`
-	Project  string `help:"The project: its name, or a folder; . is this one." default:"." placeholder:"NAME" complete:"directory"`
-	Limit    int    `help:"Maximum number of scopes." default:"10"`
-	MaxChars int    `help:"Maximum number of characters of each scope." default:"500"`
-	Text     bool   `help:"Print the code too."`
+	Query    []string `arg:"" help:"What to search for, in words or names; several arguments are one query." sep:"none"`
+	Project  string   `help:"The project: its name, or a folder; . is this one." default:"." placeholder:"NAME" complete:"directory"`
+	Limit    int      `help:"Maximum number of scopes." default:"10"`
+	MaxChars int      `help:"Maximum number of characters of each scope." default:"500"`
+	Text     bool     `help:"Print the code too."`
 	pastFlags
 	waitFlags
 }
@@ -43,7 +43,8 @@ Examples:
 
 // Run prints what was found, best first.
 func (c *CodeSearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	if strings.TrimSpace(c.Query) == "" {
+	words := strings.Join(c.Query, " ")
+	if strings.TrimSpace(words) == "" {
 		return &program.UsageError{Err: errors.New("nothing to search for: the query has no words")}
 	}
 	api, err := g.client()
@@ -54,7 +55,7 @@ func (c *CodeSearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if err != nil {
 		return err
 	}
-	query := parameters{"query": c.Query, "limit": c.Limit, "max_chars": c.MaxChars}.with(c.pastFlags.query(), c.waitFlags.query())
+	query := parameters{"query": words, "limit": c.Limit, "max_chars": c.MaxChars}.with(c.pastFlags.query(), c.waitFlags.query())
 	body, err := api.raw(ctx, http.MethodGet, "/v1/projects/"+segment(name)+"/code/search", query, "", nil)
 	if err != nil {
 		return err

@@ -236,6 +236,7 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 		return stdout
 	}
 	all := out("search", "where is the checkpoint written?")
+	require.Equal(t, all, out("search", "where", "is", "the", "checkpoint", "written?", "--limit", "10"), "without quotes")
 	require.True(t, strings.HasPrefix(all, "── relevance 100% ─"), all)
 	require.Contains(t, all, "\nc\nA session\n\nuser  2026-01-02T03:04:05Z  seq 2  relevance 100%\n  Where is the checkpoint written?\n")
 	require.Contains(t, all, "\ne\n\nuser")

@@ -17,12 +17,12 @@ import (
 
 // SearchCmd searches conversations, or the messages of one.
 type SearchCmd struct {
-	Query        string `arg:"" optional:"" help:"What to search for, in words."`
-	Conversation string `help:"Search the messages of this conversation; without it, search all conversations." placeholder:"ID" complete:"conversation"`
-	Project      string `help:"Search only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
-	Limit        int    `help:"Maximum number of conversations; with --conversation or --kind, of messages or tool results." default:"10"`
-	MaxChars     int    `help:"Maximum number of characters of each message or result." default:"400"`
-	Rewrite      bool   `help:"Let the server's model add other words to the query; what it added is printed."`
+	Query        []string `arg:"" optional:"" help:"What to search for, in words; several arguments are one query." sep:"none"`
+	Conversation string   `help:"Search the messages of this conversation; without it, search all conversations." placeholder:"ID" complete:"conversation"`
+	Project      string   `help:"Search only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
+	Limit        int      `help:"Maximum number of conversations; with --conversation or --kind, of messages or tool results." default:"10"`
+	MaxChars     int      `help:"Maximum number of characters of each message or result." default:"400"`
+	Rewrite      bool     `help:"Let the server's model add other words to the query; what it added is printed."`
 	filterFlags
 	searchFlags
 	waitFlags
@@ -84,9 +84,9 @@ Examples:
 
 // Run prints the results, best first.
 func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	filters := c.filterFlags.query()
+	filters, words := c.filterFlags.query(), strings.Join(c.Query, " ")
 	switch {
-	case strings.TrimSpace(c.Query) == "" && (c.Conversation+c.Project == "" || len(filters.values()) == 0):
+	case strings.TrimSpace(words) == "" && (c.Conversation+c.Project == "" || len(filters.values()) == 0):
 		return &program.UsageError{Err: errors.New("nothing to search for: the query has no words")}
 	case c.Conversation != "" && c.Project != "":
 		return &program.UsageError{Err: errors.New("--project is for a search over conversations: leave out --conversation")}
@@ -101,7 +101,7 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	query := parameters{"query": c.Query, "limit": c.Limit, "max_chars": c.MaxChars, "rewrite": c.Rewrite}.with(c.waitFlags.query())
+	query := parameters{"query": words, "limit": c.Limit, "max_chars": c.MaxChars, "rewrite": c.Rewrite}.with(c.waitFlags.query())
 	if c.Project != "" {
 		if query["project"], err = projectNamed(c.Project); err != nil {
 			return err

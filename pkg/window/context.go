@@ -158,7 +158,7 @@ func (it *Item) setResult(r *graph.ToolResult, piece int, w *window) {
 
 // wholeChars returns the original length of a shortened text, 0 if it was not shortened.
 func wholeChars(b graph.Body, shown string) int {
-	if b.Whole() && shown == plain.Text(b.Text) {
+	if b.Whole() && (shown == b.Text || shown == plain.Text(b.Text)) { // the first is nearly always true, and cheap
 		return 0
 	}
 	return b.Chars
