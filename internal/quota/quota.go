@@ -33,11 +33,16 @@ const burst = 10
 type ExceededError struct {
 	Tenant string
 	What   string        // such as "500 events per second"
+	Events bool          // it was about events to store: none was stored
 	After  time.Duration // when to try again
 }
 
 func (e *ExceededError) Error() string {
-	return fmt.Sprintf("the tenant %q is over its quota of %s: nothing was stored, try again in %s", e.Tenant, e.What, e.After.Round(time.Second))
+	stored := ""
+	if e.Events {
+		stored = "nothing was stored, "
+	}
+	return fmt.Sprintf("the tenant %q is over its quota of %s: %stry again in %s", e.Tenant, e.What, stored, e.After.Round(time.Second))
 }
 
 // Quotas counts what tenants take. A nil Quotas limits nothing.
@@ -195,13 +200,13 @@ func (q *Quotas) Take(name string, count, size int) error {
 	t, now := q.get(name), time.Now()
 	taken, wait := reserve(t.events, now, count)
 	if wait > 0 {
-		return &ExceededError{Tenant: name, What: fmt.Sprintf("%v events per second", t.limits.Events), After: wait}
+		return &ExceededError{Tenant: name, What: fmt.Sprintf("%v events per second", t.limits.Events), Events: true, After: wait}
 	}
 	if _, wait := reserve(t.bytes, now, size); wait > 0 {
 		if taken != nil {
 			taken.CancelAt(now)
 		}
-		return &ExceededError{Tenant: name, What: fmt.Sprintf("%.0f bytes per second", t.limits.Bytes), After: wait}
+		return &ExceededError{Tenant: name, What: fmt.Sprintf("%.0f bytes per second", t.limits.Bytes), Events: true, After: wait}
 	}
 	return nil
 }

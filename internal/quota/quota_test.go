@@ -113,7 +113,7 @@ func TestReadsLeavePlacesForWrites(t *testing.T) {
 	}
 	_, err := q.Enter("a", true)
 	over(t, err)
-	require.ErrorContains(t, err, "2 reads at the same time")
+	require.EqualError(t, err, `the tenant "a" is over its quota of 2 reads at the same time: try again in 1s`)
 	write, err := q.Enter("a", false)
 	require.NoError(t, err)
 	_, err = q.Enter("a", false)
