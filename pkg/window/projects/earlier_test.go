@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -126,32 +127,41 @@ func TestEarlierSessionsNeverExceedTheBudgetOrChangeTheRest(t *testing.T) {
 	})
 }
 
-// counting counts what is read.
+// counting counts what is read. Reads run side by side.
 type counting struct {
 	project.Reader
-	calls, entries, digests, names int
+	lock sync.Mutex
+	reads
+}
+
+type reads struct{ calls, entries, digests, names int }
+
+func (c *counting) add(more reads) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.calls, c.entries, c.digests, c.names = c.calls+1, c.entries+more.entries, c.digests+more.digests, c.names+more.names
 }
 
 func (c *counting) Members(ctx context.Context, tenant string, q project.MemberQuery) ([]project.Member, error) {
 	list, err := c.Reader.Members(ctx, tenant, q)
-	c.calls, c.entries = c.calls+1, c.entries+len(list)
+	c.add(reads{entries: len(list)})
 	return list, err
 }
 
 func (c *counting) Names(ctx context.Context, tenant string, q project.NameQuery) ([]string, error) {
 	list, err := c.Reader.Names(ctx, tenant, q)
-	c.calls, c.names = c.calls+1, c.names+len(list)
+	c.add(reads{names: len(list)})
 	return list, err
 }
 
 func (c *counting) Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) ([]*project.Digest, error) {
-	c.calls, c.digests = c.calls+1, c.digests+len(ids)
+	c.add(reads{digests: len(ids)})
 	return c.Reader.Digests(ctx, ids, asOf)
 }
 
 func TestAReadOfALargeProjectCostsWhatASmallOneCosts(t *testing.T) {
 	mnemetest.Long(t)
-	reads := func(conversations int) counting {
+	of := func(conversations int) reads {
 		h := storetest.NewHistory()
 		for i := range conversations {
 			id := fmt.Sprint("c", i)
@@ -161,13 +171,12 @@ func TestAReadOfALargeProjectCostsWhatASmallOneCosts(t *testing.T) {
 		c := counting{Reader: openStore(t, t.TempDir(), h)}
 		_, err := Build(t.Context(), Source{Projects: &c}, Request{Tenant: "t", Project: "/w/cli", Query: "the parser of part 3"})
 		require.NoError(t, err)
-		return c
+		return c.reads
 	}
-	small, large, larger := reads(50), reads(2_500), reads(5_000)
+	small, large, larger := of(50), of(2_500), of(5_000)
 	require.Equal(t, small.calls, larger.calls)
 	require.Equal(t, small.names, larger.names)
 	require.LessOrEqual(t, larger.digests, project.MaxSessions+1)
 	require.LessOrEqual(t, larger.entries, project.MaxEntries)
-	large.Reader, larger.Reader = nil, nil
 	require.Equal(t, large, larger)
 }
