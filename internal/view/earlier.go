@@ -50,7 +50,20 @@ func (r *rememberedEarlier) Gather(ctx context.Context, query string) (fit func(
 	if e == nil {
 		return r.Earlier.Gather(ctx, query)
 	}
-	noRoom := e.earlier.noRoom.Swap(true) // unless the context asks what fits; a context that does not ask cancels the read
+	if e.earlier.noRoom.Swap(true) { // unless the context asks what fits; a context that does not ask cancels the read
+		return func(room int) ([]window.Item, error) {
+			fit, err := r.gather(ctx, e, query)
+			if err != nil {
+				return nil, err
+			}
+			return fit(room)
+		}, nil
+	}
+	return r.gather(ctx, e, query)
+}
+
+// gather is Gather for a context that may ask what fits.
+func (r *rememberedEarlier) gather(ctx context.Context, e *entry, query string) (fit func(room int) ([]window.Item, error), err error) {
 	version, err := r.version(ctx, query) // before the rows are read: they may be newer, and then nobody asks for this version again
 	if err != nil {
 		return nil, err
@@ -58,7 +71,7 @@ func (r *rememberedEarlier) Gather(ctx context.Context, query string) (fit func(
 	last := e.earlier.last.Load()
 	known := last != nil && last.stable && last.version == version
 	var now func(room int) ([]window.Item, error)
-	if !known && !noRoom {
+	if !known {
 		if now, err = r.read(ctx, e, query, version); err != nil {
 			return nil, err
 		}

@@ -48,8 +48,8 @@ func TestIdleBytesDoNotKeepOthersFromPublishing(t *testing.T) {
 			_, _ = fmt.Fprintf(conn, "POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/cloudevents-batch+json\r\nContent-Length: 67000000\r\n\r\n%s", half)
 		}()
 	}
-	// Every event is accepted: none has waited for the whole time and been refused. One answer may
-	// be late because the machine is busy with the large bodies; most of them may not.
+	// Every event is accepted: none has waited for the whole time and been refused. A few answers may
+	// be late because the machine is busy with the large bodies; nine of ten may not.
 	took := make([]time.Duration, 40)
 	for i := range took {
 		began := time.Now()
@@ -59,7 +59,7 @@ func TestIdleBytesDoNotKeepOthersFromPublishing(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	slices.Sort(took)
-	require.Less(t, took[len(took)/2], quick)
+	require.Less(t, took[len(took)*9/10], quick)
 }
 
 func TestClientsThatDoNotReadKeepNobodyFromReading(t *testing.T) {

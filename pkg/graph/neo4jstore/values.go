@@ -32,8 +32,8 @@ func (p props) set(node string) string {
 	return strings.Join(parts, ", ")
 }
 
-// list returns the list expression for reading a node. A literal of the properties, [n.seq, n.turn], would read as fast,
-// but Neo4j's planner looks for a common type of all its elements, which takes tens of milliseconds for each of them.
+// list returns the list expression for reading a node. A literal of the properties, [n.seq, n.turn], reads about as fast,
+// but Neo4j's planner looks for a common type of all its elements, which takes 10 ms and more for each of them.
 func (p props) list(node string) string {
 	return "[property IN ['" + strings.Join(p, "', '") + "'] | " + node + "[property]]"
 }
