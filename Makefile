@@ -116,7 +116,7 @@ verify-embeddings: ## Compare the committed table with a fresh one
 
 # The tests of docker-compose.yml, of deploy/k8s, of deploy/helm and of what monitors mneme are separate modules, because their
 # dependencies are large.
-.PHONY: test-compose-file test-k8s test-helm test-prometheus lint-compose lint-k8s lint-helm lint-prometheus
+.PHONY: test-compose-file test-k8s test-helm test-prometheus test-modelsdk lint-compose lint-k8s lint-helm lint-prometheus lint-modelsdk
 test-compose-file: # not from Go's test cache, because it reads files outside the module
 	cd test/compose && $(GO) test -count=1 ./...
 test-k8s: ## Render deploy/k8s and compare it with the programs
@@ -130,6 +130,11 @@ test-helm: lint-helm ## Render the chart of deploy/helm by Helm's own code, and 
 # Prometheus's engine takes minutes to compile, so this is part of test-all.
 test-prometheus: lint-prometheus ## Run the alerts of deploy/prometheus over sample series, and check the dashboard's metrics
 	cd test/prometheus && $(GO) test -count=1 ./...
+
+# The types of the model SDKs take a minute to compile, so this is part of test-all.
+test-all: test-modelsdk
+test-modelsdk: lint-modelsdk ## Read contexts in the formats of model APIs with the types of the official SDKs
+	cd test/modelsdk && $(GO) test -count=1 ./...
 
 .PHONY: test-projection
 test-projection: ## Build and test examples/projection, a read model in a module of its own
@@ -153,7 +158,7 @@ vet-compose vet-k8s: vet-%:
 	cd test/$* && $(GO) vet ./... && $(GO) mod tidy -diff
 vet-projection:
 	cd examples/projection && $(GO) vet ./... && $(GO) mod tidy -diff
-lint-compose lint-k8s lint-helm lint-prometheus: lint-%:
+lint-compose lint-k8s lint-helm lint-prometheus lint-modelsdk: lint-%:
 	cd test/$* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
 lint-projection:
 	cd examples/projection && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/openai/openai-go/v3"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
@@ -37,20 +35,12 @@ func TestContextFormatsForModelAPIs(t *testing.T) {
 		`{"role":"assistant","content":"I look.","tool_calls":[{"id":"`+id+`","type":"function","function":{"name":"read","arguments":"{\"path\":\"a<b.go\"}"}}]},`+
 		`{"role":"tool","content":"(failed) no such file","tool_call_id":"`+id+`"},`+
 		`{"role":"assistant","content":"It is not there."},{"role":"user","content":"[no answer yet]"}]}`+"\n", text)
-	var openAI openai.ChatCompletionNewParams
-	b.get(path+"openai", &openAI)
-	require.Len(t, openAI.Messages, 6)
-	require.Equal(t, id, openAI.Messages[3].OfTool.ToolCallID)
 
 	b.get(path+"anthropic", &text)
 	require.Equal(t, `{"system":"`+marks.Notice+`","messages":[{"role":"user","content":[{"type":"text","text":"Is a < b && c > d?"}]},`+
 		`{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"`+id+`","name":"read","input":{"path":"a<b.go"}}]},`+
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"`+id+`","content":[{"type":"text","text":"no such file"}],"is_error":true}]},`+
 		`{"role":"assistant","content":[{"type":"text","text":"It is not there."}]},{"role":"user","content":[{"type":"text","text":"[no answer yet]"}]}]}`+"\n", text)
-	var claude anthropic.MessageNewParams
-	b.get(path+"anthropic", &claude)
-	require.Len(t, claude.Messages, 5)
-	require.True(t, claude.Messages[2].Content[0].OfToolResult.IsError.Value)
 
 	for format, messages := range map[string]int{"openai": 6, "anthropic": 5} {
 		var explained struct {
@@ -99,11 +89,11 @@ func TestMemoryIsInlineOrSeparate(t *testing.T) {
 	require.Empty(t, openAI.Memory)
 	var claude struct {
 		System, Memory string
-		Messages       []anthropic.MessageParam
+		Messages       []struct{ Content []struct{ Text string } }
 	}
 	b.get(path+"anthropic", &claude)
 	require.Equal(t, marks.Notice, claude.System)
-	require.Equal(t, memory, claude.Messages[0].Content[0].OfText.Text, "a block of its own")
+	require.Equal(t, memory, claude.Messages[0].Content[0].Text, "a block of its own")
 	require.Empty(t, claude.Memory)
 
 	for _, format := range []string{"openai", "anthropic"} {

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/openai/openai-go/v3"
-
 	"mneme.dev/mneme/pkg/recall/static"
 )
 
@@ -18,13 +16,13 @@ func Embedding(t testing.TB) *Endpoint {
 }
 
 func embeddings(w http.ResponseWriter, r *http.Request) {
-	var request openai.EmbeddingNewParams
+	var request struct{ Input []string }
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || r.URL.Path != "/v1/embeddings" {
 		Failure(http.StatusBadRequest, "invalid_request_error", "not a request for embeddings")(w, r)
 		return
 	}
-	vectors := make([][]float32, len(request.Input.OfArrayOfStrings))
-	for i, text := range request.Input.OfArrayOfStrings {
+	vectors := make([][]float32, len(request.Input))
+	for i, text := range request.Input {
 		vectors[i] = static.Embed(text)
 	}
 	Vectors(vectors...)(w, r)
