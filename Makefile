@@ -56,13 +56,7 @@ test: slowest ## Run all tests; with a C compiler, the log and the engine under 
 	done
 	@if $(MAKE) .cache/duckdb/installed >.cache/duckdb.log 2>&1; then echo "DuckDB: tested"; else echo "DuckDB: not tested, it could not be installed, .cache/duckdb.log says why"; fi
 	@if why=$$(deploy/llm/llm.sh fetch 2>&1); then echo "language model: tested"; else echo "$${why%%:*}: not tested,$${why#*:}"; fi
-	@$(NEO4J) -tests $(MAKE) --no-print-directory -j2 test-module test-others
-ifeq ($(RACE),yes)
-	@echo; echo "With the race detector:"
-	@export CGO_ENABLED=1; $(TEST) -race -short ./pkg/projection/... ./pkg/eventlog/...
-else
-	@echo "no C compiler: the race detector did not run"
-endif
+	@$(NEO4J) -tests $(MAKE) --no-print-directory -j3 test-module test-others test-race
 
 .PHONY: sdk lint-sdk
 sdk: ## Build the packages of the clients in Python and TypeScript into bin/sdk
@@ -78,11 +72,18 @@ lint-sdk: .cache/sdk/installed ## Check the types of these clients, and that the
 	npm exec --yes --package=typescript@$(TYPESCRIPT) -- tsc --project sdk/typescript
 	git diff --exit-code --stat -- sdk/typescript/types
 
-# The parts of test, with one Neo4j for all packages. The others are small, so they run beside the module.
-.PHONY: test-module test-others
+# The parts of test, with one Neo4j for all packages. They run beside each other, because many tests wait, for Neo4j or for
+# a time to pass.
+.PHONY: test-module test-others test-race
 test-module:
 	@$(TEST) -timeout 25m $(LONG) ./...
 test-others: test-projection test-compose-file test-k8s
+test-race:
+ifeq ($(RACE),yes)
+	@export CGO_ENABLED=1; $(TEST) -race -short -timeout 25m ./pkg/projection/... ./pkg/eventlog/...
+else
+	@echo "no C compiler: the race detector did not run"
+endif
 
 .PHONY: test-all
 test-all: test test-prometheus .cache/schemathesis/installed .cache/conformance/installed ## Also run tests that take minutes: the API against its own description, a cluster, Neo4j's current line, more under the race detector
@@ -151,7 +152,7 @@ test-compose: ## Run docker-compose.yml: import, verify, scale, kill one, verify
 	cd test/compose && MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 30m -v -run TestTheComposeFileRuns
 
 # Staticcheck reads all that a module depends on, which takes long for these: test-all runs it.
-lint: vet-compose vet-k8s vet-projection
+vet: vet-compose vet-k8s vet-projection
 test-all: lint-compose lint-k8s lint-projection
 .PHONY: vet-compose vet-k8s vet-projection lint-projection
 vet-compose vet-k8s: vet-%:
@@ -202,15 +203,18 @@ faults: ## Kill, freeze and cut off every program, and check that nothing is los
 	.cache/faults run --seed $(SEED) $(if $(FAULTS),--faults $(FAULTS)) $(if $(EVENTS),--events $(EVENTS)) $(if $(DURATION),--duration $(DURATION)) \
 	  $(if $(FAULTS)$(EVENTS),,--markdown docs/faults.md)
 
-# The compiler and staticcheck take a fifth less time if the garbage collector runs less often.
-.PHONY: lint
-lint: export GOGC = 300
-lint: ## Check format, vet, staticcheck, go.mod and generated files
+# The compiler and staticcheck take a fifth less time if the garbage collector runs less often. Staticcheck is apart, because it
+# may run beside the tests: the rest compiles what they need, and writes the generated files.
+.PHONY: lint vet staticcheck
+lint: vet staticcheck ## Check format, vet, staticcheck, go.mod and generated files
+vet staticcheck: export GOGC = 300
+vet:
 	@test -z "$$(gofmt -l */)" || { echo "not formatted:"; gofmt -l */; exit 1; } # .cache holds third-party Go code
 	$(GO) vet ./...
-	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 	$(GO) generate ./... && git diff --exit-code --stat -- events/schemas docs deploy/nats internal/page/dist sdk
+staticcheck:
+	$(GO) run $(STATICCHECK) ./...
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses, FUZZTIME (30s) each

@@ -34,7 +34,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	report(out, os.Stdout)
+	how := ""
+	if slices.Contains(os.Args, "-race") {
+		how = " with the race detector"
+	}
+	report(out, os.Stdout, how)
 	var failed *exec.ExitError
 	if err := cmd.Wait(); errors.As(err, &failed) {
 		os.Exit(max(failed.ExitCode(), 1)) // -1: ended by a signal
@@ -52,7 +56,8 @@ type event struct {
 
 // report prints the outcome of each package, the output of failed tests, and the slowest tests. The time of a
 // test includes that of its parallel subtests, which go test does not count. They may have run at the same time.
-func report(in io.Reader, out io.Writer) {
+// how tells several runs apart that print at the same time.
+func report(in io.Reader, out io.Writer, how string) {
 	var tests []event
 	parallel := map[string]bool{}                      // subtests by package and name
 	beside := map[string]float64{}                     // seconds of them, by package and name of their test
@@ -84,7 +89,7 @@ func report(in io.Reader, out io.Writer) {
 			}
 			texts[e.Test].WriteString(e.Output)
 		case ended && e.Test == "":
-			printPackage(out, e, texts)
+			printPackage(out, e, texts, how)
 			delete(output, e.Package)
 			if text := texts[""]; text != nil && strings.Contains(text.String(), "\t(cached)") {
 				tests = slices.DeleteFunc(tests, func(t event) bool { return t.Package == e.Package }) // did not run now
@@ -104,19 +109,19 @@ func report(in io.Reader, out io.Writer) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(output)) { // go test ended before the package did
-		printPackage(out, event{Action: "fail"}, output[name])
+		printPackage(out, event{Action: "fail"}, output[name], how)
 	}
 	for i, t := range tests { // a test may be reported before its subtests
 		tests[i].Elapsed += beside[t.Package+" "+t.Test]
 	}
 	slices.SortStableFunc(tests, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
 	if len(skipped) > 0 {
-		fmt.Fprint(out, "\nSKIPPED, by reason:\n")
+		fmt.Fprintf(out, "\nSKIPPED%s, by reason:\n", how)
 	}
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {
 		fmt.Fprintf(out, "%7d  %s\n", skipped[why], why)
 	}
-	fmt.Fprint(out, "\nThe slowest tests:\n")
+	fmt.Fprintf(out, "\nThe slowest tests%s:\n", how)
 	for _, t := range tests[:min(listed, len(tests))] {
 		fmt.Fprintf(out, "%7.1fs %s %s\n", t.Elapsed, t.Package, t.Test)
 	}
@@ -137,7 +142,7 @@ func reason(output *strings.Builder) string {
 
 // printPackage prints the last line of a package that passed, and of one that failed all that
 // belongs to no passed test: a test that was running when the process ended counts as failed.
-func printPackage(out io.Writer, e event, texts map[string]*strings.Builder) {
+func printPackage(out io.Writer, e event, texts map[string]*strings.Builder, how string) {
 	text := texts[""]
 	if text == nil {
 		text = &strings.Builder{}
@@ -148,11 +153,11 @@ func printPackage(out io.Writer, e event, texts map[string]*strings.Builder) {
 				fmt.Fprint(out, texts[test])
 			}
 		}
-		fmt.Fprint(out, text)
+		fmt.Fprintln(out, strings.TrimSuffix(text.String(), "\n")+how)
 		return
 	}
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 	if last := lines[len(lines)-1]; last != "" && !strings.HasSuffix(last, "[no test files]") {
-		fmt.Fprintln(out, last)
+		fmt.Fprintln(out, last+how)
 	}
 }

@@ -64,6 +64,18 @@ func TestTogether(t *testing.T) {
 	require.Regexp(t, `\n +[\d.]+s example.com/m TestTogether\n +[\d.]+s example.com/m TestAlone\n`, output, "0.5 s with its subtests, which run at the same time")
 }
 
+func TestLinesOfARunWithTheRaceDetectorSaySo(t *testing.T) {
+	t.Parallel()
+	for action, outcome := range map[string]string{"pass": "ok  ", "fail": "FAIL"} {
+		var out strings.Builder
+		report(strings.NewReader(`{"Action":"output","Package":"example.com/m","Output":"`+outcome+`\texample.com/m\t1s\n"}
+{"Action":"`+action+`","Package":"example.com/m"}
+`), &out, " with the race detector")
+		require.True(t, strings.HasPrefix(out.String(), outcome+"\texample.com/m\t1s with the race detector\n"), out.String())
+		require.Contains(t, out.String(), "The slowest tests with the race detector:")
+	}
+}
+
 func TestFailedTestsAreShownWithTheirOutput(t *testing.T) {
 	t.Parallel()
 	output, code := run(t, `import "testing"
@@ -97,6 +109,6 @@ func TestOutputOfAPackageThatDidNotEndIsShown(t *testing.T) {
 	var out strings.Builder
 	report(strings.NewReader(`{"Action":"output","Package":"example.com/m","Test":"TestHang","Output":"=== RUN   TestHang\n"}
 {"Action":"output","Package":"example.com/m","Test":"TestHang","Output":"still here\n"}
-`), &out)
+`), &out, "")
 	require.Contains(t, out.String(), "still here")
 }
