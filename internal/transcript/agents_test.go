@@ -127,3 +127,14 @@ func TestFindTakesTheNamesOfEachAgentInFolders(t *testing.T) {
 		}
 	}
 }
+
+func TestAFolderWithAnEndlessNameIsNotRead(t *testing.T) {
+	at := func(folder string) string {
+		return folderIn("# Current Working Directory ("+folder+") Files\n", clineWorks)
+	}
+	require.Equal(t, "/w/cli", at("/w/cli"))
+	require.Equal(t, strings.Repeat("a", maxFolder), at(strings.Repeat("a", maxFolder)))
+	require.Empty(t, at(strings.Repeat("a", maxFolder+1)))
+	require.Empty(t, folderIn("**Workspace Directories:**\n  - /"+strings.Repeat("a", maxFolder)+"\n", geminiFolder))
+	require.Equal(t, "/w/cli", folderIn("**Workspace Directories:**\n  - /w/cli\n", geminiFolder))
+}

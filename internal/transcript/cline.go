@@ -218,7 +218,7 @@ var (
 	clineDetails = regexp.MustCompile(`(?s)<environment_details>.*?(?:</environment_details>|\z)`)
 	clineTask    = regexp.MustCompile(`(?s)^\s*<(task|feedback|answer|user_message)>\n?(.*?)\n?</(?:task|feedback|answer|user_message)>\s*$`)
 	clineResult  = regexp.MustCompile(`^\[[a-zA-Z_]+(?: for [^\n]*)?\] Result:`)
-	clineWorks   = regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^\n)]{1,1000})\)`)
+	clineWorks   = regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^\n)]+)\)`)
 )
 
 // clinePrompt returns what the user said in a message, without what the program adds to it. If the program said all of
@@ -247,11 +247,23 @@ func clinePrompt(content blocks) (said, origin string, any bool) {
 	return strings.Join(texts, "\n"), origin, len(texts) > 0
 }
 
+// maxFolder is the length of a folder's name in bytes. It is not in the expressions, which would take milliseconds to
+// compile, at the start of every program.
+const maxFolder = 1_000
+
+// folderIn returns the folder that the first group of an expression matches, "" if there is none or it is too long.
+func folderIn(text string, expression *regexp.Regexp) string {
+	if m := expression.FindStringSubmatch(text); m != nil && len(m[1]) <= maxFolder {
+		return m[1]
+	}
+	return ""
+}
+
 // clineFolder returns the folder in which a task works, "" if the first message does not tell.
 func clineFolder(content blocks) string {
 	for i := range content {
-		if m := clineWorks.FindStringSubmatch(content[i].Text); m != nil {
-			return m[1]
+		if folder := folderIn(content[i].Text, clineWorks); folder != "" {
+			return folder
 		}
 	}
 	return ""

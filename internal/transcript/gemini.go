@@ -160,7 +160,7 @@ func geminiPreamble(said string) bool {
 }
 
 // geminiFolder matches the first folder that a preamble names.
-var geminiFolder = regexp.MustCompile(`(?m)Workspace Directories:\*\*\n\s+- (/[^\n]{1,1000})$`)
+var geminiFolder = regexp.MustCompile(`(?m)Workspace Directories:\*\*\n\s+- (/[^\n]+)$`)
 
 // idOf returns the id of a message. Those of preambles are hashes of their text, so they come again in other sessions.
 func (g *gemini) idOf(m *geminiMessage) string {
@@ -257,9 +257,7 @@ func (g *gemini) message(out *batch, m *geminiMessage, size int) error {
 		return nil
 	}
 	if m.Type == "user" && geminiPreamble(m.Content.join()) && g.start.Cwd == "" {
-		if at := geminiFolder.FindStringSubmatch(m.Content.join()); at != nil {
-			g.start.Cwd = at[1]
-		}
+		g.start.Cwd = folderIn(m.Content.join(), geminiFolder)
 	}
 	m.line, m.bytes = out.line, size
 	for i, held := range g.held {
