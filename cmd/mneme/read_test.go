@@ -245,6 +245,10 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 		require.JSONEq(t, "[]", string(read[struct{ Conversations json.RawMessage }](s, "search", nothing).Conversations))
 	}
 	require.Equal(t, "nothing found\n", out("search", "checkpoint", "--tenant", "other"))
+	stdout, stderr, code := s.mneme("search", "checkpoint", "--project", "nope")
+	require.Zero(t, code)
+	require.Equal(t, "nothing found\n", stdout)
+	require.Equal(t, "No conversation belongs to the project nope: mneme projects lists the projects.\n", stderr)
 	type found struct {
 		Conversations []httpapi.FoundConversation `json:"conversations"`
 	}
@@ -260,7 +264,7 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 		require.Equal(t, "m1", m.MessageID)
 		require.Equal(t, []httpapi.Highlight{{Start: 13, End: 23}}, m.Highlights)
 	}
-	stdout, stderr, _ := s.mneme("search", "where -written", "--conversation", "c", "--role", "user")
+	stdout, stderr, _ = s.mneme("search", "where -written", "--conversation", "c", "--role", "user")
 	require.NotContains(t, stdout, "written")
 	require.Contains(t, stderr, "--plain")
 	require.Contains(t, out("search", "where -written", "--conversation", "c", "--plain"), "Where is the checkpoint written?")

@@ -247,6 +247,24 @@ func (t *terminal) found(out *strings.Builder, list []httpapi.Found) {
 	}
 }
 
+// unknownProject says if no conversation belongs to a project, whose name may be misspelt.
+func (t *terminal) unknownProject(ctx context.Context, api *client, name string) error {
+	body, err := api.raw(ctx, http.MethodGet, "/v1/conversations", parameters{"project": name, "limit": 1}, "", nil)
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Conversations []struct{} `json:"conversations"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return err
+	}
+	if len(list.Conversations) == 0 {
+		t.say("No conversation belongs to the project %s: mneme projects lists the projects.", name)
+	}
+	return nil
+}
+
 // foundConversations prints the conversations that a search found.
 func foundConversations(ctx context.Context, g *Globals, t *terminal, api *client, path string, query parameters) error {
 	body, err := api.raw(ctx, http.MethodGet, path, query, "", nil)
@@ -272,6 +290,11 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 		t.say("Tool results of the newest %s were searched; %s of the project left out.", counted(found.Searched, "conversation"), counted(found.Left, "older one"))
 	}
 	if len(found.Conversations)+len(found.Results) == 0 {
+		if name, ok := query["project"].(string); ok {
+			if err := t.unknownProject(ctx, api, name); err != nil {
+				return err
+			}
+		}
 		return t.text("nothing found\n")
 	}
 	var out strings.Builder
