@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/project"
@@ -54,7 +53,6 @@ CREATE INDEX member_by_conversation ON member (c);
 
 const projectsIndexes = `
 CREATE INDEX IF NOT EXISTS conversation_by_deletion ON conversation (tenant, deleted_seq) WHERE deleted_seq <> 0;
-CREATE INDEX IF NOT EXISTS conversation_ids ON conversation (c, id);
 `
 
 // OpenProjects opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
@@ -121,27 +119,14 @@ func (t projectsTx) Save(ctx context.Context, u *project.Unit) error {
 	return err
 }
 
-// The rows of conversation are long, because they have a digest, and those of its index are short: a page has dozens.
-// A reader may open a file that lacks the index, if the process that writes it is of an earlier version.
-const (
-	selectMembers        = `SELECT m.seq, c.id, m.words FROM member m CROSS JOIN conversation c INDEXED BY conversation_ids ON c.c = m.c` + whereMembers
-	selectMembersByTable = `SELECT m.seq, c.id, m.words FROM member m CROSS JOIN conversation c ON c.c = m.c` + whereMembers
-	whereMembers         = ` WHERE m.tenant = ? AND m.kind = ? AND m.name = ? AND m.seq <= ? ORDER BY m.seq DESC LIMIT ?`
-)
+const selectMembers = `SELECT m.seq, c.id, m.words FROM member m JOIN conversation c ON c.c = m.c
+	WHERE m.tenant = ? AND m.kind = ? AND m.name = ? AND m.seq <= ? ORDER BY m.seq DESC LIMIT ?`
 
 // Members implements project.Reader.
 func (p *Projects) Members(ctx context.Context, tenant string, query project.MemberQuery) (list []project.Member, err error) {
-	list, err = p.members(ctx, selectMembers, tenant, query)
-	if err != nil && strings.Contains(err.Error(), "no such index") {
-		return p.members(ctx, selectMembersByTable, tenant, query)
-	}
-	return list, err
-}
-
-func (p *Projects) members(ctx context.Context, statement, tenant string, query project.MemberQuery) (list []project.Member, err error) {
 	err = p.Snapshot(ctx, func(q Queryer) error {
 		for _, name := range query.Names {
-			rows, err := q(statement, tenant, query.Kind, name, min(query.AsOf, maxSeq), cmp.Or(query.Each, query.Limit))
+			rows, err := q(selectMembers, tenant, query.Kind, name, min(query.AsOf, maxSeq), cmp.Or(query.Each, query.Limit))
 			if err := Each(rows, err, func(rows *sql.Rows) error {
 				m := project.Member{Kind: query.Kind, Name: name, Conversation: events.ConversationID{Tenant: tenant}}
 				err := rows.Scan(&m.Seq, &m.Conversation.ID, &m.Words)
