@@ -248,7 +248,7 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 	stdout, stderr, code := s.mneme("search", "checkpoint", "--project", "nope")
 	require.Zero(t, code)
 	require.Equal(t, "nothing found\n", stdout)
-	require.Equal(t, "No conversation belongs to the project nope: mneme projects lists the projects.\n", stderr)
+	require.Equal(t, "No conversation belongs to the project nope: mneme projects list shows those that there are.\n", stderr)
 	type found struct {
 		Conversations []httpapi.FoundConversation `json:"conversations"`
 	}

@@ -247,22 +247,14 @@ func (t *terminal) found(out *strings.Builder, list []httpapi.Found) {
 	}
 }
 
-// unknownProject says if no conversation belongs to a project, whose name may be misspelt.
-func (t *terminal) unknownProject(ctx context.Context, api *client, name string) error {
-	body, err := api.raw(ctx, http.MethodGet, "/v1/conversations", parameters{"project": name, "limit": 1}, "", nil)
-	if err != nil {
-		return err
-	}
+// isUnknown reports whether no conversation belongs to a project, whose name may be misspelt. It is only asked for a
+// remark, so an error counts as no.
+func (c *client) isUnknown(ctx context.Context, project string) bool {
 	var list struct {
 		Conversations []struct{} `json:"conversations"`
 	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return err
-	}
-	if len(list.Conversations) == 0 {
-		t.say("No conversation belongs to the project %s: mneme projects lists the projects.", name)
-	}
-	return nil
+	err := c.get(ctx, "/v1/conversations", parameters{"project": project, "limit": 1}, &list)
+	return err == nil && len(list.Conversations) == 0
 }
 
 // foundConversations prints the conversations that a search found.
@@ -290,10 +282,8 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 		t.say("Tool results of the newest %s were searched; %s of the project left out.", counted(found.Searched, "conversation"), counted(found.Left, "older one"))
 	}
 	if len(found.Conversations)+len(found.Results) == 0 {
-		if name, ok := query["project"].(string); ok {
-			if err := t.unknownProject(ctx, api, name); err != nil {
-				return err
-			}
+		if name, ok := query["project"].(string); ok && api.isUnknown(ctx, name) {
+			t.say("No conversation belongs to the project %s: mneme projects list shows those that there are.", name)
 		}
 		return t.text("nothing found\n")
 	}
