@@ -76,11 +76,11 @@ lint-sdk: .cache/sdk/installed ## Check the types of these clients, and that the
 # a time to pass.
 .PHONY: test-module test-others test-race
 test-module:
-	@$(TEST) -timeout 25m $(LONG) ./...
+	@$(TEST) -timeout 40m $(LONG) ./...
 test-others: test-projection test-compose-file test-k8s
 test-race:
 ifeq ($(RACE),yes)
-	@export CGO_ENABLED=1; $(TEST) -race -short -timeout 25m ./pkg/projection/... ./pkg/eventlog/...
+	@export CGO_ENABLED=1; $(TEST) -race -short -timeout 40m ./pkg/projection/... ./pkg/eventlog/...
 else
 	@echo "no C compiler: the race detector did not run"
 endif
