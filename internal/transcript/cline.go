@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"mneme.dev/mneme/events"
 )
@@ -247,13 +248,13 @@ func clinePrompt(content blocks) (said, origin string, any bool) {
 	return strings.Join(texts, "\n"), origin, len(texts) > 0
 }
 
-// maxFolder is the length of a folder's name in bytes. It is not in the expressions, which would take milliseconds to
+// maxFolder is the length of a folder's name in characters. It is not in the expressions, which would take milliseconds to
 // compile, at the start of every program.
 const maxFolder = 1_000
 
 // folderIn returns the folder that the first group of an expression matches, "" if there is none or it is too long.
 func folderIn(text string, expression *regexp.Regexp) string {
-	if m := expression.FindStringSubmatch(text); m != nil && len(m[1]) <= maxFolder {
+	if m := expression.FindStringSubmatch(text); m != nil && utf8.RuneCountInString(m[1]) <= maxFolder {
 		return m[1]
 	}
 	return ""

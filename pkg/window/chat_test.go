@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,6 +36,19 @@ func openAIParts(c *window.Context) ([]part, error) {
 	var open []string // calls of the previous message that have no result yet
 	before := "system"
 	for i, m := range chat.OpenAI(c, chat.Inline).Messages {
+		allowed := chat.OpenAIMessage{Role: m.Role, Content: m.Content}
+		switch m.Role {
+		case "system", "user":
+		case "assistant":
+			allowed.ToolCalls = m.ToolCalls
+		case "tool":
+			allowed.ToolCallID = m.ToolCallID
+		default:
+			return nil, fmt.Errorf("message %d has the role %q", i, m.Role)
+		}
+		if !reflect.DeepEqual(allowed, m) {
+			return nil, fmt.Errorf("message %d has what no %s message may have: %+v", i, m.Role, m)
+		}
 		if len(open) > 0 && m.Role != "tool" {
 			return nil, fmt.Errorf("message %d: no result of call %s", i, open[0])
 		}
@@ -47,8 +61,8 @@ func openAIParts(c *window.Context) ([]part, error) {
 		case m.Role == "user" && before == "user", m.Role == "assistant" && (before == "assistant" || before == "system"):
 			return nil, fmt.Errorf("message %d is the %s's after the %s's", i, m.Role, before)
 		case m.Role == "tool":
-			if !slices.Contains(open, m.ToolCallID) {
-				return nil, fmt.Errorf("message %d is the result of no call", i)
+			if !slices.Contains(open, m.ToolCallID) || m.Content == "" {
+				return nil, fmt.Errorf("message %d is the result of no call, or empty", i)
 			}
 			open = slices.DeleteFunc(open, func(id string) bool { return id == m.ToolCallID })
 			text, failed := strings.CutPrefix(m.Content, "(failed) ")
@@ -59,6 +73,9 @@ func openAIParts(c *window.Context) ([]part, error) {
 			return nil, fmt.Errorf("message %d is empty", i)
 		}
 		for _, call := range m.ToolCalls {
+			if call.Type != "function" {
+				return nil, fmt.Errorf("message %d has a call of type %q", i, call.Type)
+			}
 			open = append(open, call.ID)
 			list = append(list, part{role: m.Role, call: call.ID, name: call.Function.Name, text: call.Function.Arguments})
 		}
@@ -87,16 +104,20 @@ func anthropicParts(c *window.Context) ([]part, error) {
 		}
 		results := 0
 		for j, block := range m.Content {
+			allowed := chat.AnthropicBlock{Type: block.Type}
 			switch block.Type {
 			case "text":
+				allowed.Text = block.Text
 				if strings.TrimSpace(block.Text) == "" {
 					return nil, fmt.Errorf("message %d has a blank text", i)
 				}
 				list = append(list, part{role: m.Role, text: block.Text})
 			case "tool_use":
+				allowed.ID, allowed.Name, allowed.Input = block.ID, block.Name, block.Input
 				open = append(open, block.ID)
 				list = append(list, part{role: m.Role, call: block.ID, name: block.Name, text: string(block.Input)})
 			case "tool_result":
+				allowed.ToolUseID, allowed.Content, allowed.IsError = block.ToolUseID, block.Content, block.IsError
 				if results++; j != results-1 || len(block.Content) != 1 || block.Content[0].Type != "text" || strings.TrimSpace(block.Content[0].Text) == "" {
 					return nil, fmt.Errorf("message %d has a result that is not at its beginning or blank", i)
 				}
@@ -107,6 +128,9 @@ func anthropicParts(c *window.Context) ([]part, error) {
 				list = append(list, part{role: "tool", text: block.Content[0].Text, call: block.ToolUseID, failed: block.IsError})
 			default:
 				return nil, fmt.Errorf("message %d has a block of type %q", i, block.Type)
+			}
+			if !reflect.DeepEqual(allowed, block) {
+				return nil, fmt.Errorf("message %d has what no %s block may have: %+v", i, block.Type, block)
 			}
 		}
 		if m.Role == "user" && len(open) > 0 {
