@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -109,6 +110,9 @@ func TestAForgedOrStaleTokenIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	encode := base64.RawURLEncoding.EncodeToString
 	good := b.token(t, nil)
+	part := strings.Split(good, ".") // header, body, signature
+	other, err := json.Marshal(b.good(map[string]any{"sub": "somebody-else"}))
+	require.NoError(t, err)
 	for name, token := range map[string]string{
 		"expired":              b.token(t, map[string]any{"exp": now.Add(-time.Minute).Unix()}),
 		"without expiry":       b.token(t, map[string]any{"exp": nil}),
@@ -123,7 +127,8 @@ func TestAForgedOrStaleTokenIsRefused(t *testing.T) {
 		"alg none":             encode([]byte(`{"alg":"none"}`)) + "." + encode(body) + ".",
 		"HS256 with the key":   oidctest.Sign(t, jose.HS256, "one", public, b.good(nil)),
 		"HS256 with its DER":   oidctest.Sign(t, jose.HS256, "one", der, b.good(nil)),
-		"a changed body":       good[:len(good)/2] + "A" + good[len(good)/2+1:],
+		"a changed body":       part[0] + "." + encode(other) + "." + part[2],
+		"a changed signature":  part[0] + "." + part[1] + "." + changed(part[2]),
 		"no JWT":               "a.b.c", "empty parts": "..", "words": "let me in",
 	} {
 		_, err := b.Check(t.Context(), token)
@@ -131,6 +136,16 @@ func TestAForgedOrStaleTokenIsRefused(t *testing.T) {
 	}
 	_, err = b.Check(t.Context(), good)
 	require.NoError(t, err)
+}
+
+// changed returns text with another character in its middle.
+func changed(text string) string {
+	middle := len(text) / 2
+	with := "A"
+	if text[middle] == 'A' {
+		with = "B"
+	}
+	return text[:middle] + with + text[middle+1:]
 }
 
 func TestAClockThatIsOffByTenMinutesIsNotForgiven(t *testing.T) {
