@@ -28,20 +28,20 @@ type SearchCmd struct {
 	waitFlags
 }
 
-// filterFlags choose what of one conversation or of one project is searched, and keep some of it.
+// filterFlags choose what is searched, and keep some of it.
 type filterFlags struct {
-	Kind     string   `help:"With --conversation or --project: what to search: message, tool (the results of tools) or all. Defaults to tool with --tool or --file, else to message." enum:",message,tool,all" default:"" placeholder:"KIND"`
+	Kind     string   `help:"What to search: message, or with --conversation or --project, tool (the results of tools) or all. Defaults to tool with --tool or --file, else to message." enum:",message,tool,all" default:"" placeholder:"KIND"`
 	Tool     string   `help:"With --conversation or --project: only results of this tool, such as Bash, in any case." placeholder:"NAME"`
 	File     string   `help:"With --conversation or --project: only results of calls that name this file: a path, or its last components." placeholder:"PATH"`
-	Contains []string `help:"With --conversation, or of tool results with --project: only texts that contain this phrase, in any case, as whole words; * at its end stands for the rest of a word. May be given more than once." placeholder:"TEXT" sep:"none"`
-	Without  []string `help:"With --conversation, or of tool results with --project: only texts that do not contain this phrase; may be given more than once." placeholder:"TEXT" sep:"none"`
-	Role     string   `help:"With --conversation: only messages of user, assistant or system." placeholder:"ROLE"`
-	Speaker  string   `help:"With --conversation: only messages of this speaker." placeholder:"NAME"`
+	Contains []string `help:"Only texts that contain this phrase, in any case, as whole words; * at its end stands for the rest of a word. May be given more than once." placeholder:"TEXT" sep:"none"`
+	Without  []string `help:"Only texts that do not contain this phrase; may be given more than once." placeholder:"TEXT" sep:"none"`
+	Role     string   `help:"Only messages of user or assistant, or with --conversation, of system." placeholder:"ROLE"`
+	Speaker  string   `help:"Only messages of this speaker." placeholder:"NAME"`
 	FromTurn int      `help:"With --conversation: only what is from this turn on." placeholder:"N"`
 	ToTurn   int      `help:"With --conversation: only what is up to this turn." placeholder:"N"`
-	Since    instant  `help:"With --conversation, or of tool results with --project: only what is from this time or date on." placeholder:"TIME"`
-	Until    instant  `help:"With --conversation, or of tool results with --project: only what is before this time or date." placeholder:"TIME"`
-	Plain    bool     `help:"With --conversation, or for tool results with --project: quotes, dashes and asterisks in the query are no marks, but as any other character."`
+	Since    instant  `help:"Only what is from this time or date on." placeholder:"TIME"`
+	Until    instant  `help:"Only what is before this time or date." placeholder:"TIME"`
+	Plain    bool     `help:"Quotes, dashes and asterisks in the query are no marks, but as any other character."`
 }
 
 func (f filterFlags) query() parameters {
@@ -68,11 +68,12 @@ func (*SearchCmd) Help() string {
 
 With --conversation, messages are ranked as a context ranks the relevant past: by their words, their meaning and their surroundings, and by the speaker or time that the query names. Results of tools are ranked by their words. With --project, --kind tool finds the results of tools in the newest conversations of the project, and says how many older ones were not searched.
 
-In both, a "phrase in quotes" in the query must be in a text, a -word must not, and the end of a word* is open. Without a query, it lists what the filters keep, newest first. A query that begins with a dash comes last, after --.
+A "phrase in quotes" in the query must be in a text, a -word must not, and the end of a word* is open. Filters keep some messages or results: over all conversations, then, only the messages that they keep are found, and titles only rank. With --conversation, or with --project and --kind tool, a search without a query lists what the filters keep, newest first. A query that begins with a dash comes last, after --.
 
 Examples:
 
     mneme search "the session in which we fixed the parser"
+    mneme search 'never use mocks' --project . --role user --since 2026-05-01
     mneme search "why did we change the parser?" --conversation ID
     mneme search "When did Ann visit Rome?" --conversation ID --limit 3 --json
     mneme search "the failing test" --conversation ID --contains "go test" --without flak* --role user
@@ -86,14 +87,14 @@ Examples:
 func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	filters, words := c.filterFlags.query(), strings.Join(c.Query, " ")
 	switch {
-	case strings.TrimSpace(words) == "" && (c.Conversation+c.Project == "" || len(filters.values()) == 0):
+	case strings.TrimSpace(words) == "" && len(filters.values()) == 0:
 		return &program.UsageError{Err: errors.New("nothing to search for: the query has no words")}
 	case c.Conversation != "" && c.Project != "":
 		return &program.UsageError{Err: errors.New("--project is for a search over conversations: leave out --conversation")}
-	case c.Conversation+c.Project == "" && len(filters.values()) > 0:
-		return &program.UsageError{Err: errors.New("--kind, --plain and filters are for one conversation or for the tool results of a project: name it with --conversation or --project")}
-	case c.Conversation == "" && (c.Role != "" || c.Speaker != "" || c.FromTurn != 0 || c.ToTurn != 0):
-		return &program.UsageError{Err: errors.New("--role, --speaker, --from-turn and --to-turn are for one conversation: name it with --conversation")}
+	case c.Conversation+c.Project == "" && (c.Tool+c.File != "" || c.Kind != "" && c.Kind != "message"):
+		return &program.UsageError{Err: errors.New("tool results are searched in one conversation or in one project: name it with --conversation or --project")}
+	case c.Conversation == "" && (c.FromTurn != 0 || c.ToTurn != 0):
+		return &program.UsageError{Err: errors.New("--from-turn and --to-turn are for one conversation: name it with --conversation")}
 	case c.Conversation == "" && len(c.searchFlags.query().values()) > 0:
 		return &program.UsageError{Err: errors.New("--as-of, --embedded-up-to, --rerank and --reranked are for the messages of one conversation: name it with --conversation")}
 	}
@@ -144,9 +145,7 @@ func (t *terminal) foundIn(body []byte) error {
 	if found.From != 0 {
 		t.say("Tool results before sequence %d were not searched: the conversation is too long.", found.From)
 	}
-	if len(found.Without) > 0 {
-		t.say("Left out what contains %s; --plain searches for it instead.", strings.Join(found.Without, ", "))
-	}
+	t.leftOut(found.Without)
 	if len(found.Messages)+len(found.Results) == 0 {
 		return t.text("nothing found\n")
 	}
@@ -154,6 +153,13 @@ func (t *terminal) foundIn(body []byte) error {
 	t.found(&out, found.Messages)
 	t.foundResults(&out, found.Results)
 	return t.painted(strings.TrimPrefix(t.lit(out.String()), "\n"))
+}
+
+// leftOut says which marks in a query left something out.
+func (t *terminal) leftOut(without []string) {
+	if len(without) > 0 {
+		t.say("Left out what contains %s; --plain searches for it instead.", strings.Join(without, ", "))
+	}
 }
 
 // rewritten says what a model added to a query.
@@ -268,6 +274,7 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 	}
 	var found struct {
 		Conversations []httpapi.FoundConversation `json:"conversations"`
+		Without       []string                    `json:"without"`
 		Rewritten     *window.Rewritten           `json:"rewritten"`
 		httpapi.FoundTools
 	}
@@ -275,6 +282,7 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 		return err
 	}
 	t.rewritten(found.Rewritten)
+	t.leftOut(found.Without)
 	if found.Partial {
 		t.say("Not all tool results of these conversations were looked at: narrow the search.")
 	}

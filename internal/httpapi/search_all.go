@@ -31,10 +31,10 @@ type searchInput struct {
 	WaitAllParams
 	FoundParams
 	RewriteParam
-	Query   string `query:"query" maxLength:"100000" doc:"what to search for, in words; needed unless tool results are searched by filters alone, newest first"`
+	Query   string `query:"query" maxLength:"100000" doc:"what to search for, in words; a \"phrase in quotes\" must be there, a -word must not, and the end of a word* is open. Without it, contains is searched for; tool results need no words: the newest that the filters keep are found"`
 	Project string `query:"project" doc:"only conversations of this project, or of the repository that this folder is in: those of its newest 4,096 entries"`
 	Kind    string `query:"kind" enum:"message,tool,all" doc:"what to search: titles and messages, the results of tools, or both, each in a list of its own; tool if tool or file is given, else message. Tool results are searched in one project only"`
-	ToolParams
+	FilterParams
 }
 
 type similarInput struct {
@@ -46,6 +46,8 @@ type similarInput struct {
 type foundOutput struct {
 	Body struct {
 		Conversations []FoundConversation `json:"conversations" doc:"best first; empty with kind=tool"`
+		Contains      []string            `json:"contains,omitempty" doc:"phrases that the query marks as those that must be there"`
+		Without       []string            `json:"without,omitempty" doc:"phrases that the query marks as those that must not"`
 		Embedding     string              `json:"embedding_model,omitempty" doc:"the model whose embeddings took part in the ranking; absent if only words did"`
 		Rewritten     *window.Rewritten   `json:"rewritten,omitempty" doc:"with rewrite=true: what the model added to the query, or why nothing"`
 		FoundTools
@@ -55,7 +57,7 @@ type foundOutput struct {
 func (a *api) registerSearchAll(h huma.API) {
 	all := operation("search", http.MethodGet, "/v1/search", "Search all conversations", "conversations", 422, 503, 504)
 	all.Description = "Finds conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best and their first messages. " +
-		"Up to 50 conversations are ranked. With kind=tool or all it finds the results of tools in the newest conversations of a project, by their words."
+		"Up to 50 conversations are ranked. With filters, only the messages that they keep are found and ranked, with the titles of their conversations. With kind=tool or all it finds the results of tools in the newest conversations of a project, by their words."
 	huma.Register(h, all, a.searchAll)
 	similar := operation("similar-conversations", http.MethodGet, "/v1/conversations/{id}/similar", "List conversations like this one", "conversations", 404, 422, 503, 504)
 	similar.Description = "Searches all conversations for what this one is about: its title, what its user asked for first, and its newest summary or, without one, what its user said last."
@@ -67,9 +69,9 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	if err != nil {
 		return nil, err
 	}
-	asked := window.Asked{Text: in.Query}
-	if kind != kindMessage && in.Syntax != "plain" {
-		asked = window.Ask(in.Query) // before words are added, which have no marks
+	asked, keep, err := in.asked(kind)
+	if err != nil {
+		return nil, err
 	}
 	if err := a.rewritable(in.RewriteParam, asked.Text); err != nil {
 		return nil, err
@@ -90,32 +92,34 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	}
 	var tools *view.ToolsOf
 	if kind != kindMessage {
-		if tools, err = a.toolsOf(ctx, in); err != nil {
+		if tools, err = a.toolsOf(ctx, in, keep); err != nil {
 			return nil, a.problem(err)
 		}
 	}
-	written, rewritten, err := a.rewriteIn(ctx, in, asked.Text)
-	if err != nil {
+	var rewritten *window.Rewritten
+	if asked.Text, rewritten, err = a.rewriteIn(ctx, in, asked.Text); err != nil {
 		return nil, a.problem(err)
-	}
-	if asked.Text = written; rewritten != nil && rewritten.Added != "" {
-		in.Query += "\n" + rewritten.Added
 	}
 	if err := a.beginFind(ctx, in.Tenant, in.WaitAllParams, in.Rewrite, models...); err != nil {
 		return nil, a.problem(err)
 	}
 	out := &foundOutput{}
 	if out.Body.Conversations = []FoundConversation{}; kind != kindTool {
-		if out, err = a.searchSaid(ctx, in, g); err != nil {
+		if out, err = a.searchSaid(ctx, in, g, asked, keep); err != nil {
 			return nil, err
 		}
 	}
+	for _, c := range out.Body.Conversations {
+		for i := range c.Messages {
+			c.Messages[i].Highlights = highlights(c.Messages[i].Text, asked)
+		}
+	}
 	if tools != nil {
-		if out.Body.FoundTools, err = findTools(ctx, tools, in, asked); err != nil {
+		if out.Body.FoundTools, err = findTools(ctx, tools, in, asked, keep); err != nil {
 			return nil, a.problem(err)
 		}
 	}
-	out.Body.Rewritten = rewritten
+	out.Body.Rewritten, out.Body.Contains, out.Body.Without = rewritten, asked.Contains, asked.Without
 	return out, nil
 }
 
@@ -138,10 +142,11 @@ func (a *api) rewriteIn(ctx context.Context, in *searchInput, query string) (str
 }
 
 // searchSaid searches titles and messages.
-func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader) (*foundOutput, error) {
-	source, q := window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}, window.ConversationQuery{Text: in.Query, Fresh: in.AtLeast != 0}
+func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader, asked window.Asked, keep window.Filter) (*foundOutput, error) {
+	source := window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}
+	q := window.TenantQuery{Tenant: in.Tenant, ConversationQuery: window.ConversationQuery{Text: asked.Text, Fresh: in.AtLeast != 0, Keep: keep}, Prefixes: asked.Prefixes}
 	if in.Project == "" {
-		return a.find(ctx, source, in.Tenant, in.FoundParams, q)
+		return a.find(ctx, source, in.FoundParams, q)
 	}
 	r, p, err := a.projectNow(ctx, in.Tenant, in.Project)
 	if err != nil {
@@ -152,7 +157,7 @@ func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader) (
 	}
 	shown := in.FoundParams
 	shown.Limit = graph.MaxCandidates // some may have gone to another project since their entries
-	out, err := a.find(ctx, source, in.Tenant, shown, q)
+	out, err := a.find(ctx, source, shown, q)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +188,8 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: about, Except: in.ID, Fresh: in.AtLeast != 0})
+	q := window.TenantQuery{Tenant: in.Tenant, ConversationQuery: window.ConversationQuery{Text: about, Except: in.ID, Fresh: in.AtLeast != 0}}
+	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}, in.FoundParams, q)
 }
 
 // beginFind admits a search. Only a search with at_least gets an ETag: without it, at the
@@ -199,9 +205,9 @@ func (a *api) beginFind(ctx context.Context, tenant string, wait WaitAllParams, 
 }
 
 // find returns the conversations that a query finds.
-func (a *api) find(ctx context.Context, source window.TenantSource, tenant string, shown FoundParams, q window.ConversationQuery) (*foundOutput, error) {
-	q.Limit = shown.Limit
-	found, model, err := window.SearchAll(ctx, source, window.TenantQuery{Tenant: tenant, ConversationQuery: q, Messages: shown.Messages, MaxChars: shown.MaxChars})
+func (a *api) find(ctx context.Context, source window.TenantSource, shown FoundParams, q window.TenantQuery) (*foundOutput, error) {
+	q.Limit, q.Messages, q.MaxChars = shown.Limit, shown.Messages, shown.MaxChars
+	found, model, err := window.SearchAll(ctx, source, q)
 	if err != nil {
 		return nil, a.problem(err)
 	}

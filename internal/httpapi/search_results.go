@@ -3,7 +3,8 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,22 +14,25 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// ToolParams choose among the tool results of several conversations.
-type ToolParams struct {
-	Syntax   string    `query:"syntax" enum:"marks,plain" default:"marks" doc:"plain: for tool results, quotes, dashes and asterisks in the query are no marks, as they never are for messages"`
+// FilterParams choose among the messages and the tool results of several conversations.
+type FilterParams struct {
+	Syntax   string    `query:"syntax" enum:"marks,plain" default:"marks" doc:"plain: quotes, dashes and asterisks in the query are no marks"`
+	Role     string    `query:"role" enum:"user,assistant" doc:"only messages of this role"`
+	Speaker  string    `query:"speaker" maxLength:"512" doc:"only messages of this speaker"`
 	Tool     string    `query:"tool" maxLength:"512" doc:"only results of this tool, by its name in any case"`
 	File     string    `query:"file" maxLength:"4096" doc:"only results of calls that name this file: a path, or its last components"`
-	FromSeq  uint64    `query:"from_seq" doc:"only tool results from this sequence on"`
-	ToSeq    uint64    `query:"to_seq" doc:"only tool results up to this sequence"`
-	Since    time.Time `query:"since" doc:"only tool results from this time on (RFC 3339)"`
-	Until    time.Time `query:"until" doc:"only tool results before this time (RFC 3339)"`
-	Contains []string  `query:"contains,explode" maxItems:"16" doc:"only tool results that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there"`
-	Without  []string  `query:"without,explode" maxItems:"16" doc:"only tool results that do not contain this phrase; may be given more than once"`
+	FromSeq  uint64    `query:"from_seq" doc:"only what is from this sequence on"`
+	ToSeq    uint64    `query:"to_seq" doc:"only what is up to this sequence"`
+	Since    time.Time `query:"since" doc:"only what is from this time on (RFC 3339)"`
+	Until    time.Time `query:"until" doc:"only what is before this time (RFC 3339)"`
+	Contains []string  `query:"contains,explode" maxItems:"16" doc:"only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there. Without a query, it is searched for"`
+	Without  []string  `query:"without,explode" maxItems:"16" doc:"only texts that do not contain this phrase; may be given more than once"`
 }
 
-func (in *ToolParams) keep() window.Filter {
+func (in *FilterParams) keep() window.Filter {
 	return window.Filter{
-		Tool: in.Tool, File: in.File, FromSeq: in.FromSeq, ToSeq: in.ToSeq, Since: in.Since, Until: in.Until, Contains: in.Contains, Without: in.Without,
+		Role: in.Role, Speaker: in.Speaker, Tool: in.Tool, File: in.File, FromSeq: in.FromSeq, ToSeq: in.ToSeq, Since: in.Since, Until: in.Until,
+		Contains: in.Contains, Without: in.Without,
 	}
 }
 
@@ -49,40 +53,59 @@ type FoundProjectResult struct {
 
 // kind returns what a search is for, and refuses parameters that mean nothing for it.
 func (in *searchInput) kind() (string, error) {
-	kind, keep := in.Kind, in.keep()
+	kind := in.Kind
 	if kind == "" {
 		if kind = kindMessage; in.Tool != "" || in.File != "" {
 			kind = kindTool
 		}
 	}
-	filtered := !reflect.ValueOf(keep).IsZero()
 	refuse := func(name, text string) (string, error) {
 		return "", huma.Error422UnprocessableEntity(text, &huma.ErrorDetail{Location: "query." + name, Message: text})
 	}
 	switch {
-	case kind == kindMessage && filtered:
-		return refuse("kind", "tool, file, from_seq, to_seq, since, until, contains and without are for tool results: kind=message has none. Filters of messages are for a search in one conversation")
+	case kind == kindMessage && in.Tool+in.File != "":
+		return refuse("kind", "tool and file are for tool results: kind=message has none")
+	case kind == kindTool && in.Role+in.Speaker != "":
+		return refuse("kind", "role and speaker are for messages: kind=tool has none")
 	case kind != kindMessage && in.Project == "":
 		return refuse("project", fmt.Sprintf("project is needed with kind=%s: tool results are searched in one project", kind))
-	case in.Query == "" && kind != kindTool:
-		return refuse("query", "query is needed for a search among messages")
 	}
 	return kind, nil
 }
 
+// asked reads the query of a search for a kind.
+func (in *searchInput) asked(kind string) (asked window.Asked, keep window.Filter, err error) {
+	asked, keep = window.Asked{Text: in.Query}, in.keep()
+	if in.Syntax != "plain" {
+		asked = window.Ask(in.Query)
+	}
+	keep.Contains, keep.Without = slices.Concat(keep.Contains, asked.Contains), slices.Concat(keep.Without, asked.Without)
+	if kind == kindTool || strings.TrimSpace(asked.Text) != "" {
+		return asked, keep, nil
+	}
+	for _, phrase := range in.Contains {
+		if !strings.HasSuffix(phrase, "*") {
+			asked.Text += phrase + "\n"
+		}
+	}
+	if strings.TrimSpace(asked.Text) == "" {
+		const text = "a whole word to search for is needed: messages of several conversations are found by their words"
+		err = huma.Error422UnprocessableEntity(text, &huma.ErrorDetail{Location: "query.query", Message: text})
+	}
+	return asked, keep, err
+}
+
 // toolsOf loads the tool results to be searched.
-func (a *api) toolsOf(ctx context.Context, in *searchInput) (*view.ToolsOf, error) {
+func (a *api) toolsOf(ctx context.Context, in *searchInput, keep window.Filter) (*view.ToolsOf, error) {
 	_, p, err := a.projectNow(ctx, in.Tenant, in.Project)
 	if err != nil {
 		return nil, err
 	}
-	return a.pins(ctx).ToolsOf(ctx, p, in.keep())
+	return a.pins(ctx).ToolsOf(ctx, p, keep)
 }
 
 // findTools returns the tool results that a query finds.
-func findTools(ctx context.Context, tools *view.ToolsOf, in *searchInput, asked window.Asked) (out FoundTools, err error) {
-	keep := in.keep()
-	keep.Contains, keep.Without = append(keep.Contains, asked.Contains...), append(keep.Without, asked.Without...)
+func findTools(ctx context.Context, tools *view.ToolsOf, in *searchInput, asked window.Asked, keep window.Filter) (out FoundTools, err error) {
 	hits, err := tools.Search(ctx, window.SearchQuery{Text: asked.Text, Prefixes: asked.Prefixes, Limit: in.Limit, MaxChars: in.MaxChars, Keep: keep})
 	out.Searched, out.Left, out.Partial = tools.Searched, tools.Left, tools.Partial
 	out.Results = each(hits, func(h view.ToolHit) FoundProjectResult {

@@ -49,7 +49,7 @@ func TestSearchCoversAllConversationsOfATenant(t *testing.T) {
 	ids, list = b.foundConversations("/v1/search?query=hotel&limit=1&messages=0")
 	require.Len(t, ids, 1)
 	require.Empty(t, list[0].Messages)
-	for _, nothing := range []string{"zebra", "the of and", " ", "🎉🎊", strings.Repeat("zyx ", 25_000)} {
+	for _, nothing := range []string{"zebra", "the of and", "🎉🎊", strings.Repeat("zyx ", 25_000)} {
 		ids, _ = b.foundConversations("/v1/search?query=" + url.QueryEscape(nothing))
 		require.Empty(t, ids)
 	}
@@ -124,7 +124,7 @@ func TestInvalidSearchesAreRefused(t *testing.T) {
 	b := setup(t)
 	b.batch("c", message("m1", "user", "hello"))
 	for path, location := range map[string]string{
-		"/v1/search": "query.query", "/v1/search?query=": "query.query", "/v1/search?query=" + strings.Repeat("x", 100_001): "query.query",
+		"/v1/search": "query.query", "/v1/search?query=": "query.query", "/v1/search?query=+": "query.query", "/v1/search?query=" + strings.Repeat("x", 100_001): "query.query",
 		"/v1/search?query=x&limit=0": "query.limit", "/v1/search?query=x&limit=51": "query.limit", "/v1/search?query=x&max_chars=1": "query.max_chars",
 		"/v1/search?query=x&as_of=1": "query.as_of", "/v1/search?query=x&at_least=99": "query.at_least",
 		"/v1/conversations/c/similar?limit=0": "query.limit", "/v1/conversations/c/similar?query=x": "query.query",
@@ -135,4 +135,56 @@ func TestInvalidSearchesAreRefused(t *testing.T) {
 	}
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/nobody/similar", nil, "")
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/c/similar?tenant=other", nil, "")
+}
+
+func TestFiltersNarrowDownASearchOverConversations(t *testing.T) {
+	b := setup(t)
+	b.batch("a", &events.ConversationStarted{Title: "The parser", Project: "p"}, message("m1", "user", "Why does the parser fail on quotes?"), message("m2", "assistant", "The parser reads a quote twice."))
+	b.batch("b", &events.ConversationStarted{Project: "p"}, message("m1", "user", "The parser fails again, with -race"), &events.MessageCreated{MessageID: "m2", Role: "user", Speaker: "Ann", Content: "My parser works."})
+	last := b.batch("c", message("m1", "user", "parser, parser, parser"), call("k", "Bash", `{"command":"parser"}`), result("k", "the parser", true))
+	found := func(parameters string) (list []string) {
+		t.Helper()
+		_, conversations := b.foundConversations(fmt.Sprintf("/v1/search?at_least=%d&%s", last, parameters))
+		for _, c := range conversations {
+			for _, m := range c.Messages {
+				list = append(list, c.ID+"/"+m.MessageID)
+			}
+		}
+		return list
+	}
+	for parameters, want := range map[string][]string{
+		"query=parser&role=user":                                 {"a/m1", "b/m1", "b/m2", "c/m1"},
+		"query=parser&role=assistant":                            {"a/m2"},
+		"query=parser&role=user&project=p":                       {"a/m1", "b/m1", "b/m2"},
+		"query=parser&speaker=Ann":                               {"b/m2"},
+		"query=parser&from_seq=3&to_seq=5":                       {"a/m2", "b/m1"},
+		"query=parser&since=2100-01-01T00:00:00Z":                nil,
+		"query=parser&contains=quote":                            {"a/m2"},
+		"query=parser&contains=quo*":                             {"a/m1", "a/m2"},
+		"contains=parser+fails":                                  {"b/m1"},
+		"query=parser&without=parser+fails&role=user":            {"a/m1", "b/m2", "c/m1"},
+		"query=" + url.QueryEscape(`"parser fails"`):             {"b/m1"},
+		"query=" + url.QueryEscape(`parser quo*`):                {"a/m1", "a/m2"},
+		"query=" + url.QueryEscape("parser -fails"):              {"a/m1", "a/m2", "b/m2", "c/m1"},
+		"syntax=plain&query=again+-race":                         {"b/m1", "b/m2"},
+		"query=nothing&role=user":                                nil,
+		"query=parser&role=user&project=nobody":                  nil,
+		"query=parser&role=user&project=p&messages=0":            nil,
+		"query=parser&role=user&project=p&kind=all":              {"a/m1", "b/m1", "b/m2"},
+		"query=the+title+of+a+parser&role=assistant":             {"a/m2"},
+		"query=parser&role=user&until=" + "2000-01-01T00:00:00Z": nil,
+	} {
+		require.ElementsMatch(t, want, found(parameters), parameters)
+	}
+	_, list := b.foundConversations("/v1/search?role=assistant&query=" + url.QueryEscape(`parser "a quote"`))
+	m := list[0].Messages[0]
+	var lit []string
+	for _, h := range m.Highlights {
+		lit = append(lit, m.Text[h.Start:h.End])
+	}
+	require.Equal(t, []string{"parser", "quote"}, lit)
+	var answer searchAnswer
+	b.get("/v1/search?query="+url.QueryEscape(`parser "a quote" -race`), &answer)
+	require.Equal(t, []string{"a quote"}, answer.Contains)
+	require.Equal(t, []string{"race"}, answer.Without)
 }

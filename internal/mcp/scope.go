@@ -210,3 +210,12 @@ func (c *call) among(ctx context.Context, p project.Project, ids []events.Conver
 	}
 	return project.Among(ctx, r, p, ids)
 }
+
+// entered returns the ids of the newest conversations that entered a project.
+func (c *call) entered(ctx context.Context, p project.Project) ([]string, error) {
+	r, _, err := c.pins.Projects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return project.Entered(ctx, r, p)
+}

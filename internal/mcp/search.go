@@ -122,7 +122,7 @@ func (c *call) search(ctx context.Context, in searchArguments) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	filtered := kind != "" || !reflect.ValueOf(keep).IsZero()
+	results := kind == kindTool || kind == kindAll
 	offset, err := offsetOf(in.Cursor)
 	if err != nil {
 		return answer{}, err
@@ -131,22 +131,18 @@ func (c *call) search(ctx context.Context, in searchArguments) (answer, error) {
 	var list []hit // from the first hit on, one more than are shown if there is one
 	most := offset + in.Limit + 1
 	switch {
-	case in.Conversation == "" && filtered && kind != kindTool:
-		err = refuse("filters of messages are for one conversation: give its id as conversation, or leave them out; kind=tool searches the tool results of the project")
-	case in.Conversation == "" && filtered && in.Project == everything:
-		err = refuse("tool results are searched in one conversation or in one project: name it")
-	case in.Conversation == "" && (in.FromTurn != 0 || in.ToTurn != 0):
-		err = refuse("from_turn and to_turn are for one conversation: each counts its own turns")
-	case in.Conversation == "" && filtered:
-		list, err = c.inProject(ctx, in, keep, &out, most)
 	case in.Conversation != "":
 		list, err = c.inConversation(ctx, in, kind, keep, &out, most)
+	case results && in.Project == everything:
+		err = refuse("tool results are searched in one conversation or in one project: name it")
+	case in.FromTurn != 0 || in.ToTurn != 0:
+		err = refuse("from_turn and to_turn are for one conversation: each counts its own turns")
 	case in.Project == everything && c.grant != nil && c.grant.Project != "":
 		err = refuse("the token is of the project %q and of no other: leave the argument project out", c.grant.Project)
-	case in.Query == "":
+	case in.Query == "" && kind == "" && keep.Keep() == nil:
 		list, err = c.newest(ctx, in, &out, most)
 	default:
-		list, err = c.ranked(ctx, in, &out, most)
+		list, err = c.inSeveral(ctx, in, kind, keep, &out, most)
 	}
 	if err != nil {
 		return answer{}, err
@@ -275,17 +271,34 @@ func (c *call) inConversation(ctx context.Context, in searchArguments, kind stri
 	return inTurn(said, shown), err
 }
 
-// inProject searches the tool results of a project.
-func (c *call) inProject(ctx context.Context, in searchArguments, keep window.Filter, out *found, most int) ([]hit, error) {
+// inSeveral searches the messages of several conversations, the tool results of a project, or both in turn.
+func (c *call) inSeveral(ctx context.Context, in searchArguments, kind string, keep window.Filter, out *found, most int) (messages []hit, err error) {
 	if c.Cache == nil {
 		return nil, errNoSearch
 	}
+	asked := window.Ask(in.Query)
+	keep.Contains, keep.Without = asked.Contains, asked.Without
+	if kind != kindTool {
+		if strings.TrimSpace(asked.Text) == "" {
+			return nil, refuse("messages of several conversations are found by whole words: give a query with one, or the id of one conversation")
+		}
+		if messages, err = c.ranked(ctx, in, asked, keep, out, most); err != nil {
+			return nil, err
+		}
+	}
+	if kind != kindTool && kind != kindAll {
+		return messages, nil
+	}
+	results, err := c.inProject(ctx, in, asked, keep, out, most)
+	return inTurn(messages, results), err
+}
+
+// inProject searches the tool results of a project.
+func (c *call) inProject(ctx context.Context, in searchArguments, asked window.Asked, keep window.Filter, out *found, most int) ([]hit, error) {
 	p, err := c.find(ctx, in.Project, graph.Latest)
 	if err != nil {
 		return nil, err
 	}
-	asked := window.Ask(in.Query)
-	keep.Contains, keep.Without = asked.Contains, asked.Without
 	tools, err := c.pins.ToolsOf(ctx, p, keep)
 	if err != nil {
 		return nil, err
@@ -394,21 +407,24 @@ func (c *call) sessions(ctx context.Context, named, query string) (project.Proje
 // ranked searches the conversations of a project, or of all. The search over a tenant ranks the best
 // conversations of all projects; if few of them belong to this project, a search over the project's own
 // conversations adds to them.
-func (c *call) ranked(ctx context.Context, in searchArguments, out *found, most int) ([]hit, error) {
-	if c.Cache == nil {
-		return nil, errNoSearch
-	}
+func (c *call) ranked(ctx context.Context, in searchArguments, asked window.Asked, keep window.Filter, out *found, most int) ([]hit, error) {
 	g, _, err := c.pins.Graph(ctx)
 	if err != nil {
 		return nil, err
 	}
-	limit := min(most, graph.MaxCandidates)
+	q := window.ConversationQuery{Text: asked.Text, Keep: keep, Limit: min(most, graph.MaxCandidates)}
+	filtered := keep.Keep() != nil
 	var p project.Project
 	if in.Project != everything {
 		if p, err = c.find(ctx, in.Project, graph.Latest); err != nil {
 			return nil, err
 		}
-		out.Project, limit = p.Name, graph.MaxCandidates
+		out.Project, q.Limit = p.Name, graph.MaxCandidates
+		if filtered { // better matches of other projects would hide them
+			if q.Only, err = c.entered(ctx, p); err != nil {
+				return nil, err
+			}
+		}
 	} else {
 		out.Project = everything
 	}
@@ -418,7 +434,7 @@ func (c *call) ranked(ctx context.Context, in searchArguments, out *found, most 
 	}
 	defer leave()
 	conversations, _, err := window.SearchAll(ctx, window.TenantSource{Graph: g, Recall: c.Cache.OfTenants(g)}, window.TenantQuery{
-		Tenant: c.tenant, ConversationQuery: window.ConversationQuery{Text: in.Query, Limit: limit}, Messages: messagesEach, MaxChars: hitText,
+		Tenant: c.tenant, ConversationQuery: q, Prefixes: asked.Prefixes, Messages: messagesEach, MaxChars: hitText,
 	})
 	if err != nil {
 		return nil, err
@@ -450,10 +466,10 @@ func (c *call) ranked(ctx context.Context, in searchArguments, out *found, most 
 			list = append(list, hit{Ref: refToTurn(f.ID.ID, 1), Conversation: f.ID.ID, Title: plain.Clip(plain.Line(f.Title), hitTitle), Time: f.UpdatedAt, Score: rounded(f.Match.Relevance)})
 		}
 	}
-	if in.Project == everything || len(list) >= most {
+	if in.Project == everything || filtered || len(list) >= most {
 		return list, nil
 	}
-	_, sessions, err := c.sessions(ctx, in.Project, in.Query)
+	_, sessions, err := c.sessions(ctx, in.Project, asked.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -461,7 +477,7 @@ func (c *call) ranked(ctx context.Context, in searchArguments, out *found, most 
 	for i := range sessions {
 		titles[sessions[i].ID] = sessions[i].Title
 	}
-	said, err := c.Cache.OfProjects(g).Said(ctx, sessions, in.Query, graph.Latest-1, most)
+	said, err := c.Cache.OfProjects(g).Said(ctx, sessions, asked.Text, graph.Latest-1, most)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -352,6 +354,33 @@ func TestEachToolIsCounted(t *testing.T) {
 	require.Contains(t, string(body), `mneme_mcp_tool_duration_seconds_count{outcome="refused",tool="memory_read"} 1`)
 }
 
+func TestFiltersNarrowDownASearchOverConversations(t *testing.T) {
+	b := setup(t)
+	b.time = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	b.say("default", "old", started("shop"), said("m1", "user", "Why does the voucher fail?"), said("m2", "assistant", "The voucher has expired."))
+	b.time = b.time.AddDate(0, 1, 0)
+	b.say("default", "new", started("shop"), said("m1", "user", "The voucher fails again"),
+		used("k1", "Bash", `{"command":"go test ./cart"}`), returned("k1", "--- FAIL: the voucher"))
+	b.say("default", "elsewhere", started("bank"), said("m1", "user", "voucher, voucher, and nothing but the voucher"))
+	b.applied()
+	a := b.agent("", "project", "shop")
+	shown := func(args arguments) (list []string) {
+		for _, h := range value[hits](a, "memory_search", args).Hits {
+			list = append(list, h.Conversation+" "+h.Role+h.Tool)
+		}
+		slices.Sort(list)
+		return list
+	}
+	require.Equal(t, []string{"new user", "old user"}, shown(arguments{"query": "voucher", "role": "user"}))
+	require.Equal(t, []string{"elsewhere user", "new user", "old user"}, shown(arguments{"query": "voucher", "role": "user", "project": "*"}))
+	require.Equal(t, []string{"old assistant"}, shown(arguments{"query": "voucher", "role": "assistant"}))
+	require.Equal(t, []string{"new user"}, shown(arguments{"query": "voucher", "since": "2026-01-15"}))
+	require.Equal(t, []string{"old assistant", "old user"}, shown(arguments{"query": "voucher", "until": "2026-01-15"}))
+	require.Equal(t, []string{"old assistant"}, shown(arguments{"query": `"has expired"`}))
+	require.Equal(t, []string{"new user", "old user"}, shown(arguments{"query": "voucher -expired"}))
+	require.Equal(t, []string{"new Bash", "new user", "old user"}, shown(arguments{"query": "voucher fai*", "kind": "all"}))
+}
+
 func TestASearchFindsWhatToolsReturned(t *testing.T) {
 	b := setup(t)
 	b.say("default", "c", started("shop"), said("m1", "user", "Why does the voucher fail?"),
@@ -383,8 +412,10 @@ func TestASearchFindsWhatToolsReturned(t *testing.T) {
 	require.Equal(t, hit.Ref, ofProject.Hits[0].Ref)
 	require.Contains(t, a.text("memory_read", arguments{"ref": hit.Ref}), "the voucher is expired", "the record of the call has the result")
 
-	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "role": "user"}), "conversation")
-	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "kind": "all"}), "conversation")
+	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "from_turn": 1}), "conversation")
+	require.Contains(t, a.refused("memory_search", arguments{"role": "user"}), "whole word")
+	require.Contains(t, a.refused("memory_search", arguments{"query": "vouch*"}), "whole word")
+	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "kind": "all", "project": "*"}), "project")
 	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "tool": "Bash", "project": "*"}), "project")
 	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "kind": "message", "file": "a"}), "kind")
 	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "kind": "tool", "role": "user"}), "role")

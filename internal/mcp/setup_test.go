@@ -28,7 +28,8 @@ type bundle struct {
 	*instance.Instance
 	tokens *access.File // nil if it asks for none
 	head   uint64
-	admin  string // a token, once it is needed
+	time   time.Time // of what is said next, none if zero
+	admin  string    // a token, once it is needed
 }
 
 func setup(t *testing.T) *bundle {
@@ -80,6 +81,7 @@ func (b *bundle) say(tenant, conversation string, payloads ...events.Payload) {
 		var err error
 		list[i], err = events.New(conversation, "test", fmt.Sprint(b.head, "-", i), p)
 		require.NoError(b.t, err)
+		list[i].Time = b.time
 	}
 	acks, err := b.Log.PublishAll(b.t.Context(), tenant, list)
 	require.NoError(b.t, err)

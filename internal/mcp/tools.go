@@ -101,8 +101,8 @@ func Definitions(write bool) []*sdk.Tool {
 			Name: ToolSearch, Title: "Search past conversations",
 			Description: "Search memory: what user and assistant said in past conversations; with kind=tool what tools returned. Without query: the newest. Read a hit with memory_read.",
 			InputSchema: object([]string{"query", "conversation", "project", "kind", "tool", "file", "role", "from_turn", "to_turn", "since", "until", "limit", "cursor"}, nil, property{
-				"query":        text("words; with conversation or kind=tool also \"a phrase\", -word, prefix*"),
-				"conversation": text("only this id; role needs it"),
+				"query":        text("words, \"a phrase\", -word, prefix*"),
+				"conversation": text("only this id; turns need it"),
 				"project":      text("name or folder; default: this one; * is all"),
 				"kind":         oneOf("default: message", kindMessage, kindTool, kindAll),
 				"tool":         text("only results of it"),

@@ -31,7 +31,9 @@ func (t *tenants) Conversations(ctx context.Context, tenant string, q window.Con
 	var ranked recall.Conversations
 	if len(terms) > 0 {
 		var err error
-		found.Among, err = t.reader.Candidates(ctx, tenant, graph.CandidateQuery{Terms: terms, Except: q.Except, Only: q.Only, Fresh: q.Fresh})
+		found.Among, err = t.reader.Candidates(ctx, tenant, graph.CandidateQuery{
+			Terms: terms, Except: q.Except, Only: q.Only, Fresh: q.Fresh, Keep: q.Keep.Keep(), FromSeq: q.Keep.FromSeq, ToSeq: q.Keep.ToSeq,
+		})
 		if err != nil {
 			return found, err
 		}

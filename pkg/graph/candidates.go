@@ -22,6 +22,8 @@ const (
 	// assistant with text among its first [OpeningWithin].
 	MaxOpening    = 4
 	OpeningWithin = 32
+	// MaxKeepAsked is about how many of the best matching messages [CandidateQuery.Keep] is asked.
+	MaxKeepAsked = 2_000
 )
 
 // wordsWithin limits, in bytes, where a passage may begin to be found over all
@@ -42,6 +44,11 @@ type CandidateQuery struct {
 	Terms  []string // from package recall; only the first [MaxQueryTerms] count
 	Except string   // the id of a conversation to leave out
 	Only   []string // the ids of the conversations to search, thousands at most; nil means all
+	// Keep says which messages are found, and FromSeq and ToSeq between which sequences, both
+	// included, where 0 means no limit. Nil keeps all. A search with Keep does not find
+	// conversations by their titles, and its candidates have no opening.
+	Keep           func(m *Message) bool
+	FromSeq, ToSeq uint64
 	// Fresh waits until all applied events can be found. A backend that indexes events
 	// in the commit that applies them need not wait.
 	Fresh bool

@@ -21,6 +21,7 @@ type ConversationQuery struct {
 	Text   string
 	Except string   // id of a conversation to leave out
 	Only   []string // ids of the conversations to search; nil means all
+	Keep   Filter   // of the messages that are found; its turns don't count, because each conversation has its own
 	Fresh  bool     // see [graph.CandidateQuery]
 	Limit  int      // number of conversations; 0 means all that were ranked
 }
@@ -42,8 +43,9 @@ type TenantSource struct {
 type TenantQuery struct {
 	Tenant string
 	ConversationQuery
-	Messages int // at most, for each conversation
-	MaxChars int // of the text of each message
+	Prefixes []string // beginnings of words to show, see recall.Query; none is searched for
+	Messages int      // at most, for each conversation
+	MaxChars int      // of the text of each message
 }
 
 // ConversationFound is a conversation that was found.
@@ -68,6 +70,7 @@ func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []Con
 	if err != nil || len(found.Hits) == 0 {
 		return nil, found.Model, err
 	}
+	focus := func(text string) []recall.Span { return recall.Highlights(text, q.Text, q.Prefixes) }
 	best := 0.0 // of all messages
 	for _, h := range found.Hits {
 		for _, m := range h.Messages {
@@ -77,7 +80,7 @@ func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []Con
 	for _, h := range found.Hits {
 		c := found.Among[h.Conversation].Conversation
 		hits := h.Messages[:min(len(h.Messages), q.Messages)]
-		read, err := readHits(ctx, src.Graph, c.ID, hits, q.MaxChars, nil)
+		read, err := readHits(ctx, src.Graph, c.ID, hits, q.MaxChars, focus)
 		if err != nil {
 			return nil, found.Model, err
 		}

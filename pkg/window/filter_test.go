@@ -49,11 +49,11 @@ func TestFilterKeepsMessagesByTheirTextPlaceAndTime(t *testing.T) {
 		"after its time":                            {Filter{Since: at(11)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.keeps, c.filter.keep()(m))
+			assert.Equal(t, c.keeps, c.filter.Keep()(m))
 		})
 	}
-	assert.Nil(t, (&Filter{}).keep())
-	assert.False(t, (&Filter{Since: at(1)}).keep()(&graph.Message{}), "a message without a time")
+	assert.Nil(t, (&Filter{}).Keep())
+	assert.False(t, (&Filter{Since: at(1)}).Keep()(&graph.Message{}), "a message without a time")
 }
 
 // A message contains each run of its words, and each beginning of it.

@@ -54,7 +54,7 @@ type Hit struct {
 // it ranked them. next is how many hits it has passed, if there may be more, else 0. It returns
 // graph.ErrNotFound as Build does.
 func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found Found, next int, err error) {
-	examined, keep := q.Limit, q.Keep.keep()
+	examined, keep := q.Limit, q.Keep.Keep()
 	if keep != nil {
 		examined = MaxExamined
 	}
@@ -126,7 +126,7 @@ func rankHits(ctx context.Context, src Source, q SearchQuery, hits []Hit) error 
 // more. A call examines a bounded number of messages, so it may return fewer than there are. It
 // returns graph.ErrNotFound as Build does.
 func List(ctx context.Context, src Source, q SearchQuery, before uint64) (hits []Hit, next uint64, err error) {
-	keep := q.Keep.keep()
+	keep := q.Keep.Keep()
 	if q.AsOf != 0 && (before == 0 || before > q.AsOf) {
 		before = q.AsOf + 1
 	}

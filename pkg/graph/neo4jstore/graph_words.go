@@ -49,7 +49,7 @@ var inQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 // that conversation has the best matches.
 const excepted = 3 * graph.MaxMatches
 
-// among is how many more matches are examined if only some conversations are searched: the index does not know which.
+// among is how many more matches are examined if only some conversations or messages are searched: the index does not know which.
 const among = 30 * graph.MaxMatches
 
 const (
@@ -57,9 +57,11 @@ const (
 
 	selectMatches = `CALL db.index.fulltext.queryNodes('words', $query, {limit: $limit}) YIELD node AS n, score
 		MATCH (c:Conversation {key: coalesce(n.conversation, n.key)}) WHERE c.listed = $listed AND c.key <> $except AND ($only IS NULL OR c.key IN $only)
-		MATCH (s:GraphSettled {key: c.checkpoint}) WHERE c.first_seq <= s.seq AND coalesce(n.seq, 0) <= s.seq
+		MATCH (s:GraphSettled {key: c.checkpoint}) WHERE c.first_seq <= s.seq AND coalesce(n.seq, 0) <= s.seq AND ($from IS NULL OR n.seq >= $from AND n.seq <= $to)
 		RETURN c.key, coalesce(n.seq, 0), score`
 )
+
+var selectAsked = "UNWIND $in.rows AS r MATCH (n:Message) WHERE n.conversation = r[0] AND n.seq = r[1] RETURN " + messageProps.list("n")
 
 var selectCandidates = `UNWIND $in.rows AS r MATCH (c:Conversation {key: r[0]}) WHERE c.listed = $listed MATCH (s:GraphSettled {key: c.checkpoint})
 	RETURN c.key, ` + conversationProps.list("c") + `,
@@ -79,7 +81,7 @@ func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.Candidate
 			return nil, err
 		}
 	}
-	params := map[string]any{"query": g.searchFor(tenant, terms), "limit": graph.MaxMatches, "listed": g.tenantKey(tenant), "except": "", "only": nil}
+	params := map[string]any{"query": g.searchFor(tenant, terms), "limit": graph.MaxMatches, "listed": g.tenantKey(tenant), "except": "", "only": nil, "from": nil, "to": nil}
 	if q.Except != "" {
 		params["limit"], params["except"] = graph.MaxMatches+excepted, g.Key(events.ConversationID{Tenant: tenant, ID: q.Except})
 	}
@@ -89,6 +91,9 @@ func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.Candidate
 			keys[i] = g.Key(events.ConversationID{Tenant: tenant, ID: id})
 		}
 		params["limit"], params["only"] = graph.MaxMatches+among, keys
+	}
+	if q.Keep != nil {
+		params["limit"], params["from"], params["to"] = graph.MaxMatches+among, number(max(q.FromSeq, 1)), number(cmp.Or(q.ToSeq, graph.Latest))
 	}
 	rows, err := g.Read(ctx, selectMatches, params)
 	if err != nil {
@@ -103,11 +108,52 @@ func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.Candidate
 		}
 	}
 	slices.SortStableFunc(matches, func(a, b graph.TermMatch[string]) int { return cmp.Compare(a.Key, b.Key) })
-	return g.candidates(ctx, tenant, graph.Shortlist(matches))
+	if q.Keep != nil {
+		if matches, err = g.kept(ctx, matches, q.Keep); err != nil {
+			return nil, err
+		}
+	}
+	return g.candidates(ctx, tenant, graph.Shortlist(matches), q.Keep == nil)
 }
 
-// candidates reads conversations with the bags of their opening messages and matches.
-func (g *Graph) candidates(ctx context.Context, tenant string, shortlist []graph.Shortlisted[string]) (list []graph.Candidate, err error) {
+// askedAtOnce is how many messages are read at once to ask whether they are kept.
+const askedAtOnce = 500
+
+// kept returns the best matches whose messages keep keeps.
+func (g *Graph) kept(ctx context.Context, matches []graph.TermMatch[string], keep func(*graph.Message) bool) (list []graph.TermMatch[string], err error) {
+	slices.SortStableFunc(matches, func(a, b graph.TermMatch[string]) int { return cmp.Compare(b.Score, a.Score) })
+	for part := range slices.Chunk(matches[:min(len(matches), graph.MaxKeepAsked)], askedAtOnce) {
+		asked := make([]any, len(part))
+		for i, m := range part {
+			asked[i] = []any{m.Key, number(m.Seq)}
+		}
+		rows, err := g.Read(ctx, selectAsked, In("rows", asked))
+		if err != nil {
+			return nil, err
+		}
+		kept := map[uint64]bool{}
+		for _, row := range rows {
+			v := valuesOf(row[0])
+			m := scanMessage(v)
+			if v.err != nil {
+				return nil, v.err
+			}
+			kept[m.Seq] = keep(&m)
+		}
+		for _, m := range part {
+			if kept[m.Seq] {
+				list = append(list, m)
+			}
+		}
+		if len(list) >= graph.MaxMatches {
+			break
+		}
+	}
+	return list, nil
+}
+
+// candidates reads conversations with the bags of their matches and, if asked, of their opening messages.
+func (g *Graph) candidates(ctx context.Context, tenant string, shortlist []graph.Shortlisted[string], opening bool) (list []graph.Candidate, err error) {
 	asked := make([]any, len(shortlist))
 	place := map[string]int{}
 	for i, s := range shortlist {
@@ -118,7 +164,10 @@ func (g *Graph) candidates(ctx context.Context, tenant string, shortlist []graph
 		asked[i], place[s.Key] = []any{s.Key, seqs}, i
 	}
 	params := In("rows", asked)
-	params["listed"], params["within"], params["opening"] = g.tenantKey(tenant), graph.OpeningWithin, graph.MaxOpening
+	params["listed"], params["within"], params["opening"] = g.tenantKey(tenant), graph.OpeningWithin, 0
+	if opening {
+		params["opening"] = graph.MaxOpening
+	}
 	rows, err := g.Read(ctx, selectCandidates, params)
 	if err != nil {
 		return nil, err

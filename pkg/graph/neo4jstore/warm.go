@@ -35,7 +35,8 @@ func (g *Graph) Warm(ctx context.Context) error {
 			_, err := g.Candidates(ctx, nobody.Tenant, graph.CandidateQuery{Terms: []string{"none"}, Fresh: true})
 			return err
 		},
-		func() error { _, err := g.candidates(ctx, nobody.Tenant, nil); return err },
+		func() error { _, err := g.candidates(ctx, nobody.Tenant, nil, true); return err },
+		func() error { _, err := g.Read(ctx, selectAsked, In("rows", []any{})); return err },
 		func() error { _, err := g.Condensations(ctx, nobody, none, graph.Latest); return err },
 		func() error {
 			_, err := g.Summaries(ctx, nobody, graph.SummaryQuery{Frontier: true})

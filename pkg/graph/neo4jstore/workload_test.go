@@ -223,6 +223,9 @@ func (s *stores) newest(t *testing.T, c string) {
 	candidates, err := s.graph.Candidates(ctx, "t", graph.CandidateQuery{Terms: []string{"hello"}, Fresh: true})
 	require.NoError(t, err)
 	require.NotEmpty(t, candidates)
+	candidates, err = s.graph.Candidates(ctx, "t", graph.CandidateQuery{Terms: []string{"hello"}, Keep: func(*graph.Message) bool { return true }, FromSeq: 1, ToSeq: now.LastSeq})
+	require.NoError(t, err)
+	require.NotEmpty(t, candidates)
 	for _, q := range []graph.CodeQuery{{File: "f"}, {File: "a.go"}, {Name: "Parse"}} {
 		require.NotEmpty(t, s.about(t, q))
 	}

@@ -85,7 +85,7 @@ const (
 )
 
 const (
-	selectSaid     = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
+	selectSaid     = "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
 	selectTitles   = "SELECT rowid FROM title_words WHERE title_words MATCH ? ORDER BY rowid DESC LIMIT ?"
 	selectLastBag  = "SELECT coalesce(max(seq), 0) FROM bag"
 	selectWeighed  = "SELECT b.seq, b.c, length(b.terms) FROM json_each(?) AS k CROSS JOIN bag AS b ON b.seq = k.value CROSS JOIN conversation AS v ON v.c = b.c AND v.tenant = ? AND v.deleted_seq = 0"
@@ -94,6 +94,7 @@ const (
 
 	selectOpening = `SELECT b.seq, b.n, b.terms, b.vectors FROM (SELECT seq FROM bag INDEXED BY bag_by_conversation WHERE c = ? ORDER BY seq LIMIT ?) AS first
 		CROSS JOIN message AS m ON m.seq = first.seq CROSS JOIN bag AS b ON b.seq = first.seq WHERE m.role IN ('user', 'assistant') AND b.n <= ? ORDER BY first.seq LIMIT ?`
+	selectAsked  = "SELECT " + messageColumns + " FROM message WHERE seq IN (SELECT k.value FROM json_each(?) AS k) ORDER BY seq"
 	selectBagsAt = "SELECT b.seq, b.n, b.terms, b.vectors FROM json_each(?) AS k CROSS JOIN bag AS b ON b.seq = k.value WHERE b.c = ?"
 )
 
@@ -114,9 +115,11 @@ func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.Candidate
 			if key == 0 { // a title under the same tag
 				continue
 			}
-			rows, err = query(selectOpening, key, graph.OpeningWithin, graph.OpeningWithin, graph.MaxOpening)
-			if c.Opening, err = bags(rows, err); err != nil {
-				return err
+			if q.Keep == nil {
+				rows, err = query(selectOpening, key, graph.OpeningWithin, graph.OpeningWithin, graph.MaxOpening)
+				if c.Opening, err = bags(rows, err); err != nil {
+					return err
+				}
 			}
 			rows, err = query(selectBagsAt, marshal(seqsBut(found.Seqs, c.Opening)), key)
 			if c.Said, err = bags(rows, err); err != nil {
@@ -149,9 +152,10 @@ func matches(query Queryer, tenant string, q graph.CandidateQuery) (list []graph
 	}
 	limit := min(max(maxPostings/len(terms), leastPostings), mostPostings)
 	weights, titles := map[uint64]float64{}, map[int64]float64{}
+	to := cmp.Or(min(q.ToSeq, maxSeq), maxSeq)
 	for _, term := range terms {
 		expression := `"` + tag(tenant) + term + `"`
-		said, err := postings(query, selectSaid, expression, limit)
+		said, err := postings(query, selectSaid, expression, min(q.FromSeq, maxSeq), to, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -159,6 +163,9 @@ func matches(query Queryer, tenant string, q graph.CandidateQuery) (list []graph
 		rarity := math.Log(1 + last/(float64(len(said))+0.5))
 		for _, seq := range said {
 			weights[uint64(seq)] += rarity
+		}
+		if q.Keep != nil {
+			continue
 		}
 		named, err := postings(query, selectTitles, expression, limit)
 		if err != nil {
@@ -194,13 +201,13 @@ func matches(query Queryer, tenant string, q graph.CandidateQuery) (list []graph
 		}
 	}
 	slices.SortFunc(list, func(a, b graph.TermMatch[int64]) int { return cmp.Compare(b.Key, a.Key) })
-	said, err := weighed(query, tenant, weights, func(c int64) bool { return c != except && (only == nil || only[c]) })
+	said, err := weighed(query, tenant, weights, func(c int64) bool { return c != except && (only == nil || only[c]) }, q.Keep)
 	return append(list, said...), err
 }
 
 // postings returns the newest rows of the index that have a term.
-func postings(query Queryer, statement, expression string, limit int) (list []int64, err error) {
-	rows, err := query(statement, expression, limit)
+func postings(query Queryer, statement string, args ...any) (list []int64, err error) {
+	rows, err := query(statement, args...)
 	err = Each(rows, err, func(rows *sql.Rows) error {
 		var row int64
 		err := rows.Scan(&row)
@@ -211,16 +218,18 @@ func postings(query Queryer, statement, expression string, limit int) (list []in
 }
 
 // weighed returns the messages with the greatest weights, of the tenant and of the conversations that
-// searched accepts. The scores discount long messages, because they have many terms.
-func weighed(query Queryer, tenant string, weights map[uint64]float64, searched func(c int64) bool) (list []graph.TermMatch[int64], err error) {
+// searched accepts, if keep keeps them. The scores discount long messages, because they have many terms.
+func weighed(query Queryer, tenant string, weights map[uint64]float64, searched func(c int64) bool, keep func(*graph.Message) bool) (list []graph.TermMatch[int64], err error) {
 	seqs := make([]uint64, 0, len(weights))
 	for seq := range weights {
 		seqs = append(seqs, seq)
 	}
 	slices.SortFunc(seqs, func(a, b uint64) int { return cmp.Or(cmp.Compare(weights[b], weights[a]), cmp.Compare(b, a)) })
 	var lengths []float64
-	total := 0.0
+	total, asked := 0.0, 0
 	for part := range slices.Chunk(seqs, weighedAtOnce) {
+		var found []graph.TermMatch[int64]
+		var long []float64
 		rows, err := query(selectWeighed, marshal(part), tenant)
 		if err := Each(rows, err, func(rows *sql.Rows) error {
 			var m graph.TermMatch[int64]
@@ -229,12 +238,24 @@ func weighed(query Queryer, tenant string, weights map[uint64]float64, searched 
 				return err
 			}
 			m.Score = weights[m.Seq]
-			list, lengths, total = append(list, m), append(lengths, length), total+length
+			found, long = append(found, m), append(long, length)
 			return nil
 		}); err != nil {
 			return nil, err
 		}
-		if len(list) >= graph.MaxMatches {
+		var kept map[uint64]bool
+		if keep != nil && len(found) > 0 {
+			if kept, err = keeps(query, found, keep); err != nil {
+				return nil, err
+			}
+			asked += len(found)
+		}
+		for i, m := range found {
+			if keep == nil || kept[m.Seq] {
+				list, lengths, total = append(list, m), append(lengths, long[i]), total+long[i]
+			}
+		}
+		if len(list) >= graph.MaxMatches || asked >= graph.MaxKeepAsked {
 			break
 		}
 	}
@@ -242,6 +263,20 @@ func weighed(query Queryer, tenant string, weights map[uint64]float64, searched 
 		list[i].Score *= lengthFactor(lengths[i] / (total / float64(len(list))))
 	}
 	return list, nil
+}
+
+// keeps returns the sequences of the matches whose messages keep keeps.
+func keeps(query Queryer, matches []graph.TermMatch[int64], keep func(*graph.Message) bool) (map[uint64]bool, error) {
+	seqs := make([]uint64, len(matches))
+	for i, m := range matches {
+		seqs[i] = m.Seq
+	}
+	list, err := messages(query, selectAsked, marshal(seqs))
+	kept := map[uint64]bool{}
+	for i := range list {
+		kept[list[i].Seq] = keep(&list[i])
+	}
+	return kept, err
 }
 
 // lengthFactor is BM25's factor for a term that occurs once in a text of this length, relative to a

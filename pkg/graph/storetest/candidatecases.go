@@ -82,6 +82,44 @@ func candidateCases(w graphShop) []namedCase {
 				}
 			})
 		}},
+		{"a filter finds the messages that it keeps behind better matches, and no titles", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("titled", &events.ConversationStarted{Title: "zebra"}) // 1
+			h.Add("titled", message("a", "user", "begin"))
+			h.Add("said", message("a", "user", "a long message in which the zebra is one word of many, so that others match better")) // 3
+			h.Add("said", message("b", "user", "begin"))
+			for i := range graph.MaxMatches + 10 {
+				h.Add(fmt.Sprint("other", i%60), message(fmt.Sprint("m", i), "assistant", "zebra"))
+			}
+			last := h.Add("later", message("a", "user", "another long message in which the zebra is one word of many"))
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				ofUser := func(m *graph.Message) bool { return m.Role == "user" }
+				for name, c := range map[string]struct {
+					query graph.CandidateQuery
+					want  map[string][]uint64
+				}{
+					"of a role":             {graph.CandidateQuery{Keep: ofUser}, map[string][]uint64{"said": {3}, "later": {last}}},
+					"up to a sequence":      {graph.CandidateQuery{Keep: ofUser, ToSeq: last - 1}, map[string][]uint64{"said": {3}}},
+					"from a sequence on":    {graph.CandidateQuery{Keep: ofUser, FromSeq: 4}, map[string][]uint64{"later": {last}}},
+					"in one conversation":   {graph.CandidateQuery{Keep: ofUser, Only: []string{"later", "titled"}}, map[string][]uint64{"later": {last}}},
+					"outside of one":        {graph.CandidateQuery{Keep: ofUser, Except: "later"}, map[string][]uint64{"said": {3}}},
+					"with a text":           {graph.CandidateQuery{Keep: func(m *graph.Message) bool { return strings.HasPrefix(m.Content.Text, "another") }}, map[string][]uint64{"later": {last}}},
+					"none":                  {graph.CandidateQuery{Keep: func(*graph.Message) bool { return false }}, map[string][]uint64{}},
+					"where there are none":  {graph.CandidateQuery{Keep: ofUser, FromSeq: last + 1}, map[string][]uint64{}},
+					"between two sequences": {graph.CandidateQuery{Keep: ofUser, FromSeq: 3, ToSeq: 3}, map[string][]uint64{"said": {3}}},
+				} {
+					c.query.Terms, c.query.Fresh = []string{"zebra"}, true
+					list, err := b.store.Candidates(b.ctx, "t", c.query)
+					require.NoError(t, err)
+					found := map[string][]uint64{}
+					for _, one := range list {
+						require.Empty(t, one.Opening)
+						found[one.ID.ID] = seqsOf(one.Said)
+					}
+					require.Equal(t, c.want, found, name)
+				}
+			})
+		}},
 		{"conversations are found by the title they have now", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("c", &events.ConversationStarted{Title: "Zebras at dawn"})

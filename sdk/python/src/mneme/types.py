@@ -215,25 +215,29 @@ class SearchAllOptions(TypedDict, total=False):
     # what to search: titles and messages, the results of tools, or both, each in a list of its own;
     # tool if tool or file is given, else message. Tool results are searched in one project only
     kind: Literal["message", "tool", "all"] | None
-    # plain: for tool results, quotes, dashes and asterisks in the query are no marks, as they never
-    # are for messages
+    # plain: quotes, dashes and asterisks in the query are no marks
     syntax: Literal["marks", "plain"] | None
+    # only messages of this role
+    role: Literal["user", "assistant"] | None
+    # only messages of this speaker
+    speaker: str | None
     # only results of this tool, by its name in any case
     tool: str | None
     # only results of calls that name this file: a path, or its last components
     file: str | None
-    # only tool results from this sequence on
+    # only what is from this sequence on
     from_seq: int | None
-    # only tool results up to this sequence
+    # only what is up to this sequence
     to_seq: int | None
-    # only tool results from this time on (RFC 3339)
+    # only what is from this time on (RFC 3339)
     since: str | None
-    # only tool results before this time (RFC 3339)
+    # only what is before this time (RFC 3339)
     until: str | None
-    # only tool results that contain this phrase, in any case, as whole words; with * at its end,
-    # the last word may go on. May be given more than once: all must be there
+    # only texts that contain this phrase, in any case, as whole words; with * at its end, the last
+    # word may go on. May be given more than once: all must be there. Without a query, it is
+    # searched for
     contains: list[str] | None
-    # only tool results that do not contain this phrase; may be given more than once
+    # only texts that do not contain this phrase; may be given more than once
     without: list[str] | None
 
 
