@@ -76,6 +76,23 @@ await page.getByRole("region", { name: "Meaning" }).getByTitle("Show the event a
 await page.getByText("How searches see it").click();
 await page.getByText(/passages?, 128 numbers each/).waitFor();
 
+step = "search for tool results";
+await page.getByRole("combobox", { name: /^In/ }).selectOption("tool results");
+await page.getByLabel("Search this conversation").fill("lease");
+await page.getByRole("article").locator("mark").first().waitFor();
+expect(await page.getByRole("region", { name: "Words" }).count() === 0, "the rankings of messages are still there");
+await page.getByRole("article").getByRole("link").first().click();
+await page.waitForFunction(() => new URLSearchParams(location.search).has("event"));
+
+step = "search over conversations";
+await open("/?q=" + encodeURIComponent('"shard 7" checkpoint'));
+await page.getByRole("combobox", { name: /^Role/ }).selectOption("assistant");
+await page.locator(".quote").filter({ hasText: /^assistant, turn \d+ Message \d+ says where the checkpoint of shard 7/ }).locator("mark").first().waitFor();
+await settled(page);
+expect(await page.locator(".quote").filter({ hasText: /^user/ }).count() === 0, "the role filters nothing");
+await page.getByLabel("Since").fill("2100-01-01");
+await page.getByText("0 conversations found").waitFor();
+
 step = "follow";
 await open(of(long, "&turn=990"));
 await page.getByRole("button", { name: /^#/ }).first().click();

@@ -618,6 +618,18 @@ function Text({ of, max = 2e5 }) {
     ] })
   ] });
 }
+function Lit({ of, highlights = [] }) {
+  const characters = [...of], parts = [];
+  let end = 0;
+  for (const h3 of highlights) {
+    parts.push(/* @__PURE__ */ a3(Text, { of: characters.slice(end, h3.start).join("") }), /* @__PURE__ */ a3("mark", { children: /* @__PURE__ */ a3(Text, { of: characters.slice(h3.start, h3.end).join("") }) }));
+    end = h3.end;
+  }
+  return /* @__PURE__ */ a3($, { children: [
+    parts,
+    /* @__PURE__ */ a3(Text, { of: characters.slice(end).join("") })
+  ] });
+}
 var count = (n2) => n2.toLocaleString("en-US");
 function share(n2) {
   return n2.toFixed(3).replace(/^(-?)0\./, "$1.");
@@ -818,11 +830,29 @@ function Field({ label, name, type, value, onDone, placeholder, size: size2, min
   ] }) : field;
 }
 
+// src/found.tsx
+function ToolResult({ r: r3, of, title }) {
+  return /* @__PURE__ */ a3("article", { class: "found", children: [
+    /* @__PURE__ */ a3("p", { class: "facts", children: [
+      /* @__PURE__ */ a3("a", { href: link({ c: of, turn: String(r3.turn), event: String(r3.seq) }), children: /* @__PURE__ */ a3(Text, { of: r3.tool_name || "unknown tool" }) }),
+      r3.argument && /* @__PURE__ */ a3("code", { children: /* @__PURE__ */ a3(Text, { of: r3.argument }) }),
+      r3.success === false && /* @__PURE__ */ a3("span", { class: "badge state bad", children: "failed" }),
+      /* @__PURE__ */ a3("span", { children: [
+        "turn ",
+        r3.turn
+      ] }),
+      title && /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: title }) }),
+      /* @__PURE__ */ a3(Time, { of: r3.time })
+    ] }),
+    /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Lit, { of: r3.text, highlights: r3.highlights }) })
+  ] });
+}
+
 // src/bench.tsx
 var columns = [["words", "Words", "BM25"], ["meaning", "Meaning", "cosine of the embeddings"], ["fused", "Fused", "what contexts use"]];
 function Bench({ c: c3, p: p3 }) {
-  const query = p3["q"] ?? "", expected = Number(p3["expect"]) || 0;
-  const read = (method) => usePages(query ? path("/v1/conversations/{}/search", [c3.id], {
+  const query = p3["q"] ?? "", expected = Number(p3["expect"]) || 0, tools = p3["kind"] === "tool";
+  const read = (method) => usePages(query && !tools ? path("/v1/conversations/{}/search", [c3.id], {
     query,
     method,
     ranks: true,
@@ -834,37 +864,63 @@ function Bench({ c: c3, p: p3 }) {
     as_of: c3.last_seq
   }) : null, "messages", 200);
   const found = { words: read("words"), meaning: read("meaning"), fused: read("fused") };
+  const results = usePages(tools ? path("/v1/conversations/{}/search", [c3.id], {
+    query,
+    kind: "tool",
+    tool: p3["tool"],
+    file: p3["file"],
+    from_seq: p3["from"],
+    limit: 25,
+    max_chars: 600,
+    as_of: c3.last_seq
+  }) : null, "tool_results", 200);
   const ranks = Object.values(found).flatMap((f4) => f4.list).find((h3) => h3.seq === expected)?.ranks;
   const rest = found.fused.rest;
-  const error = found.fused.error ?? found.words.error ?? found.meaning.error;
+  const error = results.error ?? found.fused.error ?? found.words.error ?? found.meaning.error;
   return /* @__PURE__ */ a3("div", { class: "pad bench", children: [
     /* @__PURE__ */ a3("form", { class: "filters", role: "search", onSubmit: (e3) => e3.preventDefault(), children: [
       /* @__PURE__ */ a3("input", { type: "search", "aria-label": "Search this conversation", placeholder: "Search this conversation", value: query, onInput: (e3) => change({ q: e3.currentTarget.value }, true) }),
       /* @__PURE__ */ a3("label", { children: [
-        "Role ",
-        /* @__PURE__ */ a3("select", { value: p3["role"] ?? "", onChange: (e3) => change({ role: e3.currentTarget.value }, true), children: [
-          /* @__PURE__ */ a3("option", { value: "", children: "all" }),
-          /* @__PURE__ */ a3("option", { children: "user" }),
-          /* @__PURE__ */ a3("option", { children: "assistant" }),
-          /* @__PURE__ */ a3("option", { children: "system" })
+        "In ",
+        /* @__PURE__ */ a3("select", { value: tools ? "tool" : "", onChange: (e3) => change({ kind: e3.currentTarget.value }, true), children: [
+          /* @__PURE__ */ a3("option", { value: "", children: "messages" }),
+          /* @__PURE__ */ a3("option", { value: "tool", children: "tool results" })
         ] })
       ] }),
-      /* @__PURE__ */ a3(Field, { label: "Speaker", type: "text", size: 10, value: p3["speaker"] ?? "", placeholder: "all", onDone: (v3) => change({ speaker: v3 }, true) }),
+      tools ? /* @__PURE__ */ a3($, { children: [
+        /* @__PURE__ */ a3(Field, { label: "Tool", type: "text", size: 10, value: p3["tool"] ?? "", placeholder: "all", onDone: (v3) => change({ tool: v3 }, true) }),
+        /* @__PURE__ */ a3(Field, { label: "File", type: "text", size: 14, value: p3["file"] ?? "", placeholder: "any", onDone: (v3) => change({ file: v3 }, true) })
+      ] }) : /* @__PURE__ */ a3($, { children: [
+        /* @__PURE__ */ a3("label", { children: [
+          "Role ",
+          /* @__PURE__ */ a3("select", { value: p3["role"] ?? "", onChange: (e3) => change({ role: e3.currentTarget.value }, true), children: [
+            /* @__PURE__ */ a3("option", { value: "", children: "all" }),
+            /* @__PURE__ */ a3("option", { children: "user" }),
+            /* @__PURE__ */ a3("option", { children: "assistant" }),
+            /* @__PURE__ */ a3("option", { children: "system" })
+          ] })
+        ] }),
+        /* @__PURE__ */ a3(Field, { label: "Speaker", type: "text", size: 10, value: p3["speaker"] ?? "", placeholder: "all", onDone: (v3) => change({ speaker: v3 }, true) })
+      ] }),
       /* @__PURE__ */ a3(Field, { label: "From event", type: "number", min: "0", value: p3["from"] ?? "", placeholder: "first", onDone: (v3) => change({ from: v3 }, true) }),
-      /* @__PURE__ */ a3("label", { children: [
+      !tools && /* @__PURE__ */ a3("label", { children: [
         "Expected event ",
         /* @__PURE__ */ a3("input", { type: "number", min: "0", value: expected || "", placeholder: "sequence", onInput: (e3) => change({ expect: e3.currentTarget.value }, true) })
       ] })
     ] }),
-    /* @__PURE__ */ a3(Notice, { error, children: !query ? "Type a query. Each column shows one ranking of the messages, and the rank that the others give them." : Object.values(found).some((f4) => f4.loading && f4.list.length === 0) ? "Searching…" : rest?.embedding_missing ?? `Meaning by ${rest?.embedding_model ?? "no model"}.` }),
-    expected > 0 && query && /* @__PURE__ */ a3("p", { class: "notice", children: [
+    /* @__PURE__ */ a3(Notice, { error, children: tools ? results.loading && results.list.length === 0 ? "Searching…" : results.list.length === 0 ? "No tool results found." : query ? "Tool results, the best first, by their words." : "The newest tool results first." : !query ? "Type a query. Each column shows one ranking of the messages, and the rank that the others give them." : Object.values(found).some((f4) => f4.loading && f4.list.length === 0) ? "Searching…" : rest?.embedding_missing ?? `Meaning by ${rest?.embedding_model ?? "no model"}.` }),
+    tools && /* @__PURE__ */ a3($, { children: [
+      results.list.map((r3) => /* @__PURE__ */ a3(ToolResult, { r: r3, of: c3.id }, r3.seq)),
+      results.more && /* @__PURE__ */ a3("button", { onClick: results.more, children: "Show more" })
+    ] }),
+    expected > 0 && query && !tools && /* @__PURE__ */ a3("p", { class: "notice", children: [
       "Event ",
       expected,
       ": ",
       ranks ? columns.map(([m3, name]) => `${name.toLowerCase()} rank ${ranks[m3] ?? "over 1,000"}`).join(", ") : "not among the messages listed so far",
       "."
     ] }),
-    query && /* @__PURE__ */ a3("div", { class: "columns", children: columns.map(([method, name, what]) => {
+    query && !tools && /* @__PURE__ */ a3("div", { class: "columns", children: columns.map(([method, name, what]) => {
       const { list, more, loading } = found[method];
       return /* @__PURE__ */ a3("section", { "aria-label": name, children: [
         /* @__PURE__ */ a3("h2", { children: [
@@ -894,7 +950,7 @@ function Result({ h: h3, method, expected }) {
       /* @__PURE__ */ a3(EventLink, { seq: h3.seq }),
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ expect: String(h3.seq) }, true), title: "Show its rank in each column", children: "mark" })
     ] }),
-    /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: firstLine(h3.text ?? "", 200) }) }),
+    /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Lit, { of: h3.text ?? "", highlights: h3.highlights }) }),
     /* @__PURE__ */ a3("p", { class: "parts", children: [
       columns.filter(([m3]) => m3 !== method).map(([m3, name]) => /* @__PURE__ */ a3("span", { class: "part rank", children: [
         name.toLowerCase(),
@@ -1197,8 +1253,8 @@ function placed(c3) {
 }
 function absence(item, other, otherwise) {
   if ((item.seq ?? 0) > other.as_of) return "it did not exist yet";
-  const summary = other.sections.flatMap((s3) => s3.items).find((x2) => x2.summary && item.seq && item.kind !== "summary" && x2.summary.first_seq <= item.seq && item.seq <= x2.summary.last_seq)?.summary;
-  return summary ? `${otherwise}; the summary of turns ${summary.first_turn} to ${summary.last_turn} covers it` : otherwise;
+  const summary2 = other.sections.flatMap((s3) => s3.items).find((x2) => x2.summary && item.seq && item.kind !== "summary" && x2.summary.first_seq <= item.seq && item.seq <= x2.summary.last_seq)?.summary;
+  return summary2 ? `${otherwise}; the summary of turns ${summary2.first_turn} to ${summary2.last_turn} covers it` : otherwise;
 }
 function differences(a4, b, words3) {
   const inA = placed(a4), inB = placed(b);
@@ -1267,7 +1323,7 @@ function Compare({ c: c3, p: p3 }) {
 // src/followed.tsx
 function Followed({ c: c3, p: p3, data, seq }) {
   const section = data.sections.find((s3) => s3.items.some((it) => it.seq === seq || it.result_seq === seq));
-  const summary = data.sections.flatMap((s3) => s3.items).find((it) => it.summary && it.summary.first_seq <= seq && seq <= it.summary.last_seq);
+  const summary2 = data.sections.flatMap((s3) => s3.items).find((it) => it.summary && it.summary.first_seq <= seq && seq <= it.summary.last_seq);
   const later = seq > data.as_of;
   const { data: tried, error, loading } = useGet(section || later ? null : path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3), explain: "candidates", follow: seq }), 300);
   const m3 = tried?.manifest;
@@ -1281,13 +1337,13 @@ function Followed({ c: c3, p: p3, data, seq }) {
         "."
       ] }) : later ? ` came after #${data.as_of}, as of which this context is made.` : /* @__PURE__ */ a3($, { children: [
         " is left out. ",
-        summary && /* @__PURE__ */ a3($, { children: [
+        summary2 && /* @__PURE__ */ a3($, { children: [
           "A summary of turns ",
-          summary.summary.first_turn,
+          summary2.summary.first_turn,
           " to ",
-          summary.summary.last_turn,
+          summary2.summary.last_turn,
           ", ",
-          /* @__PURE__ */ a3(EventLink, { seq: summary.seq }),
+          /* @__PURE__ */ a3(EventLink, { seq: summary2.seq }),
           ", stands for it. "
         ] }),
         error ? /* @__PURE__ */ a3(Notice, { error }) : !m3 || loading ? "Trying larger budgets…" : m3.followed?.fits_at ? /* @__PURE__ */ a3($, { children: [
@@ -2349,6 +2405,7 @@ function ConversationView({ id, p: p3 }) {
 }
 
 // src/conversations.tsx
+var midnight = (day) => day && day + "T00:00:00Z";
 function Conversations({ p: p3 }) {
   const query = p3["q"] ?? "";
   const projects = useGet(path("/v1/projects", [], { limit: 200 }));
@@ -2358,9 +2415,19 @@ function Conversations({ p: p3 }) {
     agent: p3["agent"],
     status: p3["status"],
     order: p3["order"],
-    updated_after: p3["since"] && p3["since"] + "T00:00:00Z"
+    updated_after: midnight(p3["since"])
   }), "conversations");
-  const found = useGet(query ? path("/v1/search", [], { query, project: p3["project"], limit: 30 }) : null, 200);
+  const kind = p3["project"] ? p3["kind"] : void 0;
+  const found = useGet(query ? path("/v1/search", [], {
+    query,
+    project: p3["project"],
+    kind,
+    role: kind === "tool" ? void 0 : p3["role"],
+    since: midnight(p3["since"]),
+    until: midnight(p3["until"]),
+    limit: 30,
+    max_chars: 300
+  }) : null, 200);
   const agents = [.../* @__PURE__ */ new Set([...list.list.map((c3) => c3.agent ?? ""), p3["agent"] ?? ""])].filter(Boolean).sort();
   const chosen = p3["project"] && !projects.data?.projects.some((x2) => x2.name === p3["project"]) ? [{ name: p3["project"] }] : [];
   return /* @__PURE__ */ a3("div", { class: "page", children: [
@@ -2383,7 +2450,32 @@ function Conversations({ p: p3 }) {
           [...chosen, ...projects.data?.projects ?? []].map((x2) => /* @__PURE__ */ a3("option", { value: x2.name, children: shortPath(x2.name) }, x2.name))
         ] })
       ] }),
-      !query && /* @__PURE__ */ a3($, { children: [
+      query ? /* @__PURE__ */ a3($, { children: [
+        p3["project"] && /* @__PURE__ */ a3("label", { children: [
+          "In ",
+          /* @__PURE__ */ a3("select", { value: kind ?? "", onChange: (e3) => change({ kind: e3.currentTarget.value }, true), children: [
+            /* @__PURE__ */ a3("option", { value: "", children: "messages" }),
+            /* @__PURE__ */ a3("option", { value: "tool", children: "tool results" }),
+            /* @__PURE__ */ a3("option", { value: "all", children: "both" })
+          ] })
+        ] }),
+        kind !== "tool" && /* @__PURE__ */ a3("label", { children: [
+          "Role ",
+          /* @__PURE__ */ a3("select", { value: p3["role"] ?? "", onChange: (e3) => change({ role: e3.currentTarget.value }, true), children: [
+            /* @__PURE__ */ a3("option", { value: "", children: "all" }),
+            /* @__PURE__ */ a3("option", { children: "user" }),
+            /* @__PURE__ */ a3("option", { children: "assistant" })
+          ] })
+        ] }),
+        /* @__PURE__ */ a3("label", { children: [
+          "Since ",
+          /* @__PURE__ */ a3("input", { type: "date", value: p3["since"] ?? "", onChange: (e3) => change({ since: e3.currentTarget.value }, true) })
+        ] }),
+        /* @__PURE__ */ a3("label", { children: [
+          "Until ",
+          /* @__PURE__ */ a3("input", { type: "date", value: p3["until"] ?? "", onChange: (e3) => change({ until: e3.currentTarget.value }, true) })
+        ] })
+      ] }) : /* @__PURE__ */ a3($, { children: [
         /* @__PURE__ */ a3("label", { children: [
           "Agent ",
           /* @__PURE__ */ a3("select", { value: p3["agent"] ?? "", onChange: (e3) => change({ agent: e3.currentTarget.value }), children: [
@@ -2405,10 +2497,17 @@ function Conversations({ p: p3 }) {
         ] })
       ] })
     ] }),
-    /* @__PURE__ */ a3(Notice, { error: found.error ?? list.error, children: query ? found.loading ? "Searching…" : `${plural(found.data?.conversations.length ?? 0, "conversation")} found, the best first` : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them." : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the last recorded first` }),
+    /* @__PURE__ */ a3(Notice, { error: found.error ?? list.error, children: query ? found.loading ? "Searching…" : summary(found.data, kind) : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them." : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the last recorded first` }),
     /* @__PURE__ */ a3("ul", { class: "cards", children: (query ? found.data?.conversations ?? [] : list.list).map((c3) => /* @__PURE__ */ a3(Card, { c: c3 }, c3.id)) }),
+    (query && found.data?.tool_results || []).map((r3) => /* @__PURE__ */ a3(ToolResult, { r: r3, of: r3.conversation_id, title: r3.title || r3.conversation_id }, r3.seq)),
     !query && list.more && /* @__PURE__ */ a3("button", { onClick: list.more, children: "Show more" })
   ] });
+}
+function summary(found, kind) {
+  const parts = kind === "tool" ? [] : [plural(found?.conversations.length ?? 0, "conversation")];
+  if (kind) parts.push(plural(found?.tool_results?.length ?? 0, "tool result"));
+  const left = found?.conversations_left_out;
+  return `${parts.join(" and ")} found, the best first${left ? `; tool results of ${plural(left, "older conversation")} were not searched` : ""}`;
 }
 function Card({ c: c3 }) {
   const all = withInherited(c3);
@@ -2433,11 +2532,12 @@ function Card({ c: c3 }) {
     ] }),
     c3.messages?.slice(0, 2).map((m3) => /* @__PURE__ */ a3("a", { class: "quote", href: link({ c: c3.id, turn: String(m3.turn), event: String(m3.seq) }), children: [
       /* @__PURE__ */ a3("span", { class: "dim", children: [
-        "turn ",
+        m3.role,
+        ", turn ",
         m3.turn
       ] }),
       " ",
-      /* @__PURE__ */ a3(Text, { of: firstLine(m3.text ?? "") })
+      /* @__PURE__ */ a3(Lit, { of: m3.text ?? "", highlights: m3.highlights })
     ] }, m3.seq))
   ] });
 }

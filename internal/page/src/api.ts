@@ -50,6 +50,24 @@ export interface Hit extends Message {
   cosine?: number;
   parts: Record<string, number>;
   ranks?: { fused?: number; words?: number; meaning?: number };
+  highlights?: Highlight[];
+}
+
+// Highlight is where a word of the query is in a text, in code points.
+export interface Highlight { start: number; end: number }
+
+export interface FoundResult {
+  seq: number;
+  turn: number;
+  time?: string;
+  conversation_id?: string; // in a search over a project
+  title?: string;
+  tool_call_id: string;
+  tool_name?: string;
+  argument?: string;
+  success: boolean | null;
+  text: string;
+  highlights?: Highlight[];
 }
 
 export interface Turn {

@@ -1,17 +1,25 @@
 // The list of conversations and projects, and the search of all of them.
-import { type Conversation, type Hit, path, useGet, usePages, withInherited } from "./api";
-import { count, firstLine, Notice, plural, shortPath, Text, Time } from "./text";
+import { type Conversation, type FoundResult, type Hit, path, useGet, usePages, withInherited } from "./api";
+import { ToolResult } from "./found";
+import { count, Lit, Notice, plural, shortPath, Text, Time } from "./text";
 import { change, link, type Params } from "./url";
 
 interface Found extends Conversation { relevance: number; messages: Hit[] }
+interface Answer { conversations: Found[]; tool_results?: FoundResult[]; conversations_searched?: number; conversations_left_out?: number }
+
+// midnight returns the beginning of a day, as the API wants it.
+const midnight = (day: string | undefined) => day && day + "T00:00:00Z";
 
 export function Conversations({ p }: { p: Params }) {
   const query = p["q"] ?? "";
   const projects = useGet<{ projects: { name: string }[] }>(path("/v1/projects", [], { limit: 200 }));
   const list = usePages<Conversation>(query ? null : path("/v1/conversations", [], {
-    limit: 50, project: p["project"], agent: p["agent"], status: p["status"], order: p["order"], updated_after: p["since"] && p["since"] + "T00:00:00Z",
+    limit: 50, project: p["project"], agent: p["agent"], status: p["status"], order: p["order"], updated_after: midnight(p["since"]),
   }), "conversations");
-  const found = useGet<{ conversations: Found[] }>(query ? path("/v1/search", [], { query, project: p["project"], limit: 30 }) : null, 200);
+  const kind = p["project"] ? p["kind"] : undefined; // tool results are searched in one project
+  const found = useGet<Answer>(query ? path("/v1/search", [], {
+    query, project: p["project"], kind, role: kind === "tool" ? undefined : p["role"], since: midnight(p["since"]), until: midnight(p["until"]), limit: 30, max_chars: 300,
+  }) : null, 200);
   const agents = [...new Set([...list.list.map((c) => c.agent ?? ""), p["agent"] ?? ""])].filter(Boolean).sort();
   const chosen = p["project"] && !projects.data?.projects.some((x) => x.name === p["project"]) ? [{ name: p["project"] }] : [];
   return (
@@ -24,7 +32,16 @@ export function Conversations({ p }: { p: Params }) {
           <option value="">all</option>
           {[...chosen, ...projects.data?.projects ?? []].map((x) => <option key={x.name} value={x.name}>{shortPath(x.name)}</option>)}
         </select></label>
-        {!query && <>
+        {query ? <>
+          {p["project"] && <label>In <select value={kind ?? ""} onChange={(e) => change({ kind: e.currentTarget.value }, true)}>
+            <option value="">messages</option><option value="tool">tool results</option><option value="all">both</option>
+          </select></label>}
+          {kind !== "tool" && <label>Role <select value={p["role"] ?? ""} onChange={(e) => change({ role: e.currentTarget.value }, true)}>
+            <option value="">all</option><option>user</option><option>assistant</option>
+          </select></label>}
+          <label>Since <input type="date" value={p["since"] ?? ""} onChange={(e) => change({ since: e.currentTarget.value }, true)} /></label>
+          <label>Until <input type="date" value={p["until"] ?? ""} onChange={(e) => change({ until: e.currentTarget.value }, true)} /></label>
+        </> : <>
           <label>Agent <select value={p["agent"] ?? ""} onChange={(e) => change({ agent: e.currentTarget.value })}>
             <option value="">all</option>
             {agents.map((a) => <option key={a}>{a}</option>)}
@@ -36,16 +53,25 @@ export function Conversations({ p }: { p: Params }) {
         </>}
       </form>
       <Notice error={found.error ?? list.error}>
-        {query ? found.loading ? "Searching…" : `${plural(found.data?.conversations.length ?? 0, "conversation")} found, the best first`
+        {query ? found.loading ? "Searching…" : summary(found.data, kind)
           : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them."
           : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the last recorded first`}
       </Notice>
       <ul class="cards">
         {(query ? found.data?.conversations ?? [] : list.list).map((c) => <Card key={c.id} c={c} />)}
       </ul>
+      {(query && found.data?.tool_results || []).map((r) => <ToolResult key={r.seq} r={r} of={r.conversation_id!} title={r.title || r.conversation_id} />)}
       {!query && list.more && <button onClick={list.more}>Show more</button>}
     </div>
   );
+}
+
+// summary says what a search found.
+function summary(found: Answer | undefined, kind: string | undefined): string {
+  const parts = kind === "tool" ? [] : [plural(found?.conversations.length ?? 0, "conversation")];
+  if (kind) parts.push(plural(found?.tool_results?.length ?? 0, "tool result"));
+  const left = found?.conversations_left_out;
+  return `${parts.join(" and ")} found, the best first${left ? `; tool results of ${plural(left, "older conversation")} were not searched` : ""}`;
 }
 
 function Card({ c }: { c: Conversation & { messages?: Hit[]; relevance?: number } }) {
@@ -66,7 +92,7 @@ function Card({ c }: { c: Conversation & { messages?: Hit[]; relevance?: number 
       </p>
       {c.messages?.slice(0, 2).map((m) => (
         <a key={m.seq} class="quote" href={link({ c: c.id, turn: String(m.turn), event: String(m.seq) })}>
-          <span class="dim">turn {m.turn}</span> <Text of={firstLine(m.text ?? "")} />
+          <span class="dim">{m.role}, turn {m.turn}</span> <Lit of={m.text ?? ""} highlights={m.highlights} />
         </a>
       ))}
     </li>

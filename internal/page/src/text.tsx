@@ -2,6 +2,8 @@
 // and characters that could disguise it are shown as marks.
 import type { ComponentChildren } from "preact";
 
+import type { Highlight } from "./api";
+
 // Control characters except tab and line feed, invisible characters, and those that change the direction of text.
 const disguising = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\uffff]/gu;
 
@@ -17,6 +19,17 @@ export function Text({ of, max = 200_000 }: { of: string; max?: number }) {
   }
   parts.push(text.slice(end));
   return <bdi>{parts}{of.length > max && <span class="mark">… {count(of.length - max)} more characters</span>}</bdi>;
+}
+
+// Lit shows a text with the words of a query highlighted.
+export function Lit({ of, highlights = [] }: { of: string; highlights?: Highlight[] }) {
+  const characters = [...of], parts: ComponentChildren[] = [];
+  let end = 0;
+  for (const h of highlights) {
+    parts.push(<Text of={characters.slice(end, h.start).join("")} />, <mark><Text of={characters.slice(h.start, h.end).join("")} /></mark>);
+    end = h.end;
+  }
+  return <>{parts}<Text of={characters.slice(end).join("")} /></>;
 }
 
 export const count = (n: number) => n.toLocaleString("en-US");
