@@ -23,7 +23,7 @@ type ConversationsListCmd struct {
 	Agent         string   `help:"Only conversations of this agent."`
 	Project       string   `help:"Only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
 	BranchOf      string   `help:"Only branches of this conversation." placeholder:"ID" complete:"conversation"`
-	CreatedAfter  instant  `help:"Only conversations that began at this time or later: RFC 3339, or a date, which means its local midnight." placeholder:"TIME"`
+	CreatedAfter  instant  `help:"Only conversations that began at this time or later: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
 	CreatedBefore instant  `help:"Only conversations that began before this time." placeholder:"TIME"`
 	UpdatedAfter  instant  `help:"Only conversations whose newest event is from this time or later." placeholder:"TIME"`
 	UpdatedBefore instant  `help:"Only conversations whose newest event is from before this time." placeholder:"TIME"`

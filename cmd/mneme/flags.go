@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -78,8 +79,8 @@ func (f waitFlags) query() parameters {
 	return parameters{"at_least": f.AtLeast, "wait_ms": f.Wait.Milliseconds()}
 }
 
-// instant is an RFC 3339 time, or a date, which means its local midnight, because lists
-// show local times too.
+// instant is an RFC 3339 time, a date, which means its local midnight, because lists show local
+// times too, or how long ago it was, such as 7d.
 type instant struct{ query string }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -89,9 +90,37 @@ func (i *instant) UnmarshalText(text []byte) error {
 		at, err = time.ParseInLocation(time.DateOnly, string(text), time.Local)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is neither a time such as 2026-01-31T15:04:05Z nor a date such as 2026-01-31", text)
+		var ago time.Duration
+		if ago, err = span(string(text)); err == nil && ago >= 0 {
+			i.query = time.Now().Add(-ago).Format(time.RFC3339)
+			return nil
+		}
+		return fmt.Errorf("%q is neither a time such as 2026-01-31T15:04:05Z, nor a date such as 2026-01-31, nor how long ago it was, such as 7d or 12h", text)
 	}
 	i.query = at.Format(time.RFC3339Nano)
+	return nil
+}
+
+// maxDays is the longest [span], ten years.
+const maxDays = 3650
+
+// span reads a length of time in days, hours or minutes, such as 90d, 12h or 30m.
+func span(text string) (d time.Duration, err error) {
+	if number, ok := strings.CutSuffix(text, "d"); ok {
+		days, err := strconv.ParseUint(number, 10, 16)
+		d = time.Duration(days) * 24 * time.Hour
+		return d, cmp.Or(err, tooLong(d))
+	}
+	if d, err = time.ParseDuration(text); err == nil {
+		err = tooLong(d)
+	}
+	return d, err
+}
+
+func tooLong(d time.Duration) error {
+	if d > maxDays*24*time.Hour {
+		return fmt.Errorf("is more than %d days", maxDays)
+	}
 	return nil
 }
 

@@ -250,7 +250,7 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 
 		"(mneme --help says more)":                    {"massages"},
 		"(mneme conversations list --help says more)": {"conversations", "list", "--tga", "bug"},
-		`"yesterday" is neither a time such as 2026-01-31T15:04:05Z nor a date such as 2026-01-31`: {"conversations", "list", "--updated-after", "yesterday"},
+		`"yesterday" is neither a time such as 2026-01-31T15:04:05Z, nor a date such as 2026-01-31, nor how long ago it was, such as 7d or 12h`: {"conversations", "list", "--updated-after", "yesterday"},
 	} {
 		_, stderr, code := s.mneme(args...)
 		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)

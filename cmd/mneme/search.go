@@ -39,8 +39,8 @@ type filterFlags struct {
 	Speaker  string   `help:"Only messages of this speaker." placeholder:"NAME"`
 	FromTurn int      `help:"With --conversation: only what is from this turn on." placeholder:"N"`
 	ToTurn   int      `help:"With --conversation: only what is up to this turn." placeholder:"N"`
-	Since    instant  `help:"Only what is from this time or date on." placeholder:"TIME"`
-	Until    instant  `help:"Only what is before this time or date." placeholder:"TIME"`
+	Since    instant  `help:"Only what is from this time on: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
+	Until    instant  `help:"Only what is before this time." placeholder:"TIME"`
 	Plain    bool     `help:"Quotes, dashes and asterisks in the query are no marks, but as any other character."`
 }
 
@@ -73,7 +73,7 @@ A "phrase in quotes" in the query must be in a text, a -word must not, and the e
 Examples:
 
     mneme search "the session in which we fixed the parser"
-    mneme search 'never use mocks' --project . --role user --since 2026-05-01
+    mneme search 'never use mocks' --project . --role user --since 30d
     mneme search "why did we change the parser?" --conversation ID
     mneme search "When did Ann visit Rome?" --conversation ID --limit 3 --json
     mneme search "the failing test" --conversation ID --contains "go test" --without flak* --role user

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
@@ -144,16 +142,9 @@ func lifetimeOf(text string) (time.Duration, error) {
 	if text == "never" {
 		return 0, nil
 	}
-	const day, most = 24 * time.Hour, 3650
-	d, err := time.ParseDuration(text)
-	if number, ok := strings.CutSuffix(text, "d"); ok {
-		var days int
-		if days, err = strconv.Atoi(number); err == nil && days <= most {
-			d = time.Duration(days) * day
-		}
-	}
-	if err != nil || d < time.Second || d > most*day {
-		return 0, usageError("--expires %q: give days, hours or minutes, such as 90d, 12h or 30m, at most %dd; or never", text, most)
+	d, err := span(text)
+	if err != nil || d < time.Second {
+		return 0, usageError("--expires %q: give days, hours or minutes, such as 90d, 12h or 30m, at most %dd; or never", text, maxDays)
 	}
 	return d, nil
 }
