@@ -226,6 +226,9 @@ func (t *terminal) foundResults(out *strings.Builder, list []httpapi.FoundResult
 		if r.Success != nil && !*r.Success {
 			facts = append(facts, "failed")
 		}
+		if r.Duplicates > 0 {
+			facts = append(facts, fmt.Sprintf("%d more like it", r.Duplicates))
+		}
 		facts = append(facts, r.ToolCallID)
 		who := console.OneLine(cmp.Or(r.ToolName, "unknown tool"))
 		rest := console.OneLine(strings.Join(facts, "  "))

@@ -42,6 +42,7 @@ type FoundResult struct {
 	Text       string      `json:"text" doc:"the result and its error, or an excerpt around its best passage, with […] for omissions"`
 	Relevance  float64     `json:"relevance" doc:"the score relative to the best one's, 0 to 1; 0 for a query without words"`
 	BM25       float64     `json:"bm25" doc:"of its best passage"`
+	Duplicates int         `json:"duplicates,omitempty" doc:"how many results of the same conversation and tool with the same text this page leaves out"`
 	Highlights []Highlight `json:"highlights,omitempty" doc:"the words of the query in the text"`
 }
 
@@ -298,5 +299,6 @@ func showFoundResult(hit window.ToolHit) FoundResult {
 	return FoundResult{
 		Row: rowOf(r.Position, r.Origin), ToolCallID: r.ToolCallID, CallSeq: hit.Call.Seq, ToolName: hit.Call.ToolName, Argument: hit.About,
 		Success: r.Success, Text: hit.Text, Relevance: hit.Match.Relevance, BM25: hit.Match.BM25,
+		Duplicates: hit.Duplicates,
 	}
 }

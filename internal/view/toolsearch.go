@@ -117,7 +117,7 @@ type ToolHit struct {
 
 // Search finds the results of tools that have the words of a query, best first, or without words the newest ones. A word
 // counts for more if it is rare in all of them. Results that a branch inherited are left out, and their words do not count:
-// they are those of its parent. Of the query its conversation and its page do not count.
+// they are those of its parent. Equal results of a conversation are shown once. Of the query its conversation and its page do not count.
 func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []ToolHit, err error) {
 	type candidate struct {
 		window.CalledHit
@@ -144,12 +144,13 @@ func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []Tool
 		}
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Seq, a.Seq)) })
-	for at := 0; at < len(all) && len(hits) < q.Limit; {
+	var distinct window.Distinct
+	for at := 0; at < len(all) && len(distinct.Hits) < q.Limit; {
 		if at >= window.MaxExamined {
 			t.Partial = true
 			break
 		}
-		page := all[at:min(at+q.Limit-len(hits), len(all))]
+		page := all[at:min(at+q.Limit-len(distinct.Hits), len(all))]
 		at += len(page)
 		found := map[uint64]ToolHit{}
 		for _, v := range t.views {
@@ -169,10 +170,13 @@ func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []Tool
 			}
 		}
 		for _, c := range page {
-			if h, ok := found[c.Seq]; ok {
+			if h, ok := found[c.Seq]; ok && distinct.Add(h.Conversation.ID, h.ToolHit) {
 				hits = append(hits, h)
 			}
 		}
+	}
+	for i := range hits {
+		hits[i].ToolHit = distinct.Hits[i]
 	}
 	return hits, nil
 }

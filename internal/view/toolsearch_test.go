@@ -183,7 +183,11 @@ func TestABranchElsewhereShowsOnlyItsOwnResults(t *testing.T) {
 
 func TestResultsThatBranchesInheritedDoNotFillASearch(t *testing.T) {
 	l := newLibrary(t)
-	l.begun("parent", "p", strings.Split(strings.Repeat("zebra\n", 1_999)+"zebra", "\n")...)
+	var texts []string
+	for n := range 2_000 {
+		texts = append(texts, fmt.Sprint("zebra ", n))
+	}
+	l.begun("parent", "p", texts...)
 	const branches = 12 // with 24,000 results that they inherited
 	for n := range branches {
 		l.branched(fmt.Sprint("b", n), "p", "parent", "a zebra of its own")
@@ -192,6 +196,19 @@ func TestResultsThatBranchesInheritedDoNotFillASearch(t *testing.T) {
 	tools, hits := l.search(view.NewCache(1<<30, nil), "p", window.SearchQuery{Text: "zebra"})
 	require.Equal(t, []any{branches + 1, 0, false}, []any{tools.Searched, tools.Left, tools.Partial})
 	require.Len(t, hits, 1_000)
+}
+
+func TestEqualResultsOfAConversationAreFoundOnce(t *testing.T) {
+	l := newLibrary(t)
+	l.begun("one", "p", "the zebra", "a zebra and a lion", "the zebra", "the zebra")
+	l.begun("two", "p", "the zebra")
+	l.stored()
+	c := view.NewCache(64<<20, nil)
+	_, hits := l.search(c, "p", window.SearchQuery{Text: "the zebra"})
+	require.Equal(t, []string{"two/k1", "one/k4", "one/k2"}, names(hits), "the newest of them, and those of another conversation too")
+	require.Equal(t, []int{0, 2, 0}, []int{hits[0].Duplicates, hits[1].Duplicates, hits[2].Duplicates})
+	_, hits = l.search(c, "p", window.SearchQuery{})
+	require.Equal(t, []string{"two/k1", "one/k4", "one/k2"}, names(hits), "without words, too")
 }
 
 // scores are the scores of the results that a query finds, by text.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
@@ -36,12 +37,42 @@ type ToolHit struct {
 	About  string // the call's main argument, cut; "" for none
 	Text   string // the result as shown: whole, or the part around the best passage
 	Match  Match
+
+	Duplicates int // results of the same tool with the same text that were left out, see [Distinct]
+}
+
+// Distinct collects tool results that were found, and leaves out those of the same conversation and tool
+// with the same text as an earlier one: agents read the same files and run the same tests many times.
+type Distinct struct {
+	Hits  []ToolHit
+	known map[shownResult]int // its place in Hits
+}
+
+type shownResult struct {
+	conversation events.ConversationID
+	tool         string
+	text         graph.Body
+}
+
+// Add adds a result, and reports whether it is a new one.
+func (d *Distinct) Add(of events.ConversationID, h ToolHit) bool {
+	shown := shownResult{of, h.Call.ToolName, ResultText(&h.Result)}
+	if at, known := d.known[shown]; known {
+		d.Hits[at].Duplicates++
+		return false
+	}
+	if d.known == nil {
+		d.known = map[shownResult]int{}
+	}
+	d.known[shown] = len(d.Hits)
+	d.Hits = append(d.Hits, h)
+	return true
 }
 
 // SearchTools finds the results of tools that have the words of a query, best first, or without
-// words the newest ones that its filter keeps. Only the words count: a result is compared by BM25
-// alone. next is how many hits it has passed, if there may be more, else 0. It returns
-// graph.ErrNotFound as Build does.
+// words the newest ones that its filter keeps, equal ones once. Only the words count: a result is
+// compared by BM25 alone. next is how many hits it has passed, if there may be more, else 0. It
+// returns graph.ErrNotFound as Build does.
 func SearchTools(ctx context.Context, src Source, q SearchQuery) (hits []ToolHit, found ToolsFound, next int, err error) {
 	found, err = src.Recall.SearchTools(ctx, q.Conversation, recall.Query{Text: q.Text, Prefixes: q.Prefixes, AsOf: q.AsOf, Among: q.Among, By: recall.ByWords})
 	if err != nil || len(found.Hits) == 0 {
@@ -49,10 +80,11 @@ func SearchTools(ctx context.Context, src Source, q SearchQuery) (hits []ToolHit
 	}
 	best := found.Hits[0].Score
 	keep := q.Keep.ofCalls()
+	var distinct Distinct
 	at, examined := min(q.From, len(found.Hits)), 0
-	for at < len(found.Hits) && len(hits) < q.Limit && examined < MaxExamined {
+	for at < len(found.Hits) && len(distinct.Hits) < q.Limit && examined < MaxExamined {
 		var page []CalledHit
-		most := q.Limit - len(hits)
+		most := q.Limit - len(distinct.Hits)
 		for at < len(found.Hits) && len(page) < most {
 			if h := found.Hits[at]; keep(&h) {
 				page = append(page, h)
@@ -64,12 +96,14 @@ func SearchTools(ctx context.Context, src Source, q SearchQuery) (hits []ToolHit
 		if err != nil {
 			return nil, found, 0, err
 		}
-		hits = append(hits, read...)
+		for _, h := range read {
+			distinct.Add(q.Conversation, h)
+		}
 	}
 	if at < len(found.Hits) {
 		next = at
 	}
-	return hits, found, next, nil
+	return distinct.Hits, found, next, nil
 }
 
 // ToolCandidates is [SearchTools] without reading the results: it finds those that the filter keeps by their place and their

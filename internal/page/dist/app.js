@@ -841,6 +841,10 @@ function ToolResult({ r: r3, of, title }) {
         "turn ",
         r3.turn
       ] }),
+      r3.duplicates && /* @__PURE__ */ a3("span", { children: [
+        count(r3.duplicates),
+        " more like it"
+      ] }),
       title && /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: title }) }),
       /* @__PURE__ */ a3(Time, { of: r3.time })
     ] }),

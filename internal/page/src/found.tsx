@@ -1,6 +1,6 @@
 // A tool result that a search found.
 import type { FoundResult } from "./api";
-import { Lit, Text, Time } from "./text";
+import { count, Lit, Text, Time } from "./text";
 import { link } from "./url";
 
 // ToolResult shows it with its call. of is its conversation, whose title is shown where several are searched.
@@ -12,6 +12,7 @@ export function ToolResult({ r, of, title }: { r: FoundResult; of: string; title
         {r.argument && <code><Text of={r.argument} /></code>}
         {r.success === false && <span class="badge state bad">failed</span>}
         <span>turn {r.turn}</span>
+        {r.duplicates && <span>{count(r.duplicates)} more like it</span>}
         {title && <span><Text of={title} /></span>}
         <Time of={r.time} />
       </p>

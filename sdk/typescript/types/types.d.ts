@@ -496,6 +496,8 @@ export interface FoundResult {
   argument?: string;
   /** sequence of the call; absent if the call is unknown */
   call_seq?: number;
+  /** how many results of the same conversation and tool with the same text this page leaves out */
+  duplicates?: number;
   /** the words of the query in the text */
   highlights?: Array<Highlight>;
   /** in a branch: the conversation from which it inherits this row; absent for its own rows */

@@ -551,6 +551,8 @@ class FoundResult(TypedDict):
     argument: NotRequired[str]
     # sequence of the call; absent if the call is unknown
     call_seq: NotRequired[int]
+    # how many results of the same conversation and tool with the same text this page leaves out
+    duplicates: NotRequired[int]
     # the words of the query in the text
     highlights: NotRequired[list[Highlight]]
     # in a branch: the conversation from which it inherits this row; absent for its own rows
