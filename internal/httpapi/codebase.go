@@ -109,14 +109,6 @@ func (a *api) codebase(ctx context.Context, wait WaitAllParams, past AsOfParam) 
 	return r, m, nil
 }
 
-// indexesOf returns the conversations that can hold indexes of a project's code.
-func indexesOf(p project.Project) (ids []events.ConversationID) {
-	for _, name := range p.Names {
-		ids = append(ids, events.ConversationID{Tenant: p.Tenant, ID: project.Conversation(events.CodePrefix, name)})
-	}
-	return ids
-}
-
 func (a *api) searchCode(ctx context.Context, in *searchCodeInput) (*searchCodeOutput, error) {
 	r, m, err := a.codebase(ctx, in.WaitAllParams, in.AsOfParam)
 	if err != nil {
@@ -130,7 +122,7 @@ func (a *api) searchCode(ctx context.Context, in *searchCodeInput) (*searchCodeO
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	found, err := a.Cache.SearchCode(ctx, r, m.Generation, indexesOf(p), codebase.Query{Text: in.Query, AsOf: in.seq(), Limit: in.Limit}, in.Limit)
+	found, err := a.Cache.SearchCode(ctx, r, m.Generation, view.IndexesOf(p), codebase.Query{Text: in.Query, AsOf: in.seq(), Limit: in.Limit}, in.Limit)
 	if err != nil {
 		return nil, a.problem(err)
 	}

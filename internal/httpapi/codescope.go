@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -65,13 +63,6 @@ func (a *api) registerCodeScope(h huma.API) {
 	huma.Register(h, about, a.aboutScope)
 }
 
-// scopeIn is a scope and the index that holds it.
-type scopeIn struct {
-	codebase.Hit
-	root  string
-	index *codebase.Index
-}
-
 func (a *api) aboutScope(ctx context.Context, in *scopeInput) (*scopeOutput, error) {
 	switch {
 	case in.Name == "" && (in.File == "" || in.Line == 0):
@@ -111,7 +102,7 @@ func (a *api) aboutScope(ctx context.Context, in *scopeInput) (*scopeOutput, err
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	found, more, err := scope.index.Naming(scope.Hit, graph.Latest).Conversations(ctx, g, in.Tenant, graph.CandidateQuery{Only: only, Fresh: in.AtLeast != 0})
+	found, more, err := scope.Index.Naming(scope.Hit, graph.Latest).Conversations(ctx, g, in.Tenant, graph.CandidateQuery{Only: only, Fresh: in.AtLeast != 0})
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -120,7 +111,7 @@ func (a *api) aboutScope(ctx context.Context, in *scopeInput) (*scopeOutput, err
 		return nil, a.problem(err)
 	}
 	out := &scopeOutput{}
-	out.Body.Scope = NamedScope{Path: scope.Path, Root: scope.root, Name: scope.Name, Kind: scope.Kind, StartLine: scope.Start, EndLine: scope.End}
+	out.Body.Scope = NamedScope{Path: scope.Path, Root: scope.Root, Name: scope.Name, Kind: scope.Kind, StartLine: scope.Start, EndLine: scope.End}
 	out.Body.More = more || len(found) > in.Limit
 	out.Body.Conversations = each(found[:min(len(found), in.Limit)], func(c codebase.About) ScopeConversation {
 		return ScopeConversation{show(c.Conversation), each(c.Mentions, showMention)}
@@ -150,25 +141,10 @@ func refuseQuery(parameter, message string) error {
 }
 
 // scopeOf returns the scope that a request means.
-func (a *api) scopeOf(ctx context.Context, r codebase.Reader, m view.Model, p project.Project, in *scopeInput) (one scopeIn, err error) {
-	var list []scopeIn
-	indexed := false
-	for _, id := range indexesOf(p) {
-		scan, err := r.Scanned(ctx, id, graph.Latest)
-		if err != nil {
-			return one, a.problem(err)
-		}
-		if scan == nil {
-			continue
-		}
-		indexed = true
-		x, err := a.Cache.Code(ctx, r, m.Generation, id)
-		if err != nil {
-			return one, a.problem(err)
-		}
-		for _, h := range meant(x, scan.Root, in) {
-			list = append(list, scopeIn{h, scan.Root, x})
-		}
+func (a *api) scopeOf(ctx context.Context, r codebase.Reader, m view.Model, p project.Project, in *scopeInput) (one view.Scope, err error) {
+	list, indexed, err := a.Cache.Scopes(ctx, r, m.Generation, p, view.ScopeQuery{Name: in.Name, File: in.File, Line: in.Line})
+	if err != nil {
+		return one, a.problem(err)
 	}
 	switch {
 	case !indexed:
@@ -178,44 +154,10 @@ func (a *api) scopeOf(ctx context.Context, r codebase.Reader, m view.Model, p pr
 	case len(list) == 0:
 		return one, huma.Error404NotFound(fmt.Sprintf("the index holds nothing named %s: search for it with mneme code search, or run mneme index if it is new", in.Name))
 	case len(list) > 1:
-		places := each(list[:min(len(list), 5)], func(s scopeIn) string {
+		places := each(list[:min(len(list), 5)], func(s view.Scope) string {
 			return strings.TrimSpace(fmt.Sprintf("%s:%d %s", s.Path, s.Start, s.Name))
 		})
 		return one, refuseQuery("name", fmt.Sprintf("%d places are meant, name one by its file and line: %s", len(list), strings.Join(places, ", ")))
 	}
 	return list[0], nil
-}
-
-// meant returns the scopes of an index that a request may mean.
-func meant(x *codebase.Index, root string, in *scopeInput) (list []codebase.Hit) {
-	file := in.File
-	if below, err := filepath.Rel(root, file); err == nil && filepath.IsAbs(file) {
-		if file = filepath.ToSlash(below); strings.HasPrefix(file, "../") { // the index was made in another checkout
-			if file = x.Within(in.File, graph.Latest); file == "" {
-				return nil
-			}
-		}
-	}
-	if in.Name != "" {
-		list = x.Named(in.Name, graph.Latest)
-		if file != "" {
-			isFile := graph.FileMatcher(file)
-			list = slices.DeleteFunc(list, func(h codebase.Hit) bool {
-				return !isFile(h.Path) || in.Line != 0 && (in.Line < h.Start || in.Line > h.End)
-			})
-		}
-		if whole := func(h codebase.Hit) bool { return h.Name == in.Name }; slices.ContainsFunc(list, whole) {
-			list = slices.DeleteFunc(list, func(h codebase.Hit) bool { return !whole(h) })
-		}
-		return list
-	}
-	for _, path := range x.Ending(file, graph.Latest) {
-		around := x.At(path, in.Line, in.Line, graph.Latest)
-		if i := slices.IndexFunc(around, func(h codebase.Hit) bool { return h.Name != "" }); i >= 0 {
-			list = append(list, around[i])
-		} else if len(around) > 0 {
-			list = append(list, around[0])
-		}
-	}
-	return list
 }

@@ -1,11 +1,17 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
+	"mneme.dev/mneme/pkg/project"
 )
 
 type historyArguments struct {
@@ -32,6 +38,9 @@ type history struct {
 	Note    string  `json:"note"`
 	Touches []touch `json:"touches"`
 	More    bool    `json:"more"`
+	// Meant are the pieces of code that the arguments may mean, if there are several: messages that name one of them are found
+	// if path and line say which.
+	Meant []string `json:"meant,omitempty"`
 }
 
 // kindMention is the kind of a touch that only spoke of the code.
@@ -41,6 +50,9 @@ const kindMention = "mention"
 const maxAbout = 100
 
 const touchPath = 200
+
+// mostMeant is how many pieces of code are shown if several may be meant.
+const mostMeant = 5
 
 func (c *call) history(ctx context.Context, in historyArguments) (answer, error) {
 	switch {
@@ -76,6 +88,7 @@ func (c *call) history(ctx context.Context, in historyArguments) (answer, error)
 	if err != nil {
 		return answer{}, err
 	}
+	var named naming
 	if !all {
 		p, err := c.find(ctx, in.Project, graph.Latest)
 		if err != nil {
@@ -86,19 +99,23 @@ func (c *call) history(ctx context.Context, in historyArguments) (answer, error)
 		for i := range list {
 			ids[i] = list[i].Conversation.ID
 		}
-		in, err := c.among(ctx, p, ids)
+		belongs, err := c.among(ctx, p, ids)
 		if err != nil {
 			return answer{}, err
 		}
 		kept := list[:0]
 		for i := range list {
-			if in[i] {
+			if belongs[i] {
 				kept = append(kept, list[i])
 			}
 		}
 		list = kept
+		if named, err = c.namedIn(ctx, g, p, in); err != nil {
+			return answer{}, err
+		}
+		out.Meant = named.meant
 	}
-	touches := touchesOf(list)
+	touches := touchesOf(list, named)
 	shown, err := fit(historyChars-frameRoom, touches[:min(in.Limit, len(touches))], func(rows []touch) any { out.Touches = rows; return out })
 	if err != nil {
 		return answer{}, err
@@ -107,23 +124,100 @@ func (c *call) history(ctx context.Context, in historyArguments) (answer, error)
 	return answer{value: out}, nil
 }
 
-// touchesOf lists what conversations did with a piece of code, the newest conversation first.
-func touchesOf(list []graph.AboutCode) []touch {
-	touches := []touch{}
+// naming are the conversations whose messages name a piece of indexed code.
+type naming struct {
+	path  string // of its file
+	list  []codebase.About
+	meant []string // pieces of code, if several may be meant: then the list is empty
+}
+
+// namedIn returns the conversations of a project whose messages name a piece of its code, if mneme index has read it and the
+// arguments mean exactly one: messages rarely declare what they refer to.
+func (c *call) namedIn(ctx context.Context, g graph.Reader, p project.Project, in historyArguments) (n naming, err error) {
+	if c.Cache == nil || in.Symbol == "" && in.Line == 0 {
+		return n, nil
+	}
+	r, m, err := c.pins.Code(ctx)
+	if err != nil {
+		return n, err
+	}
+	scopes, _, err := c.Cache.Scopes(ctx, r, m.Generation, p, view.ScopeQuery{Name: in.Symbol, File: in.Path, Line: in.Line})
+	if err != nil || len(scopes) == 0 {
+		return n, err
+	}
+	if len(scopes) > 1 {
+		for _, s := range scopes[:min(len(scopes), mostMeant)] {
+			n.meant = append(n.meant, plain.Clip(plain.Line(fmt.Sprintf("%s:%d %s", s.Path, s.Start, s.Name)), touchPath))
+		}
+		return n, nil
+	}
+	only, err := c.entered(ctx, p)
+	if err != nil {
+		return n, err
+	}
+	list, _, err := scopes[0].Index.Naming(scopes[0].Hit, graph.Latest).Conversations(ctx, g, c.tenant, graph.CandidateQuery{Only: only})
+	if err != nil {
+		return n, err
+	}
+	ids := make([]events.ConversationID, len(list))
 	for i := range list {
-		about := &list[i]
-		of := touch{Conversation: about.Conversation.ID.ID, Title: plain.Clip(plain.Line(about.Title), hitTitle), Time: about.UpdatedAt}
-		for _, a := range about.Accesses {
+		ids[i] = list[i].ID
+	}
+	belongs, err := c.among(ctx, p, ids)
+	if err != nil {
+		return n, err
+	}
+	n.path = scopes[0].Path
+	for i := range list {
+		if belongs[i] {
+			n.list = append(n.list, list[i])
+		}
+	}
+	return n, nil
+}
+
+// touchesOf lists what conversations did with a piece of code, and which of them name it, the newest first.
+func touchesOf(list []graph.AboutCode, n naming) []touch {
+	type touched struct {
+		last    uint64 // sequence of the newest
+		touches []touch
+	}
+	var all []touched
+	add := func(c *graph.Conversation, accesses []graph.FileAccess, mentioned uint64, file string, mentions int) {
+		of := touch{Conversation: c.ID.ID, Title: plain.Clip(plain.Line(c.Title), hitTitle), Time: c.UpdatedAt}
+		one := touched{last: mentioned}
+		for _, a := range accesses {
 			t := of
 			t.Ref, t.Path, t.Kind, t.Count = refTo(of.Conversation, a.Seq), plain.Clip(plain.Line(a.Path), touchPath), a.Kind, a.Count
-			touches = append(touches, t)
+			one.touches, one.last = append(one.touches, t), max(one.last, a.Seq)
 		}
-		if len(about.References) > 0 {
-			newest := about.References[0]
+		if mentions > 0 {
 			t := of
-			t.Ref, t.Path, t.Kind, t.Count = refTo(of.Conversation, newest.Seq), plain.Clip(plain.Line(newest.File), touchPath), kindMention, len(about.References)
-			touches = append(touches, t)
+			t.Ref, t.Path, t.Kind, t.Count = refTo(of.Conversation, mentioned), plain.Clip(plain.Line(file), touchPath), kindMention, mentions
+			one.touches = append(one.touches, t)
 		}
+		all = append(all, one)
+	}
+	for i := range list {
+		about := &list[i]
+		at := slices.IndexFunc(n.list, func(c codebase.About) bool { return c.ID == about.Conversation.ID })
+		switch {
+		case at >= 0: // these have the references too
+			add(&about.Conversation, about.Accesses, n.list[at].Mentions[0].Seq, n.path, len(n.list[at].Mentions))
+			n.list = slices.Delete(n.list, at, at+1)
+		case len(about.References) > 0:
+			add(&about.Conversation, about.Accesses, about.References[0].Seq, about.References[0].File, len(about.References))
+		default:
+			add(&about.Conversation, about.Accesses, 0, "", 0)
+		}
+	}
+	for i := range n.list {
+		add(&n.list[i].Conversation, nil, n.list[i].Mentions[0].Seq, n.path, len(n.list[i].Mentions))
+	}
+	slices.SortStableFunc(all, func(a, b touched) int { return cmp.Compare(b.last, a.last) })
+	touches := []touch{}
+	for _, one := range all {
+		touches = append(touches, one.touches...)
 	}
 	return touches
 }

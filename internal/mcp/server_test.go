@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/pkg/window"
 )
@@ -191,6 +192,45 @@ func TestTheHistoryOfAFileNamesTheConversationsThatTouchedIt(t *testing.T) {
 	require.Empty(t, value[history](a, "memory_file_history", arguments{"path": "cart.go", "project": "blog"}).Touches)
 	require.Contains(t, a.refused("memory_file_history", nil), "path or symbol")
 	require.Contains(t, a.refused("memory_file_history", arguments{"symbol": "F", "line": 3}), "path is missing")
+}
+
+func TestTheHistoryOfAFunctionNamesTheConversationsThatSpokeOfIt(t *testing.T) {
+	b := setup(t)
+	b.say("default", "code:/w/shop", &events.CodeScanned{Project: "/w/shop", Root: "/w/shop"},
+		&events.CodeIndexed{Project: "/w/shop", Path: "cart/total.go", Hash: strings.Repeat("a", 64), Language: "go", Lines: 30, Scopes: []events.CodeScope{
+			{Name: "Cart.Total", Kind: "function", StartLine: 10, EndLine: 20, Text: "func (c *Cart) Total() int {"}, {Name: "Cart.Close", Kind: "function", StartLine: 22, EndLine: 25, Text: "func (c *Cart) Close() {"},
+		}},
+		&events.CodeIndexed{Project: "/w/shop", Path: "log.go", Hash: strings.Repeat("b", 64), Language: "go", Lines: 9, Scopes: []events.CodeScope{
+			{Name: "Log.Close", Kind: "function", StartLine: 1, EndLine: 3, Text: "func (l *Log) Close() {"},
+		}},
+		&events.CodeScanned{Project: "/w/shop", Root: "/w/shop", Done: true})
+	start := func(id, cwd string, payloads ...events.Payload) {
+		b.say("default", id, append([]events.Payload{&events.ConversationStarted{Cwd: cwd}}, payloads...)...)
+	}
+	start("lines", "/w/shop", said("m", "user", "what does cart/total.go:12 do?"))
+	start("both", "/w/shop", said("m", "user", "`Cart.Total` is wrong, and cart/total.go:19 too"), used("k", "Edit", `{"file_path":"/w/shop/cart/total.go"}`), returned("k", "done"), said("m2", "assistant", "Cart.Total adds them now."))
+	start("elsewhere", "/w/other", said("m", "user", "`Cart.Total` of another project"))
+	start("close", "/w/shop", said("m", "user", "`Close` hangs"))
+	b.applied()
+	a := b.agent("", "project", "/w/shop")
+	touches := func(args arguments) (list []string) {
+		for _, h := range value[struct {
+			Touches []struct {
+				Conversation, Kind, Path string
+				Count                    int
+			}
+		}](a, "memory_file_history", args).Touches {
+			list = append(list, fmt.Sprint(h.Conversation, " ", h.Kind, " ", h.Path, " ", h.Count))
+		}
+		return list
+	}
+	spoken := []string{"both mention cart/total.go 2", "lines mention cart/total.go 1"}
+	require.Equal(t, spoken, touches(arguments{"symbol": "Cart.Total"}))
+	require.Equal(t, spoken, touches(arguments{"symbol": "Total"}), "a name that is unique")
+	require.Empty(t, touches(arguments{"symbol": "Close"}), "one that is not")
+	require.Contains(t, a.text("memory_file_history", arguments{"symbol": "Close"}), `"meant":["cart/total.go:22 Cart.Close","log.go:1 Log.Close"]`)
+	require.Equal(t, []string{"both write /w/shop/cart/total.go 1", "both mention cart/total.go 2", "lines mention cart/total.go 1"}, touches(arguments{"path": "cart/total.go", "line": 15}))
+	require.Empty(t, touches(arguments{"symbol": "Cart.Total", "project": "*"}), "code is indexed by project")
 }
 
 func TestANoteIsInTheLogWhenItIsAnsweredAndOnlyOnce(t *testing.T) {
