@@ -99,3 +99,15 @@ func TestARequestThatMeansNoFunctionOrSeveralSaysSo(t *testing.T) {
 	p := b.refused(http.StatusNotFound, http.MethodGet, projectPath("/w/unknown", "/code/conversations?name=x"), nil, "")
 	require.Contains(t, p.Detail, "not indexed: run mneme index")
 }
+
+func TestAMessageThatNamesAFunctionIsFoundBehindThoseThatOnlyUseTheWord(t *testing.T) {
+	b := setup(t)
+	b.file("upload/retry.go", "Retry", retryText)
+	b.scanned(true)
+	list := []events.Payload{&events.ConversationStarted{Cwd: indexedRoot}}
+	for i := range 20 {
+		list = append(list, message(fmt.Sprint("m", i), "user", "Retry"))
+	}
+	last := b.tell("c", append(list, message("named", "assistant", "Of all the functions that I have read so far, `Retry` is the one that sends each part again."))...)
+	require.Equal(t, []string{"c: text Retry"}, mentionsOf(b.aboutScope(fmt.Sprint("name=Retry&at_least=", last))))
+}

@@ -34,7 +34,7 @@ func (n *Naming) Conversations(ctx context.Context, g graph.Reader, tenant strin
 	if err != nil {
 		return nil, false, err
 	}
-	q.Terms = n.Terms()
+	q.Terms, q.Keep = n.Terms(), func(m *graph.Message) bool { return n.In(m.Seq, m.Content.Text) != "" }
 	candidates, err := g.Candidates(ctx, tenant, q)
 	if err != nil {
 		return nil, false, err
@@ -84,12 +84,8 @@ const maxAbout = 100
 // said returns which messages of a candidate name the scope.
 func (n *Naming) said(ctx context.Context, g graph.Reader, c *graph.Candidate) (list []Mention, err error) {
 	var seqs []uint64
-	for _, bag := range slices.Concat(c.Opening, c.Said) { // what opens it may match too
+	for _, bag := range c.Said {
 		seqs = append(seqs, bag.Seq)
-	}
-	slices.Sort(seqs)
-	if len(seqs) == 0 {
-		return nil, nil
 	}
 	messages, err := g.MessagesAt(ctx, c.ID, seqs)
 	for _, m := range messages {
