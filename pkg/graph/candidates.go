@@ -22,8 +22,10 @@ const (
 	// assistant with text among its first [OpeningWithin].
 	MaxOpening    = 4
 	OpeningWithin = 32
-	// MaxKeepAsked is about how many of the best matching messages [CandidateQuery.Keep] is asked.
-	MaxKeepAsked = 2_000
+	// MaxKeepAsked is about how many of the best matching messages [CandidateQuery.Keep] is asked,
+	// KeepAskedAtOnce of them at a time, because of their texts: at most 8 MiB.
+	MaxKeepAsked    = 2_000
+	KeepAskedAtOnce = 128
 )
 
 // wordsWithin limits, in bytes, where a passage may begin to be found over all

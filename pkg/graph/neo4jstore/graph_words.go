@@ -116,13 +116,10 @@ func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.Candidate
 	return g.candidates(ctx, tenant, graph.Shortlist(matches), q.Keep == nil)
 }
 
-// askedAtOnce is how many messages are read at once to ask whether they are kept.
-const askedAtOnce = 500
-
 // kept returns the best matches whose messages keep keeps.
 func (g *Graph) kept(ctx context.Context, matches []graph.TermMatch[string], keep func(*graph.Message) bool) (list []graph.TermMatch[string], err error) {
 	slices.SortStableFunc(matches, func(a, b graph.TermMatch[string]) int { return cmp.Compare(b.Score, a.Score) })
-	for part := range slices.Chunk(matches[:min(len(matches), graph.MaxKeepAsked)], askedAtOnce) {
+	for part := range slices.Chunk(matches[:min(len(matches), graph.MaxKeepAsked)], graph.KeepAskedAtOnce) {
 		asked := make([]any, len(part))
 		for i, m := range part {
 			asked[i] = []any{m.Key, number(m.Seq)}

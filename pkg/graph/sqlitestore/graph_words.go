@@ -267,16 +267,21 @@ func weighed(query Queryer, tenant string, weights map[uint64]float64, searched 
 
 // keeps returns the sequences of the matches whose messages keep keeps.
 func keeps(query Queryer, matches []graph.TermMatch[int64], keep func(*graph.Message) bool) (map[uint64]bool, error) {
-	seqs := make([]uint64, len(matches))
-	for i, m := range matches {
-		seqs[i] = m.Seq
-	}
-	list, err := messages(query, selectAsked, marshal(seqs))
 	kept := map[uint64]bool{}
-	for i := range list {
-		kept[list[i].Seq] = keep(&list[i])
+	for part := range slices.Chunk(matches, graph.KeepAskedAtOnce) {
+		seqs := make([]uint64, len(part))
+		for i, m := range part {
+			seqs[i] = m.Seq
+		}
+		list, err := messages(query, selectAsked, marshal(seqs))
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			kept[list[i].Seq] = keep(&list[i])
+		}
 	}
-	return kept, err
+	return kept, nil
 }
 
 // lengthFactor is BM25's factor for a term that occurs once in a text of this length, relative to a
