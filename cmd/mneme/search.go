@@ -68,12 +68,13 @@ func (*SearchCmd) Help() string {
 
 With --conversation, messages are ranked as a context ranks the relevant past: by their words, their meaning and their surroundings, and by the speaker or time that the query names. Results of tools are ranked by their words. With --project, --kind tool finds the results of tools in the newest conversations of the project, and says how many older ones were not searched.
 
-A "phrase in quotes" in the query must be in a text, a -word must not, and the end of a word* is open. Filters keep some messages or results: over all conversations, then, only the messages that they keep are found, and titles only rank. With --conversation, or with --project and --kind tool, a search without a query lists what the filters keep, newest first. A query that begins with a dash comes last, after --.
+A "phrase in quotes" in the query must be in a text, a -word must not, and the end of a word* is open. Filters keep some messages or results: over all conversations, then, only the messages that they keep are found, and titles only rank. Without a query, a search lists what the filters keep, newest first. A query that begins with a dash comes last, after --.
 
 Examples:
 
     mneme search "the session in which we fixed the parser"
     mneme search 'never use mocks' --project . --role user --since 30d
+    mneme search --project . --role user --since 7d                   what was asked for in the last week
     mneme search "why did we change the parser?" --conversation ID
     mneme search "When did Ann visit Rome?" --conversation ID --limit 3 --json
     mneme search "the failing test" --conversation ID --contains "go test" --without flak* --role user
@@ -278,6 +279,7 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 	var found struct {
 		Conversations []httpapi.FoundConversation `json:"conversations"`
 		Without       []string                    `json:"without"`
+		OnlyNewest    bool                        `json:"messages_partial"`
 		Rewritten     *window.Rewritten           `json:"rewritten"`
 		httpapi.FoundTools
 	}
@@ -286,6 +288,9 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 	}
 	t.rewritten(found.Rewritten)
 	t.leftOut(found.Without)
+	if found.OnlyNewest {
+		t.say("Only the newest messages were looked at: give a word to search for, or narrow the search.")
+	}
 	if found.Partial {
 		t.say("Not all tool results of these conversations were looked at: narrow the search.")
 	}
@@ -303,7 +308,11 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(t.rule(fmt.Sprintf("relevance %.0f%%", 100*c.Relevance)) + "\n")
+		about := cmp.Or(t.cell(when(c.UpdatedAt)), "conversation")
+		if c.Relevance > 0 {
+			about = fmt.Sprintf("relevance %.0f%%", 100*c.Relevance)
+		}
+		out.WriteString(t.rule(about) + "\n")
 		out.WriteString(t.hang(t.paint(bold, console.OneLine(c.ID)), 0) + "\n")
 		if c.Title != "" {
 			out.WriteString(t.hang(console.OneLine(c.Title), 0) + "\n")

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -31,7 +32,7 @@ type searchInput struct {
 	WaitAllParams
 	FoundParams
 	RewriteParam
-	Query   string `query:"query" maxLength:"100000" doc:"what to search for, in words; a \"phrase in quotes\" must be there, a -word must not, and the end of a word* is open. Without it, contains is searched for; tool results need no words: the newest that the filters keep are found"`
+	Query   string `query:"query" maxLength:"100000" doc:"what to search for, in words; a \"phrase in quotes\" must be there, a -word must not, and the end of a word* is open. Without it, contains is searched for; without any whole word, the newest that the filters keep are found"`
 	Project string `query:"project" doc:"only conversations of this project, or of the repository that this folder is in: those of its newest 4,096 entries"`
 	Kind    string `query:"kind" enum:"message,tool,all" doc:"what to search: titles and messages, the results of tools, or both, each in a list of its own; tool if tool or file is given, else message. Tool results are searched in one project only"`
 	FilterParams
@@ -50,6 +51,7 @@ type foundOutput struct {
 		Without       []string            `json:"without,omitempty" doc:"phrases that the query marks as those that must not"`
 		Embedding     string              `json:"embedding_model,omitempty" doc:"the model whose embeddings took part in the ranking; absent if only words did"`
 		Rewritten     *window.Rewritten   `json:"rewritten,omitempty" doc:"with rewrite=true: what the model added to the query, or why nothing"`
+		Partial       bool                `json:"messages_partial,omitempty" doc:"without words: true if only the newest 10,000 messages were looked at"`
 		FoundTools
 	}
 }
@@ -105,7 +107,11 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	}
 	out := &foundOutput{}
 	if out.Body.Conversations = []FoundConversation{}; kind != kindTool {
-		if out, err = a.searchSaid(ctx, in, g, asked, keep); err != nil {
+		said := a.searchSaid
+		if strings.TrimSpace(asked.Text) == "" {
+			said = a.listSaid
+		}
+		if out, err = said(ctx, in, g, asked, keep); err != nil {
 			return nil, err
 		}
 	}
@@ -169,6 +175,30 @@ func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader, a
 	return out, nil
 }
 
+// listSaid lists the newest messages that the filters keep.
+func (a *api) listSaid(ctx context.Context, in *searchInput, g graph.Reader, _ window.Asked, keep window.Filter) (*foundOutput, error) {
+	var of *project.Project
+	if in.Project != "" {
+		_, p, err := a.projectNow(ctx, in.Tenant, in.Project)
+		if err != nil {
+			return nil, a.problem(err)
+		}
+		of = &p
+	}
+	q := window.TenantQuery{ConversationQuery: window.ConversationQuery{Limit: in.Limit, Keep: keep}, Messages: in.Messages, MaxChars: in.MaxChars}
+	found, partial, err := window.ListAll(ctx, g, a.pins(ctx).Newest(ctx, in.Tenant, of, keep), q)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &foundOutput{}
+	out.Body.Conversations, out.Body.Partial = each(found, showFoundConversation), partial
+	return out, nil
+}
+
+func showFoundConversation(c window.ConversationFound) FoundConversation {
+	return FoundConversation{Conversation: show(c.Conversation), ConversationMatch: c.Match, Messages: each(c.Messages, showFound)}
+}
+
 func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, error) {
 	g, m, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
@@ -213,8 +243,6 @@ func (a *api) find(ctx context.Context, source window.TenantSource, shown FoundP
 	}
 	out := &foundOutput{}
 	out.Body.Embedding = model
-	out.Body.Conversations = each(found, func(c window.ConversationFound) FoundConversation {
-		return FoundConversation{Conversation: show(c.Conversation), ConversationMatch: c.Match, Messages: each(c.Messages, showFound)}
-	})
+	out.Body.Conversations = each(found, showFoundConversation)
 	return out, nil
 }

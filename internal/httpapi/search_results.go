@@ -73,7 +73,7 @@ func (in *searchInput) kind() (string, error) {
 	return kind, nil
 }
 
-// asked reads the query of a search for a kind.
+// asked reads the query, and refuses one that asks for nothing.
 func (in *searchInput) asked(kind string) (asked window.Asked, keep window.Filter, err error) {
 	asked, keep = window.Asked{Text: in.Query}, in.keep()
 	if in.Syntax != "plain" {
@@ -88,8 +88,8 @@ func (in *searchInput) asked(kind string) (asked window.Asked, keep window.Filte
 			asked.Text += phrase + "\n"
 		}
 	}
-	if strings.TrimSpace(asked.Text) == "" {
-		const text = "a whole word to search for is needed: messages of several conversations are found by their words"
+	if keep.Keep() == nil {
+		const text = "nothing to search for: give a query or a filter"
 		err = huma.Error422UnprocessableEntity(text, &huma.ErrorDetail{Location: "query.query", Message: text})
 	}
 	return asked, keep, err

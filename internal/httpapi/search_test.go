@@ -152,6 +152,19 @@ func TestFiltersNarrowDownASearchOverConversations(t *testing.T) {
 		}
 		return list
 	}
+	newest := func(parameters string) (list []string) {
+		t.Helper()
+		var answer struct {
+			Conversations []httpapi.FoundConversation
+		}
+		b.get(fmt.Sprintf("/v1/search?at_least=%d&%s", last, parameters), &answer)
+		for _, c := range answer.Conversations {
+			for _, m := range c.Messages {
+				list = append(list, c.ID+"/"+m.MessageID)
+			}
+		}
+		return list
+	}
 	for parameters, want := range map[string][]string{
 		"query=parser&role=user":                                 {"a/m1", "b/m1", "b/m2", "c/m1"},
 		"query=parser&role=assistant":                            {"a/m2"},
@@ -176,6 +189,14 @@ func TestFiltersNarrowDownASearchOverConversations(t *testing.T) {
 	} {
 		require.ElementsMatch(t, want, found(parameters), parameters)
 	}
+	require.Equal(t, []string{"b/m2", "b/m1", "a/m1"}, newest("role=user&project=p"), "without words, the newest first")
+	require.Equal(t, []string{"c/m1", "b/m2", "a/m1"}, newest("role=user&messages=1"))
+	require.Equal(t, []string{"c/m1", "b/m2"}, newest("role=user&messages=1&limit=2"))
+	require.Equal(t, []string{"a/m2", "a/m1"}, newest("query=quo*"))
+	require.Equal(t, []string{"b/m2", "a/m2", "a/m1"}, newest("project=p&query=-again"))
+	require.Equal(t, []string{"b/m1"}, newest("from_seq=4&to_seq=5&role=user"))
+	require.Empty(t, newest("role=user&since=2100-01-01T00:00:00Z"))
+
 	_, list := b.foundConversations("/v1/search?role=assistant&query=" + url.QueryEscape(`parser "a quote"`))
 	m := list[0].Messages[0]
 	var lit []string

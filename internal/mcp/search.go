@@ -279,10 +279,11 @@ func (c *call) inSeveral(ctx context.Context, in searchArguments, kind string, k
 	asked := window.Ask(in.Query)
 	keep.Contains, keep.Without = asked.Contains, asked.Without
 	if kind != kindTool {
+		find := c.ranked
 		if strings.TrimSpace(asked.Text) == "" {
-			return nil, refuse("messages of several conversations are found by whole words: give a query with one, or the id of one conversation")
+			find = c.listed
 		}
-		if messages, err = c.ranked(ctx, in, asked, keep, out, most); err != nil {
+		if messages, err = find(ctx, in, asked, keep, out, most); err != nil {
 			return nil, err
 		}
 	}
@@ -388,6 +389,37 @@ func (c *call) newest(ctx context.Context, in searchArguments, out *found, most 
 		list = append(list, one)
 	}
 	return list, nil
+}
+
+// listed returns the newest messages that a filter keeps.
+func (c *call) listed(ctx context.Context, in searchArguments, _ window.Asked, keep window.Filter, out *found, most int) (list []hit, err error) {
+	g, _, err := c.pins.Graph(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var of *project.Project
+	if out.Project = everything; in.Project != everything {
+		p, err := c.find(ctx, in.Project, graph.Latest)
+		if err != nil {
+			return nil, err
+		}
+		of, out.Project = &p, p.Name
+	}
+	leave, err := c.Views.Enter(ctx, c.tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	conversations, _, err := window.ListAll(ctx, g, c.pins.Newest(ctx, c.tenant, of, keep), window.TenantQuery{
+		ConversationQuery: window.ConversationQuery{Limit: min(most, graph.MaxCandidates), Keep: keep}, Messages: messagesEach, MaxChars: hitText,
+	})
+	for i := range conversations {
+		f := &conversations[i]
+		for k := range f.Messages {
+			list = append(list, hitOf(f.ID.ID, f.Title, &f.Messages[k]))
+		}
+	}
+	return list, err
 }
 
 // sessions returns the project of a call and its conversations.

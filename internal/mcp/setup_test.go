@@ -96,10 +96,16 @@ func (b *bundle) applied() {
 
 func (b *bundle) appliedTo(seq uint64) {
 	b.t.Helper()
+	b.await(seq, "/v1/projects?", "/v1/code/conversations?name=nothing&") // between them they wait for the read models but code
+}
+
+// await waits until what these paths read is applied up to a sequence.
+func (b *bundle) await(seq uint64, paths ...string) {
+	b.t.Helper()
 	if b.tokens != nil && b.admin == "" {
 		b.admin = b.token(access.Rights{AllTenants: true, Role: access.Admin})
 	}
-	for _, path := range []string{"/v1/projects?", "/v1/code/conversations?name=nothing&"} { // between them they wait for all read models
+	for _, path := range paths {
 		r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, fmt.Sprintf("%s%sat_least=%d&wait_ms=30000", b.HTTPURL(), path, seq), nil)
 		require.NoError(b.t, err)
 		response, err := (&http.Client{Transport: bearer(b.admin)}).Do(r)

@@ -2,6 +2,8 @@ package window
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"strings"
 
 	"mneme.dev/mneme/events"
@@ -91,6 +93,38 @@ func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []Con
 		list = append(list, one)
 	}
 	return list, found.Model, nil
+}
+
+// maxListed is how many messages a list over conversations examines.
+const maxListed = 10_000
+
+// ListAll returns the conversations with messages that the query's filter keeps, in their order, each with the newest of
+// these messages, for a search without words. partial reports that it left out conversations, or messages of some, because
+// it examines a bounded number of messages.
+func ListAll(ctx context.Context, g Graph, conversations iter.Seq2[graph.Conversation, error], q TenantQuery) (found []ConversationFound, partial bool, err error) {
+	examined := 0
+	for c, err := range conversations {
+		switch {
+		case err != nil:
+			return nil, false, err
+		case len(found) == q.Limit:
+			return found, partial, nil
+		case examined >= maxListed:
+			return found, true, nil
+		}
+		hits, next, n, err := list(ctx, g, SearchQuery{Conversation: c.ID, Limit: max(q.Messages, 1), MaxChars: q.MaxChars, Keep: q.Keep}, 0, maxListed-examined)
+		if errors.Is(err, graph.ErrNotFound) {
+			continue // deleted since
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if examined += n; len(hits) > 0 {
+			found = append(found, ConversationFound{Conversation: c, Messages: hits[:min(len(hits), q.Messages)]})
+		}
+		partial = partial || next != 0 && len(hits) < max(q.Messages, 1)
+	}
+	return found, partial, nil
 }
 
 // How many characters of a conversation make up the query for similar ones: its title, the user's

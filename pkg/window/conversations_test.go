@@ -108,3 +108,49 @@ func TestSimilarConversationsAreSoughtByTitleBeginningAndEnd(t *testing.T) {
 	_, err = window.AboutConversation(t.Context(), s.graph, idOf("nobody"))
 	require.ErrorIs(t, err, graph.ErrNotFound)
 }
+
+func TestAListOverConversationsSaysThatItLookedAtTheNewestMessagesOnly(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	s.apply(newTalk(t, "old").user("A zebra.").events)
+	long := newTalk(t, "long").user("A zebra long ago.")
+	for range 10_100 {
+		long.user("A lion.")
+	}
+	s.apply(long.events)
+	s.apply(newTalk(t, "new").user("Another zebra.").assistant("And a lion.").events)
+	var all []graph.Conversation
+	for _, name := range []string{"new", "long", "old"} {
+		c, err := s.graph.Conversation(t.Context(), idOf(name), graph.Latest)
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	listed := func(q window.TenantQuery, list ...graph.Conversation) (texts []string, partial bool) {
+		q.MaxChars = 100
+		found, partial, err := window.ListAll(t.Context(), s.graph, func(yield func(graph.Conversation, error) bool) {
+			for _, c := range list {
+				if !yield(c, nil) {
+					return
+				}
+			}
+		}, q)
+		require.NoError(t, err)
+		for _, c := range found {
+			for _, m := range c.Messages {
+				texts = append(texts, m.Text)
+			}
+		}
+		return texts, partial
+	}
+	zebras := window.TenantQuery{ConversationQuery: window.ConversationQuery{Limit: 10, Keep: window.Filter{Contains: []string{"zebra"}}}, Messages: 3}
+	texts, partial := listed(zebras, all...)
+	require.Equal(t, []string{"Another zebra."}, texts)
+	require.True(t, partial)
+	texts, partial = listed(zebras, all[0], all[2])
+	require.Equal(t, []string{"Another zebra.", "A zebra."}, texts)
+	require.False(t, partial)
+	ofUser := window.TenantQuery{ConversationQuery: window.ConversationQuery{Limit: 2, Keep: window.Filter{Role: "user"}}, Messages: 2}
+	texts, partial = listed(ofUser, all...)
+	require.Equal(t, []string{"Another zebra.", "A lion.", "A lion."}, texts)
+	require.False(t, partial, "what was asked for was found")
+}

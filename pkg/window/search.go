@@ -126,30 +126,36 @@ func rankHits(ctx context.Context, src Source, q SearchQuery, hits []Hit) error 
 // more. A call examines a bounded number of messages, so it may return fewer than there are. It
 // returns graph.ErrNotFound as Build does.
 func List(ctx context.Context, src Source, q SearchQuery, before uint64) (hits []Hit, next uint64, err error) {
-	keep := q.Keep.Keep()
 	if q.AsOf != 0 && (before == 0 || before > q.AsOf) {
 		before = q.AsOf + 1
 	}
-	for examined := 0; examined < MaxExamined; {
-		page, err := src.Graph.Messages(ctx, q.Conversation, graph.MessageQuery{From: q.Keep.FromSeq, Before: before, Limit: listPage, Role: q.Keep.Role})
+	hits, next, _, err = list(ctx, src.Graph, q, before, MaxExamined)
+	return hits, next, err
+}
+
+// list is [List] without the query's AsOf, and says how many messages it has examined, about most of them at most.
+func list(ctx context.Context, g Graph, q SearchQuery, before uint64, most int) (hits []Hit, next uint64, examined int, err error) {
+	keep := q.Keep.Keep()
+	for examined < most {
+		page, err := g.Messages(ctx, q.Conversation, graph.MessageQuery{From: q.Keep.FromSeq, Before: before, Limit: listPage, Role: q.Keep.Role})
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, examined, err
 		}
 		for i := range page {
 			m := &page[i]
-			if keep == nil || keep(m) {
+			if examined++; keep == nil || keep(m) {
 				if len(hits) == q.Limit {
-					return hits, before, nil
+					return hits, before, examined, nil
 				}
 				hits = append(hits, Hit{Message: *m, Text: excerptOf(m.Content, 0, 0, q.MaxChars), Match: Match{Confidence: confidenceL0}})
 			}
 			before = m.Seq
 		}
-		if examined += len(page); len(page) < listPage {
-			return hits, 0, nil
+		if len(page) < listPage {
+			return hits, 0, examined, nil
 		}
 	}
-	return hits, before, nil
+	return hits, before, examined, nil
 }
 
 // listPage is how many messages a list reads at once.
