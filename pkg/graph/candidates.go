@@ -46,9 +46,9 @@ type CandidateQuery struct {
 	Terms  []string // from package recall; only the first [MaxQueryTerms] count
 	Except string   // the id of a conversation to leave out
 	Only   []string // the ids of the conversations to search, thousands at most; nil means all
-	// Keep says which messages are found, and FromSeq and ToSeq between which sequences, both
-	// included, where 0 means no limit. Nil keeps all. A search with Keep does not find
-	// conversations by their titles, and its candidates have no opening.
+	// Keep says which messages are found; nil keeps all. With Keep, conversations are not found by
+	// their titles, and candidates have no opening. FromSeq and ToSeq, which need Keep, narrow the
+	// search down to these sequences, both included; 0 means no limit.
 	Keep           func(m *Message) bool
 	FromSeq, ToSeq uint64
 	// Fresh waits until all applied events can be found. A backend that indexes events
