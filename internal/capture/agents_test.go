@@ -123,13 +123,13 @@ func TestATaskThatIsWrittenAnewAsAWholeIsReadAsItGrows(t *testing.T) {
 	require.Zero(t, r.Status().RefusedLines)
 }
 
-func TestEventsOfOpenHandsAreReadInTheirOrderEvenIfTheNewestIsFoundFirst(t *testing.T) {
+func TestEventsOfOpenHandsAreReadInTheirOrder(t *testing.T) {
 	b := setup(t)
 	event := func(n int) {
 		t.Helper()
 		path := b.path(fmt.Sprintf("0123456789abcdef0123456789abcdef/events/event-%05d-e-%d.json", n, n))
 		add(t, path, fmt.Sprintf(`{"id":"e-%d","kind":"MessageEvent","timestamp":"2026-10-05T09:00:00","source":"user","llm_message":{"role":"user","content":[{"type":"text","text":"message %d"}]}}`, n, n))
-		old := time.Now().Add(time.Duration(n-100) * time.Hour) // so it is history, of which the newest file is read first
+		old := time.Now().Add(time.Duration(n-100) * time.Hour) // so it is history
 		require.NoError(t, os.Chtimes(path, old, old))
 	}
 	for n := range 5 {

@@ -93,7 +93,7 @@ type Receiver struct {
 	named    map[key]bool  // refused files, so that each is logged once
 	status   Status        // without what is counted in the other fields
 	followed []Followed
-	history  []found   // what followed folders held when they were walked and is not read yet, the newest last
+	history  []found   // what followed folders held when they were walked and is not read yet, the oldest first
 	past     *found    // of the history, what is being read
 	resume   time.Time // before which none of the history is read
 	pause    *backoff.ExponentialBackOff

@@ -15,8 +15,9 @@ type found struct {
 	modified time.Time
 }
 
-// consider queues what must be read of the files found. A file that may still be written is queued as
-// if it had rung; the rest is history. whole says that list is all there is in the folder.
+// consider queues what must be read of the files found. A file that was read before and may still be
+// written is queued as if it had rung; the rest is history. whole says that list is all there is in
+// the folder.
 func (r *Receiver) consider(folder Folder, list []found, whole bool) (stale int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,8 +31,8 @@ func (r *Receiver) consider(folder Folder, list []found, whole bool) (stale int)
 			continue
 		}
 		stale++
-		live := now.Sub(f.modified) < r.StillWritten
-		if !live || errors.Is(r.queue(key{folder.Agent, f.path}, ""), ErrBusy) {
+		known := r.marks[key{f.folder.Agent, f.path}] != nil
+		if !known || now.Sub(f.modified) >= r.StillWritten || errors.Is(r.queue(key{folder.Agent, f.path}, ""), ErrBusy) {
 			r.history = append(r.history, f)
 		}
 	}
@@ -56,22 +57,22 @@ func (r *Receiver) stale(f found) bool {
 	return m == nil || m.size != f.size || !m.modified.Equal(f.modified) || m.held && time.Since(m.modified) >= r.StillWritten
 }
 
-// nextPast takes the newest file of the history, or says how long none may be taken. The caller
-// holds mu.
+// nextPast takes the oldest file of the history, or says how long none may be taken: what comes later
+// in the log counts as newer, in lists and in contexts of projects. The caller holds mu.
 func (r *Receiver) nextPast() (j job, wait time.Duration) {
-	last := len(r.history) - 1
-	if last < 0 {
+	if len(r.history) == 0 {
 		return j, time.Hour
 	}
 	if wait = time.Until(r.resume); wait > 0 {
 		return j, wait
 	}
-	f := r.history[last]
-	r.history, r.past = r.history[:last], &f
+	f := r.history[0]
+	r.history, r.past = r.history[1:], &f
 	return job{key: key{f.folder.Agent, f.path}}, 0
 }
 
-// settlePast puts a file of the history back if the log or the lookup failed.
+// settlePast puts a file of the history back if the log or the lookup failed, and follows one that may
+// still be written.
 func (r *Receiver) settlePast(o outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,6 +80,9 @@ func (r *Receiver) settlePast(o outcome) {
 	r.past = nil
 	if o.err == nil || errors.Is(o.err, ErrPath) || errors.Is(o.err, errMissing) {
 		r.pause.Reset()
+		if o.err == nil && time.Since(f.modified) < r.StillWritten {
+			_ = r.queue(key{f.folder.Agent, f.path}, "") // else the next walk finds it
+		}
 		return
 	}
 	r.history = append(r.history, f)
