@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -56,12 +55,10 @@ func healthy(t *testing.T, bin, name, listen string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// freePort returns an address that nobody listens on.
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+// freeAddress returns an address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	return "127.0.0.1:" + mnemetest.FreePort(t)
 }
 
 // eventually repeats a request until the answer is good or time is up.
@@ -99,7 +96,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 	require.NoError(t, err)
 
 	// The reader starts first: it is alive, but not ready before the models exist.
-	address := freePort(t)
+	address := freeAddress(t)
 	api := start(t, bin, "context-api", address, server.ClientURL(), data)
 	url := "http://" + address
 	eventually(t, url+"/healthz", func(status int, _ string) bool { return status == http.StatusOK })
@@ -109,7 +106,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 	code, says := healthy(t, bin, "context-api", address)
 	require.Equal(t, 1, code)
 	require.Contains(t, says, "absent")
-	ingestorAddress, trackerAddress, summarizerAddress := freePort(t), freePort(t), freePort(t)
+	ingestorAddress, trackerAddress, summarizerAddress := freeAddress(t), freeAddress(t), freeAddress(t)
 	ingestor := start(t, bin, "ingestor", ingestorAddress, server.ClientURL(), data)
 	tracker := start(t, bin, "file-tracker", trackerAddress, server.ClientURL(), data)
 	// It is ready even without a summarizer.

@@ -164,15 +164,15 @@ func TestWithoutAServerEveryToolSaysWhatToDo(t *testing.T) {
 func TestMnemeMCPSurvivesARestartOfTheServer(t *testing.T) {
 	mnemetest.Long(t)
 	data := t.TempDir()
-	s := up(t, data)
-	port := s.HTTP[len("http://"):]
+	address := "127.0.0.1:" + mnemetest.FreePort(t)
+	s := listening(t, data, address)
 	host := hosted(t, t.TempDir(), []string{"MNEME_URL=" + s.HTTP})
 	text, failed := call(t, host, "memory_context", nil)
 	require.False(t, failed, text)
 	require.Zero(t, s.stop())
 	_, failed = call(t, host, "memory_context", nil)
 	require.True(t, failed)
-	mnemetest.UpWith(t, "--data", data, "--listen", port, "--nats-listen", "127.0.0.1:0")
+	listening(t, data, address)
 	text, failed = call(t, host, "memory_context", nil)
 	require.False(t, failed, text)
 }

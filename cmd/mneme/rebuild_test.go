@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,19 +27,11 @@ func listening(t *testing.T, data, address string) *server {
 	return &server{s, t, ready{HTTP: s.HTTP, NATS: s.NATS, Data: s.Data}}
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
-}
-
 func TestARebuildAndItsWaitSurviveKills(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
-	file, data, address := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "data"), freeAddress(t)
+	file, data, address := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "data"), "127.0.0.1:"+mnemetest.FreePort(t)
 	recording(t, file, 7, 20, 100)
 	s := listening(t, data, address)
 	last := uint64(read[importer.Report](s, "import", file, "--wait").Published)

@@ -70,8 +70,8 @@ func (f *follower) interrupt() int {
 
 func TestTailFollowsTheLogAcrossARestart(t *testing.T) {
 	t.Parallel()
-	data := filepath.Join(t.TempDir(), "data")
-	s := up(t, data)
+	data, address := filepath.Join(t.TempDir(), "data"), "127.0.0.1:"+mnemetest.FreePort(t)
+	s := upOn(t, data, address)
 	s.publish("c", userMessage("m1", "first"), userMessage("m2", "second\nline"))
 	s.publish("other", userMessage("m1", "not asked for"))
 
@@ -82,7 +82,7 @@ func TestTailFollowsTheLogAcrossARestart(t *testing.T) {
 	require.Contains(t, f.next(), "\t5\tdefault\tc\tmessage_created\tuser\tthird")
 
 	require.Zero(t, s.stop())
-	again := upOn(t, data, strings.TrimPrefix(s.ready.NATS, "nats://"))
+	again := upOn(t, data, address)
 	again.publish("c", userMessage("m4", "after a restart"))
 	require.Contains(t, f.next(), "after a restart")
 	require.Zero(t, f.interrupt())

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"strconv"
 	"testing"
 	"time"
@@ -135,11 +134,7 @@ func TestPartitionsThatAreKilledAtAnyPointAreGivenByTheNextRun(t *testing.T) {
 func TestPartitionsAreGivenAlthoughTheServerIsKilled(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
-	data := t.TempDir()
+	data, address := t.TempDir(), "127.0.0.1:"+mnemetest.FreePort(t)
 	server := mnemetest.UpOn(t, data, address)
 	conn, err := eventlog.Connect(server.NATS, "test", quiet)
 	require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/worker"
@@ -37,10 +37,7 @@ type cluster struct {
 // settings from the environment, which the whole process shares, so start them one by one.
 func (c *cluster) start(run func(context.Context) error) (url string, stop func()) {
 	c.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(c.t, err)
-	address := listener.Addr().String()
-	require.NoError(c.t, listener.Close())
+	address := "127.0.0.1:" + mnemetest.FreePort(c.t)
 	c.t.Setenv("MNEME_LISTEN", address)
 	ctx, cancel := context.WithCancel(c.t.Context())
 	ended := make(chan error, 1)

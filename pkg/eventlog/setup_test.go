@@ -11,6 +11,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // bench is a log on a real server that listens on a port.
@@ -27,7 +28,7 @@ func setup(t *testing.T, settings natsdeploy.Settings) *bench {
 	if settings.MaxBytes == 0 {
 		settings.MaxBytes = 256 << 20
 	}
-	b := &bench{t: t, config: embedded.Config{Dir: t.TempDir(), Listen: ":0"}}
+	b := &bench{t: t, config: embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:" + mnemetest.FreePort(t)}}
 	b.startServer()
 	_, err := b.server.Apply(t.Context(), settings)
 	require.NoError(t, err)
@@ -50,7 +51,6 @@ func (b *bench) startServer() {
 // restartServer stops the server and starts it on the same directory and port.
 func (b *bench) restartServer() {
 	b.t.Helper()
-	b.config.Listen = b.server.ClientURL()[len("nats://"):]
 	b.server.Stop()
 	b.startServer()
 }

@@ -14,6 +14,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -312,11 +313,10 @@ func TestWorkersSurviveAServerRestart(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 4)
 	dir := t.TempDir()
-	config := embedded.Config{Dir: dir, Listen: "127.0.0.1:0", MaxBytes: 64 << 20}
+	config := embedded.Config{Dir: dir, Listen: "127.0.0.1:" + mnemetest.FreePort(t), MaxBytes: 64 << 20}
 	server, err := embedded.Start(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { server.Stop() })
-	config.Listen = server.ClientURL()[len("nats://"):]
 	connect := func(name string) *nats.Conn {
 		conn, err := eventlog.Connect(config.Listen, name, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)

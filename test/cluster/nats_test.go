@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
-	"mneme.dev/mneme/internal/mnemetest/natstest"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // manifest is the NATS container in deploy/k8s.
@@ -70,13 +70,13 @@ func startNATS(t *testing.T) []*natsServer {
 	routes := make([]string, m.Spec.Replicas)
 	var here []string // pairs for a Replacer
 	for i := range routes {
-		routes[i] = "127.0.0.1:" + natstest.FreePort(t)
+		routes[i] = "127.0.0.1:" + mnemetest.FreePort(t)
 		here = append(here, "nats-"+strconv.Itoa(i)+".nats-headless:6222", routes[i])
 	}
 	var servers []*natsServer
 	for i, route := range routes {
 		s := &natsServer{t: t, name: "nats-" + strconv.Itoa(i), grace: time.Duration(m.Spec.Template.Spec.Grace) * time.Second}
-		client, monitor := natstest.FreePort(t), natstest.FreePort(t)
+		client, monitor := mnemetest.FreePort(t), mnemetest.FreePort(t)
 		s.host = "127.0.0.1:" + client
 		own := strings.NewReplacer(append(here, "/etc/mneme", filepath.Join(dir, s.name), "0.0.0.0:6222", route, "0.0.0.0", "127.0.0.1",
 			"--http_port=8222", "--http_port="+monitor, "$(POD_NAME)", s.name, "/run/nats", filepath.Join(dir, s.name))...)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
-	"mneme.dev/mneme/internal/mnemetest/natstest"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
@@ -70,7 +70,7 @@ func (c *topology) as(user string) string {
 func (c *topology) run(name string) *process {
 	c.t.Helper()
 	c.programs++
-	listen := "127.0.0.1:" + natstest.FreePort(c.t)
+	listen := "127.0.0.1:" + mnemetest.FreePort(c.t)
 	environment := []string{
 		"MNEME_NATS_URL=" + c.as(name), "MNEME_STORE=neo4j", "MNEME_NEO4J_URI=" + c.neo4j, "MNEME_LISTEN=" + listen, "MNEME_DATA=" + c.t.TempDir(),
 		"GOMEMLIMIT=400MiB",

@@ -365,7 +365,7 @@ func (s *system) kill() {
 }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := netlink.Listener()
 	if err != nil {
 		return 0, err
 	}

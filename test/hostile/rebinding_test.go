@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"bytes"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/programs"
 )
 
@@ -100,10 +100,7 @@ func TestTheCommandLineRefusesSequenceZero(t *testing.T) {
 // free returns a loopback address on which nobody listens.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
+	return "127.0.0.1:" + mnemetest.FreePort(t)
 }
 
 // program starts one of the four programs, and returns its address.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,10 +98,8 @@ func newSystemOn(t *testing.T, server *natstest.Guarded, environment ...string) 
 }
 
 func free(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Helper()
+	return "127.0.0.1:" + mnemetest.FreePort(t)
 }
 
 func (s *system) jetStream(user string) jetstream.JetStream {

@@ -4,12 +4,10 @@ package natstest
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // readyWithin is how long servers may take to become ready.
@@ -40,7 +39,7 @@ func Start(t testing.TB) *Cluster {
 	c := &Cluster{t: t}
 	var routes []*url.URL
 	for range 3 {
-		routes = append(routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", FreePort(t))})
+		routes = append(routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", mnemetest.FreePort(t))})
 	}
 	for n, route := range routes {
 		port, err := strconv.Atoi(route.Port())
@@ -114,32 +113,9 @@ func shutdown(s *server.Server) {
 	s.WaitForShutdown()
 }
 
-// ports holds the ports that FreePort has returned.
-var ports sync.Map
-
-// FreePort returns a port on which nothing listens. The port is below the range that the
-// system gives to clients: otherwise a client that reconnects while a server is down could
-// take the server's port. Each port is returned only once per process.
-func FreePort(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		port := strconv.Itoa(20000 + rand.IntN(12000))
-		if _, given := ports.LoadOrStore(port, true); given {
-			continue
-		}
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
-		if err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
-	require.Fail(t, "no port is free")
-	return ""
-}
-
 func freePort(t testing.TB) int {
 	t.Helper()
-	port, err := strconv.Atoi(FreePort(t))
+	port, err := strconv.Atoi(mnemetest.FreePort(t))
 	require.NoError(t, err)
 	return port
 }

@@ -3,8 +3,11 @@
 package netlink
 
 import (
+	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,9 +32,20 @@ type Link struct {
 	listener  net.Listener // nil while connections are refused
 }
 
+// Listener listens on a free port of loopback. The port is below the range that the system gives to clients and to
+// whoever asks for any port: otherwise one of them could take it between the close of this listener and the next one.
+func Listener() (net.Listener, error) {
+	for range 100 {
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))); err == nil {
+			return l, nil
+		}
+	}
+	return nil, errors.New("no port is free")
+}
+
 // New makes a link to a server's address, on a free port of loopback.
 func New(server string) (*Link, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := Listener()
 	if err != nil {
 		return nil, err
 	}
