@@ -50,7 +50,9 @@ func TestAServerThatStallsDuringAnAnswerIsGivenUp(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(ended)
-	response, err := hurried(s.URL).open(t.Context(), http.MethodGet, "/v1/status", nil, "", http.NoBody)
+	c := hurried(s.URL)
+	c.patience.silence = 2 * time.Second // a busy machine begins the answer within it
+	response, err := c.open(t.Context(), http.MethodGet, "/v1/status", nil, "", http.NoBody)
 	require.NoError(t, err)
 	got, err := io.ReadAll(response.Body)
 	require.NoError(t, response.Body.Close())
@@ -71,8 +73,10 @@ func TestALiveServerMayTakeLongToAnswer(t *testing.T) {
 		}
 	}))
 	defer s.Close()
+	c := hurried(s.URL)
+	c.patience.probe = 20 * time.Second // a busy machine answers the probe within it
 	var status httpapi.Status
-	require.NoError(t, hurried(s.URL).get(t.Context(), "/v1/status", nil, &status))
+	require.NoError(t, c.get(t.Context(), "/v1/status", nil, &status))
 	require.EqualValues(t, 7, status.Stream.Head)
 }
 
