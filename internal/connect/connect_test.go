@@ -46,6 +46,7 @@ func put(t *testing.T, path, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o640))
+	require.NoError(t, os.Chmod(path, 0o640)) // whatever the umask is
 }
 
 func get(t *testing.T, path string) string {

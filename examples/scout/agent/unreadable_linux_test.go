@@ -20,8 +20,13 @@ func TestUnreadableFileIsReportedAndSkipped(t *testing.T) {
 	path := filepath.Join(dir, "store/closed.go")
 	require.NoError(t, os.WriteFile(path, []byte("package store\n"), 0))
 	if os.Geteuid() == 0 { // root reads everything: let this thread open files as nobody
-		require.NoError(t, os.Chmod(dir, 0o755))
 		require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
+		require.NoError(t, filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error { // whatever the umask is
+			if err != nil || name == path {
+				return err
+			}
+			return os.Chmod(name, 0o755)
+		}))
 		runtime.LockOSThread() // never unlocked, so that the thread ends with the test
 		require.NoError(t, syscall.Setfsuid(nobody))
 		t.Cleanup(func() { require.NoError(t, syscall.Setfsuid(0)) })
