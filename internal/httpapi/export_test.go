@@ -172,7 +172,7 @@ func TestDeletingDuringAnExportAbortsIt(t *testing.T) {
 }
 
 func TestOnlyStalledClientsAreCutOff(t *testing.T) {
-	const stall = 400 * time.Millisecond
+	const stall = 600 * time.Millisecond
 	f := setupFront(t, func(c *httpapi.Config) { c.Stall = stall })
 	seq := f.long("c1", 100)
 	path := fmt.Sprintf("/v1/conversations/c1/export?at_least=%d&wait_ms=60000", seq)
@@ -188,8 +188,8 @@ func TestOnlyStalledClientsAreCutOff(t *testing.T) {
 	response, err := http.ReadResponse(stalled(t, f.HTTPURL(), path), &http.Request{Method: http.MethodGet})
 	require.NoError(t, err)
 	began, n := time.Now(), int64(0)
-	for ; ; time.Sleep(stall / 4) {
-		read, err := io.CopyN(io.Discard, response.Body, 1<<20)
+	for ; ; time.Sleep(stall / 6) {
+		read, err := io.CopyN(io.Discard, response.Body, 1<<19)
 		n += read
 		if errors.Is(err, io.EOF) {
 			break

@@ -263,7 +263,7 @@ func (h held) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
 }
 
 func TestHandlingMayTakeLongerThanTheBodyTimeout(t *testing.T) {
-	const stall = 50 * time.Millisecond
+	const stall = 200 * time.Millisecond
 	h := held{asked: make(chan struct{}, 1), letGo: make(chan struct{})}
 	f := setupFront(t, func(c *httpapi.Config) { c.Stall, h.Models, c.Models = stall, c.Models, &h })
 	f.publish(structured("c1", "1", message("m1", "user", "hello")))

@@ -403,7 +403,7 @@ func TestASupersededGenerationStaysUpToDateForWaitingReaders(t *testing.T) {
 	last := i.fill(1, 1500) // more than the batches in flight when a projector stops
 	answered := make(chan string, 1)
 	go func() {
-		status, body := i.ask(http.MethodGet, fmt.Sprintf("/v1/conversations/c0/messages?wait_ms=30000&at_least=%d", last), "")
+		status, body := i.ask(http.MethodGet, fmt.Sprintf("/v1/conversations/c0/messages?wait_ms=60000&at_least=%d", last), "")
 		answered <- fmt.Sprint(status, " ", body)
 	}()
 	i.rebuild("graph")
