@@ -222,7 +222,7 @@ func TestCallsToASilentServerTimeOut(t *testing.T) {
 	_, err := openGraph(t, c, generation(t)).Checkpoints(t.Context()) // plans what must be quick below
 	require.NoError(t, err)
 	p := newProxy(t, c.URI)
-	c.URI, c.ConnectTimeout, c.ReadTimeout = p.URI(), 300*time.Millisecond, 200*time.Millisecond
+	c.URI, c.ConnectTimeout, c.ReadTimeout = p.URI(), 2*time.Second, 2*time.Second // a busy server answers within them
 	s := openGraph(t, c, generation(t))
 	_, err = s.Checkpoints(t.Context())
 	require.NoError(t, err)
@@ -231,9 +231,9 @@ func TestCallsToASilentServerTimeOut(t *testing.T) {
 	began := time.Now()
 	_, err = s.Checkpoints(t.Context()) // on a connection that was just used
 	require.ErrorIs(t, err, projection.ErrUnavailable)
-	require.Less(t, time.Since(began), 10*time.Second)
+	require.Less(t, time.Since(began), 30*time.Second)
 	began = time.Now()
 	_, err = s.Checkpoints(t.Context()) // on a new one
 	require.ErrorIs(t, err, projection.ErrUnavailable)
-	require.Less(t, time.Since(began), 10*time.Second)
+	require.Less(t, time.Since(began), 30*time.Second)
 }
