@@ -264,7 +264,7 @@ func connectAs(t *testing.T, g *natstest.Guarded, user string) (*nats.Conn, jets
 	conn, err := g.Connect(user, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(2*time.Second))
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(20*time.Second))
 	require.NoError(t, err)
 	return conn, js
 }

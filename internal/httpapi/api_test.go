@@ -229,7 +229,7 @@ func TestUnreadableNATSMessagesAreListedAsFailed(t *testing.T) {
 	defer conn.Close()
 	for _, body := range []string{"{", `{"specversion":"1.0","type":"dev.mneme.message.created.v9","source":"s","id":"1","subject":"c1","data":{}}`} {
 		msg := &nats.Msg{Subject: "mneme.default.c1.message_created", Data: []byte(body), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}}}
-		_, err := conn.RequestMsg(msg, nats.DefaultTimeout)
+		_, err := conn.RequestMsg(msg, 20*time.Second)
 		require.NoError(t, err)
 	}
 	seq := b.publish(structured("c1", "2", message("m1", "user", "still here"))).Seq

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -170,7 +171,7 @@ func TestABranchOverNATSWaitsForItsParent(t *testing.T) {
 		require.NoError(t, err)
 		msg, err := eventlog.NewMsg("default", e)
 		require.NoError(t, err)
-		_, err = conn.RequestMsg(msg, nats.DefaultTimeout)
+		_, err = conn.RequestMsg(msg, 20*time.Second)
 		require.NoError(t, err)
 	}
 	send("x", "1", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "p", MessageID: "m1"}})

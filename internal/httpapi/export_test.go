@@ -94,7 +94,7 @@ func TestAnExportHoldsEveryEventUnchanged(t *testing.T) {
 		subject, err := events.Address{Tenant: "default", Conversation: e.Subject, Kind: events.Kind(e.Type)}.Subject()
 		require.NoError(t, err)
 		header, data := events.EncodeMessage(e)
-		_, err = conn.RequestMsg(&nats.Msg{Subject: subject, Header: header, Data: data}, nats.DefaultTimeout)
+		_, err = conn.RequestMsg(&nats.Msg{Subject: subject, Header: header, Data: data}, 20*time.Second)
 		require.NoError(t, err)
 		return b.head()
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -147,7 +148,7 @@ func TestAnUnreadableEventIs404WithTheReason(t *testing.T) {
 	conn, err := nats.Connect(b.NATSURL())
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = conn.RequestMsg(&nats.Msg{Subject: "mneme.default.c1.message_created", Data: []byte("{"), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}}}, nats.DefaultTimeout)
+	_, err = conn.RequestMsg(&nats.Msg{Subject: "mneme.default.c1.message_created", Data: []byte("{"), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}}}, 20*time.Second)
 	require.NoError(t, err)
 	p := b.refused(http.StatusNotFound, http.MethodGet, "/v1/events/1", nil, "")
 	require.Contains(t, p.Detail, "JSON")

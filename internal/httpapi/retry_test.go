@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func (b *bundle) unreadable(subject, body string) uint64 {
 	require.NoError(b.t, err)
 	defer conn.Close()
 	msg := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}}}
-	reply, err := conn.RequestMsg(msg, nats.DefaultTimeout)
+	reply, err := conn.RequestMsg(msg, 20*time.Second)
 	require.NoError(b.t, err)
 	var ack struct{ Seq uint64 }
 	require.NoError(b.t, json.Unmarshal(reply.Data, &ack))

@@ -88,7 +88,7 @@ func (s *system) dial(token string, options ...nats.Option) (*nats.Conn, error) 
 
 func publish(ctx context.Context, t *testing.T, conn *nats.Conn, subject string) error {
 	t.Helper()
-	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(time.Second))
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(10*time.Second))
 	require.NoError(t, err)
 	_, err = js.Publish(ctx, subject, []byte("{}"))
 	return err
@@ -169,7 +169,7 @@ func TestAConnectionEndsWithItsToken(t *testing.T) {
 	s := setup(t)
 	s.serve()
 	closed := make(chan struct{})
-	conn, err := s.dial(s.token(access.Rights{Tenant: "acme", Role: access.Write}, 2*time.Second), nats.MaxReconnects(2), nats.ReconnectWait(10*time.Millisecond),
+	conn, err := s.dial(s.token(access.Rights{Tenant: "acme", Role: access.Write}, 5*time.Second), nats.MaxReconnects(2), nats.ReconnectWait(10*time.Millisecond),
 		nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
 	require.NoError(t, err)
 	require.NoError(t, publish(t.Context(), t, conn, "mneme.acme.c1.message_created"))

@@ -22,13 +22,18 @@ const rerankKey = "sk-rerank-secret"
 // reranker has a server that answers with a script, and counts its calls.
 func reranker(t *testing.T, shape string, script http.HandlerFunc) (*endpoint.Reranker, *atomic.Int64) {
 	t.Helper()
+	return rerankerWithin(t, 20*time.Second, shape, script)
+}
+
+func rerankerWithin(t *testing.T, timeout time.Duration, shape string, script http.HandlerFunc) (*endpoint.Reranker, *atomic.Int64) {
+	t.Helper()
 	calls := &atomic.Int64{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
 		script(w, r)
 	}))
 	t.Cleanup(server.Close)
-	r, err := endpoint.NewReranker(endpoint.RerankConfig{URL: server.URL + "/v1", Model: "some-reranker", Key: rerankKey, Shape: shape, Timeout: 300 * time.Millisecond})
+	r, err := endpoint.NewReranker(endpoint.RerankConfig{URL: server.URL + "/v1", Model: "some-reranker", Key: rerankKey, Shape: shape, Timeout: timeout})
 	require.NoError(t, err)
 	return r, calls
 }
@@ -104,7 +109,11 @@ func TestABadAnswerOfARerankerIsAnError(t *testing.T) {
 			<-r.Context().Done()
 		}, "does not answer in time"},
 	} {
-		r, calls := reranker(t, endpoint.ShapeDocuments, c.script)
+		timeout := 20 * time.Second
+		if name == "slow" {
+			timeout = time.Second
+		}
+		r, calls := rerankerWithin(t, timeout, endpoint.ShapeDocuments, c.script)
 		_, err := r.Rerank(t.Context(), "why", []string{"a", "b"})
 		require.ErrorContains(t, err, c.want, name)
 		require.NotContains(t, err.Error(), rerankKey, name)
