@@ -35,6 +35,7 @@ func TestNarrowTableCutsCellsThenDropsColumns(t *testing.T) {
 	require.Equal(t, []string{"ID      TURNS  TITLE", "conve…      1  a tit…"}, Layout(columns, rows, 21))
 	require.Equal(t, []string{"ID      TITLE", "conve…  a titl…"}, Layout(columns, rows, 15))
 	require.Equal(t, []string{"ID      …", "conve…  …"}, Layout(columns, rows, 9), "columns at their minimum are cut at the edge")
+	require.Equal(t, "A\ufe0f …", Cut("A\ufe0f   A", 4), "a letter with a variation selector")
 }
 
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {

@@ -50,7 +50,14 @@ func visible(r rune) rune {
 func Width(s string) int { return ansi.StringWidth(s) }
 
 // Cut shortens a text to a width and ends it with … if something was cut.
-func Cut(s string, width int) string { return ansi.Truncate(s, width, "…") }
+func Cut(s string, width int) string {
+	cut := ansi.Truncate(s, width, "…")
+	// A letter with a variation selector counts as one cell when it is cut, and as two when it is measured.
+	for less := width - 1; Width(cut) > width && less >= 0; less-- {
+		cut = ansi.Truncate(s, less, "…")
+	}
+	return cut
+}
 
 // Wrap breaks lines at a width, between words where it can.
 func Wrap(s string, width int) string {
