@@ -36,13 +36,13 @@ func TestPassedTestsAreListedBySlowness(t *testing.T) {
 	t.Parallel()
 	output, code := run(t, `import ("testing"; "time")
 func TestFast(t *testing.T) { t.Log("quiet") }
-func TestSlow(t *testing.T) { time.Sleep(200 * time.Millisecond) }
+func TestSlow(t *testing.T) { time.Sleep(500 * time.Millisecond) }
 func TestSkipped(t *testing.T) { t.Log("ready"); t.Skip("needs a moon") }
 func TestMoon(t *testing.T) { t.Skip("needs a moon") }
 func TestSilent(t *testing.T) { t.SkipNow() }
 `, "-count=1")
 	require.Zero(t, code)
-	require.Regexp(t, `^ok  \texample.com/m\t.*\n\nSKIPPED, by reason:\n +2  needs a moon\n +1  no reason given\n\nThe slowest tests:\n +0\..s example.com/m TestSlow\n +0.0s example.com/m Test(Fast|Skipped|Moon|Silent)\n`, output)
+	require.Regexp(t, `^ok  \texample.com/m\t.*\n\nSKIPPED, by reason:\n +2  needs a moon\n +1  no reason given\n\nThe slowest tests:\n +[\d.]+s example.com/m TestSlow\n +[\d.]+s example.com/m Test(Fast|Skipped|Moon|Silent)\n`, output)
 	require.NotContains(t, output, "quiet")
 }
 
