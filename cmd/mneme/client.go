@@ -179,11 +179,19 @@ func (c *client) raw(ctx context.Context, method, path string, query parameters,
 	return io.ReadAll(response.Body)
 }
 
+// isOfTenant reports whether a path takes a tenant, which every other path refuses. Where a request may be about all
+// tenants, as with /v1/audit, the commands say which.
+func isOfTenant(path string) bool {
+	return slices.ContainsFunc([]string{
+		"/v1/analyses", "/v1/code/", "/v1/conversations", "/v1/events", "/v1/import", "/v1/insights", "/v1/projects", "/v1/search",
+	}, func(of string) bool { return strings.HasPrefix(path, of) })
+}
+
 // open sends a request and returns a successful answer, which the caller closes. If the
 // server does not answer, or stops while the answer is read, the error is an [*awayError].
 func (c *client) open(ctx context.Context, method, path string, query parameters, contentType string, body io.Reader) (response *http.Response, err error) {
 	values := query.values()
-	if c.tenant != "" && slices.ContainsFunc([]string{"/v1/conversations", "/v1/events", "/v1/search", "/v1/code/"}, func(of string) bool { return strings.HasPrefix(path, of) }) {
+	if c.tenant != "" && isOfTenant(path) {
 		values.Set("tenant", c.tenant)
 	}
 	attention := c.attend(ctx)

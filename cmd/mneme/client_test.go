@@ -1,0 +1,49 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/httpapi"
+)
+
+func TestTheTenantIsThatOfTheFlag(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	session(s, "c")
+	begin := started("Another session")
+	begin["project"] = "shop"
+	s.publish("d", begin, userMessage("m1", "Where is the checkpoint written?"))
+	list := func(tenant string) []httpapi.Project {
+		return read[[]httpapi.Project](s, "projects", "list", "--tenant", tenant, "--at-least", "9")
+	}
+	require.Len(t, list("default"), 1)
+	require.Empty(t, list("other"))
+	require.Equal(t, 2, read[httpapi.Insights](s, "insights", "--tenant", "default", "--at-least", "9").Total.Conversations)
+	require.Zero(t, read[httpapi.Insights](s, "insights", "--tenant", "other").Total.Conversations)
+	_, stderr, code := s.mneme("context", "--project", "shop", "--tenant", "other")
+	require.Equal(t, exitFailed, code, stderr)
+
+	var described struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct{ Name string }
+		}
+	}
+	response, err := http.Get(s.ready.HTTP + "/openapi.json")
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&described))
+	// These are about all tenants if a request names none, or are asked by no command.
+	others := []string{"/v1/audit", "/v1/failed", "/v1/hooks", "/v1/hooks/{agent}", "/v1/quotas", "/v1/stream"}
+	for path, methods := range described.Paths {
+		for method, operation := range methods {
+			takes := slices.ContainsFunc(operation.Parameters, func(p struct{ Name string }) bool { return p.Name == "tenant" })
+			require.Equal(t, takes && !slices.Contains(others, path), isOfTenant(path), "%s %s", method, path)
+		}
+	}
+}
