@@ -46,6 +46,7 @@ func example(ctx context.Context, i *instance.Instance, t *terminal) error {
 	if err := t.text(string(body) + "\n"); err != nil {
 		return err
 	}
+	view := i.HTTPURL() + "/?c=" + conversationID + "&view=context"
 	fmt.Fprintf(t.out, `%s
   bin/mneme conversations list
   bin/mneme files %[2]s
@@ -53,12 +54,13 @@ func example(ctx context.Context, i *instance.Instance, t *terminal) error {
   bin/scout "how does a projector find out that it was fenced?"
   bin/mneme import ~/.claude/projects
   bin/mneme verify
-  curl %[3]s/v1/conversations/%[2]s/context?format=markdown
+  curl '%[3]s/v1/conversations/%[2]s/context?format=markdown'
   curl %[3]s/openapi.json
 
 %[4]s
-  %[3]s/                                        all conversations
-  %[3]s/?c=%[2]s&view=context    this context, each line beside its reason
-`, t.paint(bold, "Try next, in another terminal"), conversationID, i.HTTPURL(), t.paint(bold, "Or look, in a browser"))
+  %[5]s   all conversations
+  %[6]s   this context, each line beside its reason
+`, t.paint(bold, "Try next, in another terminal"), conversationID, i.HTTPURL(), t.paint(bold, "Or look, in a browser"),
+		fmt.Sprintf("%-*s", len(view), i.HTTPURL()+"/"), view)
 	return nil
 }
