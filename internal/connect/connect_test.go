@@ -427,6 +427,9 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	require.True(t, Inspect("")[0].Tools)
 	require.Len(t, Next(options(ClaudeCode)), 1)
 	require.Contains(t, Next(options(ClaudeCode))[0], "now reads all sessions of Claude Code")
+	dry := options(ClaudeCode)
+	dry.DryRun = true
+	require.Contains(t, Next(dry)[0], "would then read all sessions of Claude Code")
 	require.Equal(t, "http://127.0.0.1:8420", Inspect("")[0].Server)
 	elsewhere := options(Codex)
 	elsewhere.Flags = []string{"--url", "https://mneme.example.com", "--tenant=a"}

@@ -241,27 +241,31 @@ func Next(o Options) (lines []string) {
 			}
 		}
 		if o.ProjectDir == "" {
-			lines = append(lines, reads(o.Agent)+" For the sessions of one project only: mneme disconnect claude-code, then mneme connect claude-code --project-dir DIR")
+			lines = append(lines, reads(o)+" For the sessions of one project only: mneme disconnect claude-code, then mneme connect claude-code --project-dir DIR")
 		}
 	case OpenCode:
-		lines = append(lines, "To let the agent also search by itself: mneme mcp --print opencode shows what to add to opencode.json.", reads(o.Agent)+" An opencode that runs loads the plugin when it is started again.")
+		lines = append(lines, "To let the agent also search by itself: mneme mcp --print opencode shows what to add to opencode.json.", reads(o)+" An opencode that runs loads the plugin when it is started again.")
 	case Codex:
-		lines = append(lines, "Start codex and trust the hooks with /hooks: Codex skips hooks that are not trusted without a word. Do so again after each change of them.", reads(o.Agent))
+		lines = append(lines, "Start codex and trust the hooks with /hooks: Codex skips hooks that are not trusted without a word. Do so again after each change of them.", reads(o))
 	case Cursor:
 		lines = append(lines, "Open a new chat: what mneme knows is shown at its start. mneme does not record Cursor's sessions.")
 	case Cline:
-		lines = append(lines, "Cline gets mneme's tools, because what its hooks print does not reach the model. For its extension in an editor, add what mneme mcp --print cline shows.", reads(o.Agent))
+		lines = append(lines, "Cline gets mneme's tools, because what its hooks print does not reach the model. For its extension in an editor, add what mneme mcp --print cline shows.", reads(o))
 	case Goose:
-		lines = append(lines, "goose gets mneme's tools, because what its hooks print does not reach the model.", reads(o.Agent))
+		lines = append(lines, "goose gets mneme's tools, because what its hooks print does not reach the model.", reads(o))
 	case OpenHands:
-		lines = append(lines, "In a project with an .openhands/hooks.json of its own, OpenHands runs only the hooks of that file.", reads(o.Agent))
+		lines = append(lines, "In a project with an .openhands/hooks.json of its own, OpenHands runs only the hooks of that file.", reads(o))
 	default:
-		lines = append(lines, reads(o.Agent))
+		lines = append(lines, reads(o))
 	}
 	return lines
 }
 
 // reads tells what connecting an agent for all projects leads to.
-func reads(agent string) string {
-	return fmt.Sprintf("The server, if it is mneme up on this machine, now reads all sessions of %s, those from before too.", Title(agent))
+func reads(o Options) string {
+	verb := "now reads"
+	if o.DryRun {
+		verb = "would then read"
+	}
+	return fmt.Sprintf("The server, if it is mneme up on this machine, %s all sessions of %s, those from before too.", verb, Title(o.Agent))
 }
