@@ -116,11 +116,11 @@ func percentEncoded(text string) (out []byte) {
 func Search(ctx context.Context, paths, canaries []string) (s Searched, err error) {
 	for i, text := range canaries {
 		if len(text) < MinCanary {
-			return s, fmt.Errorf("canary %d has %d bytes: give at least %d, because a shorter text is found by chance", i+1, len(text), MinCanary)
+			return s, fmt.Errorf("text %d has %d bytes: give at least %d, because a shorter text is found by chance", i+1, len(text), MinCanary)
 		}
 	}
 	if len(canaries) == 0 {
-		return s, errors.New("there is no canary to search for")
+		return s, errors.New("there is no text to search for")
 	}
 	patterns := forms(canaries)
 	s.Hits = []Hit{}

@@ -173,6 +173,8 @@ func explain(ctx huma.Context, e *huma.ErrorDetail) {
 		e.Message = "is not an RFC 3339 time such as 2026-01-31T15:04:05Z"
 	case strings.HasPrefix(e.Message, huma.ErrUnknownContentType.Error()):
 		e.Message += "; send Content-Type: application/json"
+	case strings.HasPrefix(e.Message, `expected value to be one of "`):
+		e.Message = "expected one of " + strings.Trim(strings.TrimPrefix(e.Message, "expected value to be one of "), `"`)
 	case e.Location == "query.as_of" && strings.HasPrefix(e.Message, "expected number >= 1"):
 		e.Message = "sequences begin at 1; omit as_of to read the present"
 	case e.Message == "unknown query parameter":
