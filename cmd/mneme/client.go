@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -215,6 +216,10 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, &awayError{fmt.Errorf("no answer from %s: start mneme with `mneme up`, or name the server with --url", settings.Redacted(c.base))}
 	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil {
+		return nil, &awayError{fmt.Errorf("no answer from %s: %w; name the server with --url", settings.Redacted(c.base), dial.Err)}
+	}
 	if err != nil && ctx.Err() == nil {
 		return nil, &awayError{fmt.Errorf("the server at %s did not answer as the API does: %s", c.base, console.Cut(console.OneLine(err.Error()), 200))}
 	}
@@ -251,7 +256,18 @@ type awayError struct{ error }
 
 func (e *awayError) Unwrap() error { return e.error }
 
-// problem turns an error answer into one message with the locations that it names. It is a
+// flagOf returns what gives a parameter of the API on the command line.
+func flagOf(parameter string) string {
+	switch parameter {
+	case "query":
+		return "the query"
+	case "wait_ms":
+		return "--wait"
+	}
+	return "--" + strings.ReplaceAll(parameter, "_", "-")
+}
+
+// problem turns an error answer into one message with the locations that it names, parameters as the flags that set them. It is a
 // usage error if all of them are parameters, because these come from flags.
 func problem(status int, body []byte) error {
 	var p struct {
@@ -268,9 +284,16 @@ func problem(status int, body []byte) error {
 	}
 	usage := status == http.StatusUnprocessableEntity && len(p.Errors) > 0
 	for _, e := range p.Errors {
-		usage = usage && strings.HasPrefix(e.Location, "query.")
-		if line := e.Location + ": " + e.Message; !strings.Contains(text, e.Message) {
-			text += "\n  " + line
+		name, parameter := strings.CutPrefix(e.Location, "query.")
+		usage = usage && parameter
+		if !strings.Contains(text, e.Message) {
+			text += "\n  " + e.Location + ": " + e.Message
+		}
+		if parameter {
+			text = strings.ReplaceAll(text, e.Location+": ", flagOf(name)+": ")
+			if value, ok := strings.CutPrefix(text, name+"="); ok {
+				text = flagOf(name) + "=" + value
+			}
 		}
 	}
 	if usage {

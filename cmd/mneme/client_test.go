@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -46,4 +49,17 @@ func TestTheTenantIsThatOfTheFlag(t *testing.T) {
 			require.Equal(t, takes && !slices.Contains(others, path), isOfTenant(path), "%s %s", method, path)
 		}
 	}
+}
+
+func TestAnInterruptedCommandSaysSo(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		interrupt()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitFailed, run(ctx, []string{"verify", "--url", server.URL}, &stdout, &stderr))
+	require.Equal(t, "mneme: interrupted\n", stderr.String())
 }

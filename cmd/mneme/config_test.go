@@ -51,14 +51,14 @@ func TestConfigReportsInvalidSettings(t *testing.T) {
 		env  string
 		args []string
 	}{
-		`MNEME_PARTITIONS="many": not a int`:                          {"MNEME_PARTITIONS=many", []string{"config", "ingestor"}},
+		`MNEME_PARTITIONS="many": not a whole number`:                 {"MNEME_PARTITIONS=many", []string{"config", "ingestor"}},
 		`MNEME_LISTEN="0.0.0.0:1": it is reached from other machines`: {"MNEME_LISTEN=0.0.0.0:1", []string{"config", "context-api"}},
 		`MNEME_LLM_MODEL is empty, but`:                               {"MNEME_SUMMARY_WRITER=anthropic", []string{"config", "summarizer"}},
 		`--listen="0.0.0.0:1": it is reached from other machines`:     {"MNEME_LISTEN=127.0.0.1:1", []string{"config", "up", "--listen", "0.0.0.0:1"}},
 		`MNEME_LOG_SIZE="big" in the`:                                 {"MNEME_LOG_SIZE=big", []string{"config", "up"}},
 		`MNEME_URL="nowhere": not a URL`:                              {"MNEME_URL=nowhere", []string{"status"}},
 		`--url="nowhere": not a URL`:                                  {"X=", []string{"status", "--url", "nowhere"}},
-		`"auto","always","never"`:                                     {"MNEME_COLOR=sometimes", []string{"status"}},
+		`"auto", "always", "never"`:                                   {"MNEME_COLOR=sometimes", []string{"status"}},
 	} {
 		_, stderr, code := mnemeWith(t, []string{c.env}, c.args...)
 		require.Equal(t, exitUsage, code, stderr)

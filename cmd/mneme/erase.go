@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,6 +152,9 @@ func (c *EraseCmd) request(g *Globals) (r httpapi.ErasureRequest, what string, e
 	if c.What == "" {
 		return r, "", usageError("say what to erase: conversation ID, project NAME, tenant NAME or --before DATE; or what must be gone: --prove TEXT")
 	}
+	if !slices.Contains([]string{"conversation", "project", "tenant"}, c.What) {
+		return r, "", usageError("cannot erase a %q: name a conversation, a project or a tenant", c.What)
+	}
 	if c.Name == "" {
 		return r, "", usageError("erase %s: give its id or name", c.What)
 	}
@@ -165,8 +169,6 @@ func (c *EraseCmd) request(g *Globals) (r httpapi.ErasureRequest, what string, e
 		what = fmt.Sprintf("project %s of tenant %s", r.Project, r.Tenant)
 	case "tenant":
 		r.Tenant, r.All, what = c.Name, true, "tenant "+c.Name
-	default:
-		return r, "", usageError("cannot erase a %q: name a conversation, a project or a tenant", c.What)
 	}
 	return r, what, nil
 }

@@ -241,12 +241,23 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 	for says, args := range map[string][]string{
 		"--strategy must be one of": {"context", "testagent:0", "--strategy", "foo"},
 		"expected number >= 500":    {"context", "testagent:0", "--max-chars", "100"},
-		"query.max_chars":           {"context", "testagent:0", "--max-chars", "0"},
-		"query.limit":               {"files", "testagent:0", "--limit", "0"},
+		"--max-chars: expected":     {"context", "testagent:0", "--max-chars", "0"},
+		"--limit: expected":         {"files", "testagent:0", "--limit", "0"},
+		"--as-of=9999 is beyond":    {"files", "testagent:0", "--as-of", "9999"},
+		"--role: expected one of u": {"search", "x", "--role", "tool"},
 		"beyond the end of the log": {"files", "testagent:0", "--as-of", "9999"},
 		"--format must be one of":   {"import", file, "--format", "word"},
 		"--rounds 0":                {"bench", "ingest", file, "--rounds", "0"},
 		"no events":                 {"bench", "ingest", empty},
+
+		`--strategy must be one of "hybrid", "relevant", "levels", "recent", "pruned" but got`: {"context", "testagent:0", "--strategy", "foo"},
+		`--kind must be one of "message", "tool", "all" but got "foo"`:                         {"search", "x", "--kind", "foo"},
+		"<seq>: expected a whole number from 0 on but got \"x\"":                               {"event", "x"},
+		"--limit: expected a whole number but got \"x\"":                                       {"files", "testagent:0", "--limit", "x"},
+		"missing: <id> (mneme conversations show --help says more)":                            {"conversations", "show"},
+		"unknown flag -f; an argument that begins with a dash comes last, after -- (mneme":     {"search", "test", "-flaky"},
+		"unknown flag -x (mneme status --help says more)":                                      {"status", "-x"},
+		`cannot erase a "talk": name a conversation, a project or a tenant`:                    {"erase", "talk"},
 
 		"(mneme --help says more)":                    {"massages"},
 		"(mneme conversations list --help says more)": {"conversations", "list", "--tga", "bug"},
@@ -260,6 +271,10 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "did not answer as the API does", "the port of NATS")
 	require.Less(t, len(stderr), 400)
+	_, stderr, code = mneme(t, "status", "--url", "http://nowhere.invalid")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "no answer from http://nowhere.invalid: ")
+	require.Contains(t, stderr, "; name the server with --url")
 }
 
 func TestUnreadableFilesOfAFolderAreSkipped(t *testing.T) {

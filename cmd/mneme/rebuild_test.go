@@ -104,7 +104,7 @@ func TestRebuildOutputAndExitCodes(t *testing.T) {
 	require.Contains(t, stderr, "no rebuild is under way")
 	_, stderr, code = s.mneme("rebuild", "everything")
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, stderr, `"`+strings.Join(readmodel.Names(), `","`)+`","all"`)
+	require.Contains(t, stderr, `"`+strings.Join(readmodel.Names(), `", "`)+`", "all"`)
 	_, stderr, code = s.mneme("rebuild", "embeddings") // no embedding endpoint
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, `"embeddings": known are `+strings.Join(readmodel.Always(), ", ")+`, and all`)

@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -27,6 +29,9 @@ const (
 // errDifference is returned by a check that found a difference; it has printed it.
 var errDifference = errors.New("a check found a difference")
 
+// errInterrupted is the error of a command that its user ended, unless it has more to say.
+var errInterrupted = errors.New("interrupted")
+
 // mistaken returns the command in which there is a mistake, as far as it was parsed.
 func mistaken(err error) string {
 	var bad *kong.ParseError
@@ -36,6 +41,35 @@ func mistaken(err error) string {
 		}
 	}
 	return "mneme"
+}
+
+var (
+	enumOf     = regexp.MustCompile(`must be one of (".*") but got `)
+	wholeOf    = regexp.MustCompile(`a valid \d+ bit (u?)int `)
+	missingOf  = regexp.MustCompile(`^expected "(<.+)"$`)
+	shortFlags = regexp.MustCompile(`^(unknown flag -[^-]),? ?.*`)
+)
+
+// mistake says in plain words what is wrong with a command line.
+func mistake(err error) string {
+	text := missingOf.ReplaceAllString(err.Error(), "missing: $1")
+	text = enumOf.ReplaceAllStringFunc(text, func(list string) string {
+		return strings.ReplaceAll(strings.Replace(list, `"",`, "", 1), `","`, `", "`)
+	})
+	text = wholeOf.ReplaceAllStringFunc(text, func(number string) string {
+		if strings.Contains(number, "uint") {
+			return "a whole number from 0 on "
+		}
+		return "a whole number "
+	})
+	var bad *kong.ParseError
+	if short := shortFlags.FindStringSubmatch(text); short != nil && errors.As(err, &bad) {
+		text = short[1] // kong takes any other letter for a misspelt one
+		if node := bad.Context.Selected(); node != nil && len(node.Positional) > 0 {
+			text += "; an argument that begins with a dash comes last, after --"
+		}
+	}
+	return text
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -63,7 +97,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exited
 	}
 	if err != nil {
-		newTerminal(stdout, stderr, "auto").say("mneme: %v (%s --help says more)", err, mistaken(err))
+		newTerminal(stdout, stderr, "auto").say("mneme: %s (%s --help says more)", mistake(err), mistaken(err))
 		return exitUsage
 	}
 	t := newTerminal(stdout, stderr, commands.Color)
@@ -76,5 +110,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		parsed.BindTo(traced, (*context.Context)(nil))
 	}
 	commands.given = given(parsed)
-	return exitCode(parsed.Run(&commands.Globals, t), t)
+	err = parsed.Run(&commands.Globals, t)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errInterrupted
+	}
+	return exitCode(err, t)
 }

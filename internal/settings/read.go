@@ -20,12 +20,27 @@ func Read(spec Spec) error {
 	err := envconfig.Process("", spec)
 	var parse *envconfig.ParseError
 	if errors.As(err, &parse) {
-		return fmt.Errorf("%s=%q: not a %s", parse.KeyName, parse.Value, parse.TypeName)
+		return fmt.Errorf("%s=%q: not %s", parse.KeyName, parse.Value, inWords(parse.TypeName))
 	}
 	if err != nil {
 		return err
 	}
 	return Check(spec)
+}
+
+// inWords names what a value of a type is.
+func inWords(typeName string) string {
+	switch typeName {
+	case "int", "int64", "uint64":
+		return "a whole number"
+	case "float64":
+		return "a number"
+	case "bool":
+		return "true or false"
+	case "time.Duration":
+		return "a duration such as 5s"
+	}
+	return "a " + typeName
 }
 
 // Check applies every rule to a program's settings.

@@ -52,11 +52,23 @@ func TestEnvironmentFindsBadAndUnknownVariables(t *testing.T) {
 	t.Setenv("OTEL_TRACES_EXPORTER", "zipkin")
 	require.Equal(t, []Problem{
 		{"MNEME_COLOUR_OF_THE_SKY", true, "MNEME_COLOUR_OF_THE_SKY: no program knows this name"},
-		{"MNEME_INDEX_MEMORY", false, `MNEME_INDEX_MEMORY="big": not a int`},
+		{"MNEME_INDEX_MEMORY", false, `MNEME_INDEX_MEMORY="big": not a whole number`},
 		{"MNEME_NATS_URI", true, "MNEME_NATS_URI: no program knows this name; did you mean MNEME_NATS_URL?"},
 		{"MNEME_PARTITIONS", false, "MNEME_PARTITIONS=0: not between 1 and 32"},
 		{"OTEL_TRACES_EXPORTER", false, `OTEL_TRACES_EXPORTER="zipkin": not one of otlp, none`},
 	}, Environment())
+}
+
+func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
+	for name, says := range map[string]string{
+		"MNEME_LOG_SIZE": "not a whole number", "MNEME_TITLES": "not true or false",
+		"MNEME_LLM_TIMEOUT": "not a duration such as 5s", "MNEME_LLM_INPUT_PRICE": "not a number",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "big")
+			require.EqualError(t, Read(ForSummarizer()), name+`="big": `+says)
+		})
+	}
 }
 
 // secretive has a secret setting, which no program has yet.

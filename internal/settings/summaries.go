@@ -154,7 +154,7 @@ func set(value reflect.Value, raw []byte) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, value.Addr().Interface()); err != nil {
-		return fmt.Errorf("%s is not a %s", raw, value.Type())
+		return fmt.Errorf("%s is not %s", raw, inWords(value.Type().String()))
 	}
 	return nil
 }
