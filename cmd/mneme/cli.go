@@ -39,14 +39,14 @@ var variables = strings.NewReplacer(
 	"${kinds}", strings.Join(tailKinds(), ", "),
 
 	"${mcp_clients}", mcpClientNames(),
-	"${agents}", strings.Join(connect.Names(), ","),
-	"${captured}", strings.Join(settings.Captured, ","),
+	"${agents}", strings.Join(connect.Names(), ", "),
+	"${captured}", strings.Join(settings.Captured, ", "),
+	"${hooked}", hookedNames(),
 
-	"${insights_by}", strings.Join(insight.By, ","),
-	"${insights_sort}", strings.Join(insight.Sorts, ","),
-	"${projections}", strings.Join(readmodel.Names(), ","),
+	"${insights_by}", strings.Join(insight.By, ", "),
+	"${insights_sort}", strings.Join(insight.Sorts, ", "),
+	"${projections}", strings.Join(readmodel.Names(), ", "),
 	"${max_index_files}", fmt.Sprint(codeindex.DefaultMaxFiles),
-	"${named_projections}", strings.Join(readmodel.Names(), ", "),
 )
 
 // groups are the headings of the help, in the order of the commands.

@@ -2,14 +2,25 @@ package main
 
 import (
 	"os"
+	"strings"
 
+	"mneme.dev/mneme/internal/hook"
 	"mneme.dev/mneme/internal/hook/ring"
 )
 
 // HookCmd is what a coding agent runs at its events. The function run starts it before flags are read, because it must not
 // fail.
 type HookCmd struct {
-	Agent string `arg:"" help:"The agent: claude-code, codex, gemini-cli or opencode."`
+	Agent string `arg:"" help:"The agent: ${hooked}."`
+}
+
+// hookedNames lists the agents for the help.
+func hookedNames() string {
+	var names []string
+	for _, a := range hook.Agents {
+		names = append(names, a.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Help implements kong.HelpProvider.

@@ -19,7 +19,7 @@ import (
 type InsightsCmd struct {
 	By      string `help:"What a row is: ${enum}." enum:"${insights_by}" default:"day"`
 	Project string `help:"Only conversations of this project: its name, or a folder; . is this one." placeholder:"NAME"`
-	Agent   string `help:"Only conversations of this agent, such as claude-code." placeholder:"NAME"`
+	Agent   string `help:"Only conversations of this agent, by the name that mneme insights --by agent shows: 'Claude Code', codex." placeholder:"NAME"`
 	Since   string `help:"Only from this UTC day on: 2026-01-31, or how long ago, such as 7d." placeholder:"TIME"`
 	Until   string `help:"Only up to this UTC day." placeholder:"TIME"`
 	Sort    string `help:"Rows with the most of this first: tokens, errors, rereads or duration (of calls). By default days in their order, else the largest first." enum:",${insights_sort}" default:"" placeholder:"SORT"`
@@ -32,7 +32,7 @@ type InsightsCmd struct {
 func (*InsightsCmd) Help() string {
 	return `Counts what agents did: tokens, calls with their outcomes and durations, errors, files. Days are UTC days of the events' own times; what has no time, or none between 2000 and 2099, is on an unknown day, which --since leaves out.
 
-Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). P50 and P99 are within 1/32. REREADS are reads of what the conversation had read before, and nobody had written since. On a terminal, DAYS draws the last 30 days.
+Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). SUCCESS is the share of the calls whose outcome is known. P50 and P99 are within 1/32. REREADS are reads of what the conversation had read before, and nobody had written since. On a terminal, DAYS draws the last 30 days.
 
 Examples:
 

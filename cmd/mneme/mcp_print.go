@@ -52,7 +52,7 @@ func mcpClientNames() string {
 	for _, c := range mcpClients {
 		names = append(names, c.name)
 	}
-	return strings.Join(names, ",")
+	return strings.Join(names, ", ")
 }
 
 // launch is how a client starts this program.

@@ -160,9 +160,7 @@ type TurnsCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*TurnsCmd) Help() string {
-	return `A turn is a user message and everything up to the next one.
-
-Examples:
+	return `Examples:
 
     mneme turns ID
     mneme steps ID --turn 3                        what happened in one of them`

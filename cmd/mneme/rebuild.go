@@ -15,7 +15,7 @@ import (
 
 // RebuildCmd rebuilds read models.
 type RebuildCmd struct {
-	Projection string `arg:"" enum:"${projections},all" help:"${named_projections} or all."`
+	Projection string `arg:"" enum:"${projections}, all" help:"${projections} or all."`
 	Wait       bool   `help:"Return when it is done; --no-wait returns at once." default:"true" negatable:""`
 	Force      bool   `help:"Rebuild even if the log has lost events that the read models hold."`
 	Cancel     bool   `help:"Cancel the running rebuild and remove its generation."`

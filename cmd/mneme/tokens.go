@@ -74,7 +74,7 @@ func recorded(action string, r *access.Record) audit.Entry {
 // TokensCreateCmd makes a token.
 type TokensCreateCmd struct {
 	tokenStore
-	Role       string `help:"What it may do: read, write, operate or admin; each includes the ones before it." enum:"read,write,operate,admin" required:""`
+	Role       string `help:"What it may do: read, write, operate or admin; each includes the ones before it." enum:"read,write,operate,admin" required:"" placeholder:"ROLE"`
 	Name       string `help:"Whose it is, for the list." placeholder:"TEXT"`
 	Project    string `help:"Grant only this project of the tenant; only with the role read." placeholder:"NAME"`
 	AllTenants bool   `help:"Grant every tenant: for operators."`
