@@ -58,7 +58,7 @@ func (g *Globals) client() (*client, error) {
 	}
 	sender, err := program.HTTPClient(g.URL, g.Token)
 	if err != nil {
-		return nil, &program.UsageError{Err: err}
+		return nil, g.given.named(err)
 	}
 	c := newClient(g.URL, g.Tenant)
 	c.http = sender
@@ -236,7 +236,11 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if err != nil {
 		return nil, err
 	}
-	err = &answeredError{response.StatusCode, problem(response.StatusCode, answer)}
+	err = problem(response.StatusCode, answer)
+	if response.StatusCode == http.StatusUnauthorized {
+		err = fmt.Errorf("%w\nThis command takes it from MNEME_TOKEN or --token-file.", err)
+	}
+	err = &answeredError{response.StatusCode, err}
 	if response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout {
 		err = &awayError{err}
 	}

@@ -219,8 +219,12 @@ func (c *ConnectedCmd) print(t *terminal, answer connections) error {
 	rows := make([][]any, len(answer.Agents))
 	for i, a := range answer.Agents {
 		last := ""
-		if a.Last != nil {
+		switch {
+		case a.Last == nil:
+		case t.isPerson(): // to the second, because it must change with the next prompt
 			last = a.Last.Local().Format(time.DateTime)
+		default:
+			last = a.Last.Format(time.RFC3339Nano)
 		}
 		rows[i] = []any{a.Agent, yes[a.Found], yes[a.Connected], yes[a.Tools], last}
 	}

@@ -79,6 +79,9 @@ func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	if err != nil {
 		return err
 	}
+	if name, ok := filters["project"].(string); ok && len(list) == 0 {
+		api.remarkUnknown(ctx, t, name)
+	}
 	rows := make([][]any, len(list))
 	for i, c := range list {
 		rows[i] = []any{c.ID, c.Status, c.TurnCount, c.MessageCount, c.ToolCallCount, c.TotalChars, when(c.UpdatedAt), c.Title}

@@ -153,6 +153,11 @@ func (given flagsGiven) check(spec settings.Spec) error {
 	if err == nil {
 		return nil
 	}
+	return given.named(err)
+}
+
+// named returns a usage error that names the flag if a flag set the value.
+func (given flagsGiven) named(err error) error {
 	text := err.Error()
 	for variable := range given {
 		text = strings.ReplaceAll(text, variable+"=", "--"+settings.Flag(variable)+"=")

@@ -53,6 +53,11 @@ func TestAnExportIsImportedFromTheCommandLine(t *testing.T) {
 	lines := recording(t, file, 4, 1, 20)
 	one, two := up(t, filepath.Join(dir, "one")), up(t, filepath.Join(dir, "two"))
 	require.Equal(t, lines, read[importer.Report](one, "import", file, "--wait").Published)
+	nothing := filepath.Join(dir, "nothing.jsonl")
+	require.NoError(t, os.WriteFile(nothing, nil, 0o644))
+	_, stderr, code := one.mneme("import", nothing)
+	require.Zero(t, code)
+	require.Equal(t, "nothing to import: there is no message and no call in 1 file\n", stderr)
 
 	response, err := http.Get(one.ready.HTTP + "/v1/conversations/testagent:0/export")
 	require.NoError(t, err)

@@ -204,6 +204,9 @@ func (c *InsightsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.CSV {
 		return c.csv(t, &in)
 	}
+	if len(in.Groups) == 0 {
+		api.remarkUnknown(ctx, t, project)
+	}
 	return c.table(t, &in)
 }
 

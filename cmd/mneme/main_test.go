@@ -250,14 +250,16 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 		"--rounds 0":                {"bench", "ingest", file, "--rounds", "0"},
 		"no events":                 {"bench", "ingest", empty},
 
-		`--strategy must be one of "hybrid", "relevant", "levels", "recent", "pruned" but got`: {"context", "testagent:0", "--strategy", "foo"},
-		`--kind must be one of "message", "tool", "all" but got "foo"`:                         {"search", "x", "--kind", "foo"},
-		"<seq>: expected a whole number from 0 on but got \"x\"":                               {"event", "x"},
-		"--limit: expected a whole number but got \"x\"":                                       {"files", "testagent:0", "--limit", "x"},
-		"missing: <id> (mneme conversations show --help says more)":                            {"conversations", "show"},
-		"unknown flag -f; an argument that begins with a dash comes last, after -- (mneme":     {"search", "test", "-flaky"},
-		"unknown flag -x (mneme status --help says more)":                                      {"status", "-x"},
-		`cannot erase a "talk": name a conversation, a project or a tenant`:                    {"erase", "talk"},
+		`--strategy must be one of "hybrid", "relevant", "levels", "recent", "pruned" but got`:             {"context", "testagent:0", "--strategy", "foo"},
+		`--kind must be one of "message", "tool", "all" but got "foo"`:                                     {"search", "x", "--kind", "foo"},
+		"<seq>: expected a whole number from 0 on but got \"x\"":                                           {"event", "x"},
+		"--limit: expected a whole number but got \"x\"":                                                   {"files", "testagent:0", "--limit", "x"},
+		"missing: <id> (mneme conversations show --help says more)":                                        {"conversations", "show"},
+		"unknown flag -f; an argument that begins with a dash comes last, after -- (mneme":                 {"search", "test", "-flaky"},
+		`--limit: needs a value, and "-1" looks like a flag; to give it as the value: --limit="-1" (mneme`: {"search", "x", "--limit", "-1"},
+		"--token-file=\"/dev/null\": it holds no token":                                                    {"search", "x", "--token-file", "/dev/null"},
+		"unknown flag -x (mneme status --help says more)":                                                  {"status", "-x"},
+		`cannot erase a "talk": name a conversation, a project or a tenant`:                                {"erase", "talk"},
 
 		"(mneme --help says more)":                    {"massages"},
 		"(mneme conversations list --help says more)": {"conversations", "list", "--tga", "bug"},
@@ -271,6 +273,9 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "did not answer as the API does", "the port of NATS")
 	require.Less(t, len(stderr), 400)
+	_, stderr, code = mneme(t, "search", "x", "--conversation")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--conversation: needs a value (mneme")
 	_, stderr, code = mneme(t, "status", "--url", "http://nowhere.invalid")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "no answer from http://nowhere.invalid: ")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -51,6 +52,18 @@ type projectArg struct {
 func (a projectArg) path(below string) (string, error) {
 	name, err := projectNamed(a.Project)
 	return "/v1/projects/" + segment(name) + below, err
+}
+
+// unknownProject returns what to say of a project that the server does not know, and other errors as they are.
+func unknownProject(err error, project string, past pastFlags) error {
+	var answered *answeredError
+	if past.AsOf != 0 || !errors.As(err, &answered) || answered.status != http.StatusNotFound {
+		return err
+	}
+	if name, err := projectNamed(project); err == nil {
+		project = name
+	}
+	return fmt.Errorf("no conversation belongs to the project %s: mneme projects list shows the projects", project)
 }
 
 // ProjectsListCmd lists projects.
@@ -121,7 +134,7 @@ func (c *ProjectsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	}
 	body, err := api.raw(ctx, http.MethodGet, path, parameters{"query": c.Query}.with(c.pastFlags.query(), c.waitFlags.query()), "", nil)
 	if err != nil {
-		return err
+		return unknownProject(err, c.Project, c.pastFlags)
 	}
 	if g.JSON {
 		return t.rawJSON(body, false)

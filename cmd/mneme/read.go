@@ -65,6 +65,9 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	body, err := api.raw(ctx, http.MethodGet, path, query, "", nil)
+	if err != nil && c.Project != "" {
+		return unknownProject(err, c.Project, c.pastFlags)
+	}
 	if err != nil {
 		return err
 	}

@@ -248,7 +248,17 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 	stdout, stderr, code := s.mneme("search", "checkpoint", "--project", "nope")
 	require.Zero(t, code)
 	require.Equal(t, "nothing found\n", stdout)
-	require.Equal(t, "No conversation belongs to the project nope: mneme projects list shows those that there are.\n", stderr)
+	require.Equal(t, "No conversation belongs to the project nope: mneme projects list shows the projects.\n", stderr)
+	for _, args := range [][]string{{"conversations", "list"}, {"insights"}} {
+		_, stderr, code = s.mneme(append(args, "--project", "nope")...)
+		require.Zero(t, code)
+		require.Equal(t, "No conversation belongs to the project nope: mneme projects list shows the projects.\n", stderr)
+	}
+	for _, args := range [][]string{{"projects", "show", "nope"}, {"context", "--project", "nope"}} {
+		_, stderr, code = s.mneme(args...)
+		require.Equal(t, exitFailed, code)
+		require.Equal(t, "mneme: no conversation belongs to the project nope: mneme projects list shows the projects\n", stderr)
+	}
 	type found struct {
 		Conversations []httpapi.FoundConversation `json:"conversations"`
 	}

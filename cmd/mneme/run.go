@@ -47,6 +47,8 @@ var (
 	enumOf     = regexp.MustCompile(`must be one of (".*") but got `)
 	wholeOf    = regexp.MustCompile(`a valid \d+ bit (u?)int `)
 	missingOf  = regexp.MustCompile(`^expected "(<.+)"$`)
+	endOf      = regexp.MustCompile(`expected \w+ value but got "EOL" \(<EOL>\)`)
+	flagFor    = regexp.MustCompile(`expected \w+ value but got ("-.*") \((?:long|short) flag\); perhaps try (.+)\?`)
 	shortFlags = regexp.MustCompile(`^(unknown flag -[^-]),? ?.*`)
 )
 
@@ -62,6 +64,8 @@ func mistake(err error) string {
 		}
 		return "a whole number "
 	})
+	text = endOf.ReplaceAllString(text, "needs a value")
+	text = flagFor.ReplaceAllString(text, "needs a value, and $1 looks like a flag; to give it as the value: $2")
 	var bad *kong.ParseError
 	if short := shortFlags.FindStringSubmatch(text); short != nil && errors.As(err, &bad) {
 		text = short[1] // kong takes any other letter for a misspelt one

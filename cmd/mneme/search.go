@@ -257,14 +257,19 @@ func (t *terminal) found(out *strings.Builder, list []httpapi.Found) {
 	}
 }
 
-// isUnknown reports whether no conversation belongs to a project, whose name may be misspelt. It is only asked for a
-// remark, so an error counts as no.
-func (c *client) isUnknown(ctx context.Context, project string) bool {
+// remarkUnknown says so if no conversation belongs to a project, whose name may be misspelt. Being only a remark, an
+// error is none.
+func (c *client) remarkUnknown(ctx context.Context, t *terminal, project string) {
 	var list struct {
 		Conversations []struct{} `json:"conversations"`
 	}
+	if project == "" {
+		return
+	}
 	err := c.get(ctx, "/v1/conversations", parameters{"project": project, "limit": 1}, &list)
-	return err == nil && len(list.Conversations) == 0
+	if err == nil && len(list.Conversations) == 0 {
+		t.say("No conversation belongs to the project %s: mneme projects list shows the projects.", project)
+	}
 }
 
 // foundConversations prints the conversations that a search found.
@@ -298,8 +303,8 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 		t.say("Tool results of the newest %s were searched; %s of the project left out.", counted(found.Searched, "conversation"), counted(found.Left, "older one"))
 	}
 	if len(found.Conversations)+len(found.Results) == 0 {
-		if name, ok := query["project"].(string); ok && api.isUnknown(ctx, name) {
-			t.say("No conversation belongs to the project %s: mneme projects list shows those that there are.", name)
+		if name, ok := query["project"].(string); ok {
+			api.remarkUnknown(ctx, t, name)
 		}
 		return t.text("nothing found\n")
 	}

@@ -24,6 +24,7 @@ func TestTwoTeamsHaveTokensOfTheirOwn(t *testing.T) {
 	_, stderr, code := s.mneme("conversations", "list")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "mneme tokens create")
+	require.Contains(t, stderr, "MNEME_TOKEN or --token-file")
 
 	teamA := read[createdToken](s, "tokens", "create", "--tenant", "team-a", "--role", "write", "--name", "agents of team A")
 	require.Regexp(t, access.Pattern, teamA.Token)

@@ -62,7 +62,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return &program.UsageError{Err: unfound}
 	}
 	if len(files) == 0 {
-		return &program.UsageError{Err: errors.New("no transcripts found there: folders are searched for JSON lines (*.jsonl, *.ndjson, plain or .gz, *.jsonl.zst) and for the names that agents give their recordings; name a file of another kind itself")}
+		return &program.UsageError{Err: errors.New("no transcripts found: folders are searched for JSON lines (*.jsonl, *.ndjson, plain or .gz, *.jsonl.zst) and for the names that agents give their recordings; name a file of another kind itself")}
 	}
 	api, err := g.client()
 	if err != nil {
@@ -100,6 +100,9 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if imported && c.Wait {
 		err = api.awaitApplied(ctx, t, report.LastSeq)
 	}
+	if imported && unread == nil && report.Read == 0 && !g.JSON {
+		t.say("nothing to import: there is no message and no call in %s", counted(len(files), "file"))
+	}
 	if printed := c.print(g, t, report); err == nil {
 		err = printed
 	}
@@ -133,7 +136,7 @@ func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
 	for _, what := range slices.Sorted(maps.Keys(r.Skipped)) {
 		t.say("left out: %s of a type that this version does not know, %s", counted(r.Skipped[what], "line"), what)
 	}
-	_, err := fmt.Fprintf(t.out, "read %s: published %s, known already %s, rejected %s; %s\n",
+	_, err := fmt.Fprintf(t.out, "read %s: published %s, already known %s, rejected %s; %s\n",
 		number(r.Read), number(r.Published), number(r.Duplicate), number(r.Rejected), counted(r.Conversations, "conversation"))
 	return err
 }
@@ -229,7 +232,7 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	for _, e := range answer.Events {
 		known := ""
 		if e.Duplicate {
-			known = " (known already)"
+			known = " (already known)"
 		}
 		if err := t.text(fmt.Sprintf("%s at sequence %d%s\n", t.exact(e.ID), e.Seq, known)); err != nil {
 			return err
