@@ -238,3 +238,21 @@ func checkLog(t *testing.T, natsURL, tenant string, all []contract) {
 		requireMatch(t, want, got, c.Name+": log")
 	}
 }
+
+func TestAnEmptyIdIsRefused(t *testing.T) {
+	t.Parallel()
+	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
+	for name, program := range map[string][]string{
+		"python":     {"../.cache/sdk/bin/python", "-c", "import mneme; mneme.Memory().conversation('').user('Hello')"},
+		"typescript": {"node", "--input-type=module", "-e", "import { Memory } from './typescript/src/index.js'; await new Memory().conversation('').user('Hello')"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client{name: name, install: "see the contract", command: program}.installed(t)
+			cmd := exec.CommandContext(t.Context(), program[0], program[1:]...)
+			cmd.Env = append(os.Environ(), "PYTHONPATH=python/src", "MNEME_URL="+s.HTTP)
+			out, err := cmd.CombinedOutput()
+			require.Error(t, err, "a new conversation would take what belongs to another one: %s", out)
+			require.Contains(t, string(out), "InvalidError")
+		})
+	}
+}

@@ -68,7 +68,7 @@ class AsyncMemory:
 
     def conversation(self, id: str | None = None) -> AsyncConversation:
         """Return a conversation, which need not exist; without an id, a new one. It sends nothing."""
-        return AsyncConversation(self, id or uuid4().hex, self._source)
+        return AsyncConversation(self, uuid4().hex if id is None else id, self._source)
 
     def project(self, name: str) -> AsyncProject:
         """Return a project: what conversations have in common. Name it when a conversation starts."""
