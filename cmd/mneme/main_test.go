@@ -243,6 +243,8 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 		"expected number >= 500":    {"context", "testagent:0", "--max-chars", "100"},
 		"--max-chars: expected":     {"context", "testagent:0", "--max-chars", "0"},
 		"--limit: expected":         {"files", "testagent:0", "--limit", "0"},
+		"--explain and --left-out need another format than markdown: add --json": {"context", "testagent:0", "--left-out"},
+		"--from: sequence 9999 is beyond the end of the log, which is":           {"tail", "--from", "9999"},
 		"--as-of=9999 is beyond":    {"files", "testagent:0", "--as-of", "9999"},
 		"--role: expected one of u": {"search", "x", "--role", "tool"},
 		"beyond the end of the log": {"files", "testagent:0", "--as-of", "9999"},

@@ -60,6 +60,9 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON && format == "markdown" {
 		format = "json"
 	}
+	if format == "markdown" && (c.Explain || c.LeftOut) {
+		return &program.UsageError{Err: errors.New("--explain and --left-out need another format than markdown: add --json")}
+	}
 	path, query, err := c.request(format)
 	if err != nil {
 		return err

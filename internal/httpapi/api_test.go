@@ -358,7 +358,7 @@ func TestAFullLogRefusesAtOnceAndDropsNothing(t *testing.T) {
 		_ = response.Body.Close()
 		if response.StatusCode == http.StatusInsufficientStorage {
 			p := b.refused(http.StatusInsufficientStorage, http.MethodPost, "/v1/events", event, string(body))
-			require.Contains(t, p.Detail, "0 of 1 events were stored")
+			require.Contains(t, p.Detail, "0 of 1 events were stored: ")
 			break
 		}
 		require.Equal(t, http.StatusCreated, response.StatusCode)

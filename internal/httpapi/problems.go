@@ -101,7 +101,7 @@ func (a *api) partly(err error, stored, asked int) error {
 		if stored > 0 {
 			which = ", the first ones"
 		}
-		model.Detail = fmt.Sprintf("%d of %d events were stored%s. %s", stored, asked, which, model.Detail)
+		model.Detail = fmt.Sprintf("%d of %d events were stored%s: %s", stored, asked, which, model.Detail)
 	}
 	return problem
 }

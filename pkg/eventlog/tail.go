@@ -56,7 +56,7 @@ func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func
 		return err
 	}
 	if o.From > state.Head+1 {
-		return fmt.Errorf("begin at sequence %d, the log ends at %d: %w", o.From, state.Head, ErrBeyondEnd)
+		return fmt.Errorf("sequence %d is %w, which is %d", o.From, ErrBeyondEnd, state.Head)
 	}
 	t := tail{log: l, filters: filter.subjects(), next: o.From, yield: yield}
 	switch {
