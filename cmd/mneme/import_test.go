@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -44,6 +45,27 @@ func TestAnInterruptedImportReportsProgressAndResumes(t *testing.T) {
 	require.Positive(t, rest.Published)
 	require.Positive(t, rest.Duplicate)
 	require.True(t, read[httpapi.Verification](s, "verify").Equal)
+}
+
+func TestTheNewestRecordingIsTheNewestConversation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := up(t, filepath.Join(dir, "data"))
+	folder := filepath.Join(dir, "recordings")
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	for age, name := range []string{"b", "c", "a"} {
+		file := filepath.Join(folder, name+".jsonl")
+		line := fmt.Sprintf(`{"kind":"message","conversation_id":%q,"id":"m1","role":"user","content":"Hello"}`, name)
+		require.NoError(t, os.WriteFile(file, []byte(line+"\n"), 0o644))
+		changed := time.Now().Add(-time.Duration(age+1) * time.Hour)
+		require.NoError(t, os.Chtimes(file, changed, changed))
+	}
+	require.Equal(t, 3, read[importer.Report](s, "import", folder, "--wait").Published)
+	var ids []string
+	for _, c := range read[[]httpapi.Conversation](s, "conversations", "list") {
+		ids = append(ids, c.ID)
+	}
+	require.Equal(t, []string{"b", "c", "a"}, ids)
 }
 
 func TestAnExportIsImportedFromTheCommandLine(t *testing.T) {

@@ -31,7 +31,7 @@ type ImportCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
-	return `Importing again changes nothing, because known events are recognized.
+	return `Importing again changes nothing, because known events are recognized. The files that changed last are read last, so that their sessions are the newest.
 
 What mneme itself has shown to the agent is removed: see "mneme messages --seen". Secrets in transcripts that an agent wrote itself are replaced by [redacted:KIND] before they are published; the neutral form and CloudEvents are taken as they are, unless --redact=on. What is in the log already stays as it is: look with "mneme redact scan".
 
@@ -74,6 +74,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	defer log.Conn().Close()
 
+	byChange(files)
 	var total int64
 	for _, f := range files {
 		total += f.Size
@@ -121,6 +122,18 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		missing = fmt.Errorf("%s rejected; their events are not in the log", counted(report.Rejected, "line"))
 	}
 	return errors.Join(unread, unfound, missing)
+}
+
+// byChange sorts recordings by when they last changed: lists and contexts of projects go by the order of the log, in
+// which the newest session is then the last.
+func byChange(files []transcript.File) {
+	changed := make(map[string]time.Time, len(files))
+	for _, f := range files {
+		if info, err := os.Stat(f.Path); err == nil {
+			changed[f.Path] = info.ModTime()
+		}
+	}
+	slices.SortStableFunc(files, func(a, b transcript.File) int { return changed[a.Path].Compare(changed[b.Path]) })
 }
 
 func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
