@@ -51,6 +51,21 @@ func TestTheTenantIsThatOfTheFlag(t *testing.T) {
 	}
 }
 
+func TestAWebPageIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusOK, http.StatusNotFound} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte("<!doctype html>"))
+		}))
+		defer server.Close()
+		_, stderr, code := mneme(t, "status", "--url", server.URL)
+		require.Equal(t, exitFailed, code)
+		require.Equal(t, "mneme: what answers at "+server.URL+" is not mneme's API: it sent a web page; name the server with --url\n", stderr)
+	}
+}
+
 func TestAnInterruptedCommandSaysSo(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
