@@ -63,7 +63,18 @@ func unknownProject(err error, project string, past pastFlags) error {
 	if name, err := projectNamed(project); err == nil {
 		project = name
 	}
-	return fmt.Errorf("no conversation belongs to the project %s: mneme projects list shows the projects", project)
+	return errors.New(nothingOf(project))
+}
+
+// nothingOf says that no conversation belongs to a project, and what to do.
+func nothingOf(project string) string {
+	says := fmt.Sprintf("no conversation belongs to the project %s: mneme projects list shows the projects", project)
+	if folder, err := os.Getwd(); err == nil && repositoryOf(folder) == project {
+		if here := checkoutOf(folder); here != project { // a path does not show where its repository is
+			says += fmt.Sprintf("\nSessions in this worktree count as a project of their own, %[1]s. To join the two: mneme projects alias %[1]s %[2]s", here, project)
+		}
+	}
+	return says
 }
 
 // ProjectsListCmd lists projects.

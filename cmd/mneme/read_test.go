@@ -248,11 +248,11 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 	stdout, stderr, code := s.mneme("search", "checkpoint", "--project", "nope")
 	require.Zero(t, code)
 	require.Equal(t, "nothing found\n", stdout)
-	require.Equal(t, "No conversation belongs to the project nope: mneme projects list shows the projects.\n", stderr)
+	require.Equal(t, "Perhaps the name is wrong: no conversation belongs to the project nope: mneme projects list shows the projects\n", stderr)
 	for _, args := range [][]string{{"conversations", "list"}, {"insights"}} {
 		_, stderr, code = s.mneme(append(args, "--project", "nope")...)
 		require.Zero(t, code)
-		require.Equal(t, "No conversation belongs to the project nope: mneme projects list shows the projects.\n", stderr)
+		require.Equal(t, "Perhaps the name is wrong: no conversation belongs to the project nope: mneme projects list shows the projects\n", stderr)
 	}
 	for _, args := range [][]string{{"projects", "show", "nope"}, {"context", "--project", "nope"}} {
 		_, stderr, code = s.mneme(args...)

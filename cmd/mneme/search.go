@@ -268,7 +268,7 @@ func (c *client) remarkUnknown(ctx context.Context, t *terminal, project string)
 	}
 	err := c.get(ctx, "/v1/conversations", parameters{"project": project, "limit": 1}, &list)
 	if err == nil && len(list.Conversations) == 0 {
-		t.say("No conversation belongs to the project %s: mneme projects list shows the projects.", project)
+		t.say("Perhaps the name is wrong: %s", nothingOf(project))
 	}
 }
 
