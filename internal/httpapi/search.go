@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -185,7 +186,20 @@ func (in *searchConversationInput) asked() (asked window.Asked, keep window.Filt
 	if strings.TrimSpace(in.Query) == "" && in.Kind == "" && reflect.ValueOf(keep).IsZero() {
 		err = huma.Error422UnprocessableEntity("nothing to search for: give a query, a kind or a filter", &huma.ErrorDetail{Location: "query.query", Message: "is needed without filters"})
 	}
-	return asked, keep, err
+	return asked, keep, cmp.Or(err, inOrder(&keep))
+}
+
+// inOrder refuses a filter whose range ends before it begins, because it keeps nothing.
+func inOrder(f *window.Filter) error {
+	switch {
+	case !f.Until.IsZero() && !f.Since.Before(f.Until):
+		return refuseQuery("until", "until is not after since: nothing lies between them")
+	case f.ToSeq != 0 && f.ToSeq < f.FromSeq:
+		return refuseQuery("to_seq", "to_seq is below from_seq: nothing lies between them")
+	case f.ToTurn != 0 && f.ToTurn < f.FromTurn:
+		return refuseQuery("to_turn", "to_turn is below from_turn: nothing lies between them")
+	}
+	return nil
 }
 
 func (a *api) searchConversation(ctx context.Context, in *searchConversationInput) (*searchConversationOutput, error) {

@@ -80,8 +80,8 @@ func (in *searchInput) asked(kind string) (asked window.Asked, keep window.Filte
 		asked = window.Ask(in.Query)
 	}
 	keep.Contains, keep.Without = slices.Concat(keep.Contains, asked.Contains), slices.Concat(keep.Without, asked.Without)
-	if kind == kindTool || strings.TrimSpace(asked.Text) != "" {
-		return asked, keep, nil
+	if err = inOrder(&keep); err != nil || kind == kindTool || strings.TrimSpace(asked.Text) != "" {
+		return asked, keep, err
 	}
 	for _, phrase := range in.Contains {
 		if !strings.HasSuffix(phrase, "*") {

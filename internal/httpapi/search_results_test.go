@@ -112,7 +112,7 @@ func TestSearchesOfToolResultsThatMeanNothingAreRefused(t *testing.T) {
 		"": "query.query", "project=p": "query.query", "project=p&kind=all": "query.query",
 		"query=x&kind=tool": "query.project", "query=x&kind=all": "query.project", "tool=Bash": "query.project",
 		"query=x&project=p&kind=message&tool=Bash": "query.kind", "query=x&project=p&kind=tool&role=user": "query.kind", "query=x&project=p&tool=Bash&speaker=Ann": "query.kind",
-		"query=x&kind=calls": "query.kind", "query=+": "query.query", "query=x&role=system": "query.role",
+		"query=x&kind=calls": "query.kind", "query=+": "query.query", "query=x&since=2026-02-01T00:00:00Z&until=2026-02-01T00:00:00Z": "query.until", "query=x&project=p&kind=tool&from_seq=2&to_seq=1": "query.to_seq", "query=x&role=system": "query.role",
 	} {
 		p := b.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/search?"+parameters, nil, "")
 		require.NotEmpty(t, p.Errors, parameters)

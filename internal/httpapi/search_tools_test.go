@@ -106,6 +106,7 @@ func TestSearchesThatMeanNothingAreRefused(t *testing.T) {
 		"query=x&kind=tool&role=user": "query.role", "query=x&tool=Bash&speaker=Ann": "query.speaker",
 		"query=x&kind=tool&method=meaning": "query.method", "query=x&kind=tool&ranks=true": "query.ranks",
 		"query=" + strings.Repeat("x", 100_001): "query.query", "query=x&kind=tool&cursor=AAAA": "query.cursor",
+		"query=x&from_turn=3&to_turn=2": "query.to_turn", "from_seq=3&to_seq=2": "query.to_seq", "role=user&since=2026-02-02T00:00:00Z&until=2026-02-01T00:00:00Z": "query.until",
 	} {
 		p := b.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/conversations/c/search?"+parameters, nil, "")
 		require.NotEmpty(t, p.Errors, parameters)
