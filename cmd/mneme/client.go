@@ -243,7 +243,7 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	}
 	err = problem(response.StatusCode, answer)
 	if response.StatusCode == http.StatusUnauthorized {
-		err = fmt.Errorf("%w\nThis command takes it from MNEME_TOKEN or --token-file.", err)
+		err = fmt.Errorf("%w; this command takes it from MNEME_TOKEN or --token-file", err)
 	}
 	err = &answeredError{response.StatusCode, err}
 	if response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout {
