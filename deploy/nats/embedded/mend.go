@@ -15,10 +15,11 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
-// mendChecksum writes the checksum of the stream's configuration again if the configuration is newer. The server replaces
+// mendChecksum writes the checksum of the stream's configuration again if the configuration may be newer. The server replaces
 // first the configuration and then the checksum. If it is killed in between, it would leave the stream out when it starts,
-// although nothing is damaged. A configuration that is not whole, or was damaged after its checksum was written, is left as
-// it is.
+// although nothing is damaged. A configuration that is not whole, or was written before its checksum, is left as it is. If
+// both have the same time, which a file system may measure in steps of some milliseconds, the configuration may be that of
+// the next change.
 func mendChecksum(streamDir string) error {
 	config, err := os.ReadFile(filepath.Join(streamDir, server.JetStreamMetaFile))
 	if err != nil {
@@ -41,15 +42,15 @@ func mendChecksum(streamDir string) error {
 		return err
 	}
 	if len(have) > 0 {
-		if newer, err := isNewer(filepath.Join(streamDir, server.JetStreamMetaFile), path); err != nil || !newer {
+		if older, err := isOlder(filepath.Join(streamDir, server.JetStreamMetaFile), path); err != nil || older {
 			return err
 		}
 	}
 	return os.WriteFile(path, []byte(want), 0o600)
 }
 
-// isNewer reports whether a file was written after another one.
-func isNewer(file, than string) (bool, error) {
+// isOlder reports whether a file was written before another one.
+func isOlder(file, than string) (bool, error) {
 	a, err := os.Stat(file)
 	if err != nil {
 		return false, err
@@ -58,5 +59,5 @@ func isNewer(file, than string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return a.ModTime().After(b.ModTime()), nil
+	return a.ModTime().Before(b.ModTime()), nil
 }
