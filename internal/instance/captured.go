@@ -2,16 +2,23 @@ package instance
 
 import (
 	"cmp"
+	"context"
 	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
+	"time"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/capture"
 	"mneme.dev/mneme/internal/connect"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // capturedTenant is the tenant of the transcripts of this machine. Hooks of other tenants come from
@@ -35,10 +42,53 @@ func captured(c *Config, self string, log *eventlog.Log, models *service.Models)
 		}
 	}
 	return capture.New(capture.Config{
-		Log: log, Tenant: capturedTenant, Roots: roots, Lookup: importer.Lookup(capturedTenant, models.Graph), Redact: c.Redact, Logger: c.Logger.With("part", "capture"),
+		Log: log, Tenant: capturedTenant, Roots: roots, Lookup: caughtUp(log, models.Graph), Redact: c.Redact, Logger: c.Logger.With("part", "capture"),
 		Follow: func() []capture.Folder { return ofConnected(folders, self) },
 		Marks:  filepath.Join(c.Data, "transcripts.json"),
 	})
+}
+
+// lookupPoll is how often it is looked whether the graph has caught up.
+const lookupPoll = 100 * time.Millisecond
+
+// caughtUp returns a lookup in the graph that first waits until the graph has applied what the log held at the first
+// lookup. A graph that is new or restored would not know these events yet, so they would be published again. One that has
+// halted is not waited for.
+func caughtUp(log *eventlog.Log, open func(context.Context) (view.Pinned[graph.Reader], error)) func(context.Context, []events.Event) ([]importer.Known, error) {
+	lookup := importer.Lookup(capturedTenant, open)
+	var waited atomic.Bool
+	return func(ctx context.Context, list []events.Event) ([]importer.Known, error) {
+		for number := 0; number < log.Partitions() && !waited.Load(); number++ {
+			last, err := log.LastOf(ctx, number)
+			if err != nil {
+				return nil, err
+			}
+			if err := awaitGraph(ctx, open, number, last); err != nil {
+				return nil, err
+			}
+		}
+		waited.Store(true)
+		return lookup(ctx, list)
+	}
+}
+
+// awaitGraph waits until the graph has applied a partition up to a sequence, or has halted.
+func awaitGraph(ctx context.Context, open func(context.Context) (view.Pinned[graph.Reader], error), number int, last uint64) error {
+	for {
+		var at projection.Checkpoint
+		err := view.Lend(ctx, open, func(g graph.Reader) (err error) {
+			at, err = projection.CheckpointOf(ctx, g, number)
+			return err
+		})
+		if err != nil || at.Seq >= last || at.Halted != "" {
+			return err
+		}
+		select {
+		case <-time.After(lookupPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // ofConnected returns the folders of the agents that their user connected to this server for all

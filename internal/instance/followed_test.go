@@ -1,6 +1,7 @@
 package instance_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/connect"
+	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/redact"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // connect connects Claude Code, whose folder start sets.
@@ -56,4 +62,39 @@ func TestSessionsOfAConnectedAgentAreReadWithoutItsHooks(t *testing.T) {
 	_, hooks := r.get("/v1/hooks")
 	require.Contains(t, hooks, `"followed":[{"agent":"claude-code","folder":"`+filepath.Dir(r.folder)+`","files":`)
 	require.Contains(t, hooks, `"history":0`)
+}
+
+func TestWhatTheLogHoldsIsNotPublishedAgainBeforeTheGraphKnowsIt(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("CLAUDE_CONFIG_DIR", dir)
+	r := &running{T: t, folder: filepath.Join(dir, "projects", "-repo")}
+	require.NoError(t, os.MkdirAll(r.folder, 0o700))
+	const sessions = 200
+	for n := range sessions {
+		r.session(r.folder, fmt.Sprint("s", n), "From before.")
+	}
+	address := "127.0.0.1:" + mnemetest.FreePort(t)
+	r.connect("", "--url", "http://"+address)
+	c := instance.Config{
+		Data: t.TempDir(), Listen: address, NATSListen: "127.0.0.1:0", Capture: []string{"claude-code"}, Redact: redact.Default(), Logger: settings.Logger(os.Stderr, "error", "text"),
+		DuplicateWindow: 100 * time.Millisecond,
+	}
+	run := func() (state eventlog.State) {
+		var err error
+		r.Instance, err = instance.Start(t.Context(), c)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			_, hooks := r.get("/v1/hooks")
+			return strings.Contains(hooks, fmt.Sprintf(`"imports":%d`, sessions)) && strings.Contains(hooks, `"history":0`)
+		}, patience, 10*time.Millisecond)
+		state, err = r.Log.State(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+		return state
+	}
+	first := run()
+	require.NotZero(t, first.Messages)
+	require.NoError(t, os.RemoveAll(filepath.Join(c.Data, "models"))) // as if the log had been restored
+	require.NoError(t, os.Remove(filepath.Join(c.Data, "transcripts.json")))
+	require.Equal(t, first.Messages, run().Messages)
 }
