@@ -197,8 +197,9 @@ func (r *reader) slowest() int {
 	return least
 }
 
-// leaveBehind makes the slowest members leave, if another has nothing left to take. It returns how
-// long to wait for the next.
+// leaveBehind makes the slowest members leave, if another has nothing left to take. Nobody leaves if
+// all have taken everything, which they may have done meanwhile: a reader that loses its last member
+// would go on for nobody. It returns how long to wait for the next.
 func (r *reader) leaveBehind() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +207,7 @@ func (r *reader) leaveBehind() time.Duration {
 	for in := range r.members {
 		hungry = hungry || in.next == end
 	}
-	if !hungry {
+	if !hungry || least == end {
 		return hungerPoll
 	}
 	for in := range r.members {

@@ -59,8 +59,13 @@ func (b *bench) createStream(partitions int) {
 // anotherStream deletes the stream and makes a new one.
 func (b *bench) anotherStream() {
 	b.t.Helper()
+	partitions := b.log.Partitions()
 	require.NoError(b.t, b.jetstream().DeleteStream(b.t.Context(), natsdeploy.Stream))
-	b.createStream(b.log.Partitions())
+	require.Eventually(b.t, func() bool { // the server still removes files when the deletion is answered
+		_, err := b.server.Apply(b.t.Context(), natsdeploy.Settings{Partitions: partitions})
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+	b.createStream(partitions)
 }
 
 func (b *bench) jetstream() jetstream.JetStream {
