@@ -71,8 +71,8 @@ func (r *Receiver) nextPast() (j job, wait time.Duration) {
 	return job{key: key{f.folder.Agent, f.path}}, 0
 }
 
-// settlePast puts a file of the history back if the log or the lookup failed, and follows one that may
-// still be written.
+// settlePast puts a file of the history back if the log or the lookup failed, and has it looked at
+// again when its last message counts as complete.
 func (r *Receiver) settlePast(o outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,8 +80,9 @@ func (r *Receiver) settlePast(o outcome) {
 	r.past = nil
 	if o.err == nil || errors.Is(o.err, ErrPath) || errors.Is(o.err, errMissing) {
 		r.pause.Reset()
-		if o.err == nil && time.Since(f.modified) < r.StillWritten {
-			_ = r.queue(key{f.folder.Agent, f.path}, "") // else the next walk finds it
+		k := key{f.folder.Agent, f.path}
+		if !o.again.IsZero() && r.files[k] == nil && r.queue(k, "") == nil {
+			r.files[k].rung, r.files[k].due = false, o.again
 		}
 		return
 	}
