@@ -160,7 +160,7 @@ func TestHistoryIsReadOldestFirstAndAfterWhatIsBeingWritten(t *testing.T) {
 	b := setup(t)
 	const n = 2000
 	b.sessions(n)
-	add(t, b.path("project0/recent.jsonl"), line("recent", 0))
+	add(t, b.path("project0/live.jsonl"), line("live", 0))
 	entered, release := make(chan bool, 1), make(chan bool)
 	var first atomic.Bool
 	r := b.follower(Config{Lookup: func(ctx context.Context, list []events.Event) ([]importer.Known, error) {
@@ -171,22 +171,20 @@ func TestHistoryIsReadOldestFirstAndAfterWhatIsBeingWritten(t *testing.T) {
 		return make([]importer.Known, len(list)), nil
 	}}, told)
 	<-entered
-	require.Equal(t, n+1, r.Status().History)
+	require.Equal(t, n, r.Status().History)
 	require.Equal(t, n+1, r.Status().Followed[0].Files)
-	require.Zero(t, r.Status().Waiting, "history does not take the places of live files")
-	add(t, b.path("project0/live.jsonl"), line("live", 0))
-	await(t, r, func(s Status) bool { return s.Waiting == 1 })
+	require.Equal(t, 1, r.Status().Waiting, "history does not take the places of live files")
 	close(release)
-	await(t, r, func(s Status) bool { return s.Imports > n+1 && s.History == 0 })
+	await(t, r, func(s Status) bool { return s.Imports > 200 })
 	r.Close()
-	order := []string{fmt.Sprint("s", n-1), "live"}
-	for i := n - 2; i >= 0; i-- {
+	order := []string{"live"}
+	for i := n - 1; i >= 0; i-- {
 		order = append(order, fmt.Sprint("s", i))
 	}
-	order = append(order, "recent") // it may still be written, but nothing in the log says that it is the newest
 	for i, said := range b.said(t, "t") {
 		require.True(t, strings.HasPrefix(said, "claude_code:"+order[i/2]+" "), "event %d: %s", i, said)
 	}
+	require.InDelta(t, n+1, int(r.Status().Imports)+r.Status().History, 1, "one may be interrupted")
 }
 
 func TestHistoryThatIsDeletedWhileItIsReadIsNoError(t *testing.T) {

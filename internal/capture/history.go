@@ -15,9 +15,8 @@ type found struct {
 	modified time.Time
 }
 
-// consider queues what must be read of the files found. A file that was read before and may still be
-// written is queued as if it had rung; the rest is history. whole says that list is all there is in
-// the folder.
+// consider queues what must be read of the files found. A file that may still be written is queued as
+// if it had rung; the rest is history. whole says that list is all there is in the folder.
 func (r *Receiver) consider(folder Folder, list []found, whole bool) (stale int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,8 +30,8 @@ func (r *Receiver) consider(folder Folder, list []found, whole bool) (stale int)
 			continue
 		}
 		stale++
-		known := r.marks[key{f.folder.Agent, f.path}] != nil
-		if !known || now.Sub(f.modified) >= r.StillWritten || errors.Is(r.queue(key{folder.Agent, f.path}, ""), ErrBusy) {
+		live := now.Sub(f.modified) < r.StillWritten
+		if !live || errors.Is(r.queue(key{folder.Agent, f.path}, ""), ErrBusy) {
 			r.history = append(r.history, f)
 		}
 	}
@@ -71,8 +70,7 @@ func (r *Receiver) nextPast() (j job, wait time.Duration) {
 	return job{key: key{f.folder.Agent, f.path}}, 0
 }
 
-// settlePast puts a file of the history back if the log or the lookup failed, and has it looked at
-// again when its last message counts as complete.
+// settlePast puts a file of the history back if the log or the lookup failed.
 func (r *Receiver) settlePast(o outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,10 +78,6 @@ func (r *Receiver) settlePast(o outcome) {
 	r.past = nil
 	if o.err == nil || errors.Is(o.err, ErrPath) || errors.Is(o.err, errMissing) {
 		r.pause.Reset()
-		k := key{f.folder.Agent, f.path}
-		if !o.again.IsZero() && r.files[k] == nil && r.queue(k, "") == nil {
-			r.files[k].rung, r.files[k].due = false, o.again
-		}
 		return
 	}
 	r.history = append(r.history, f)
