@@ -89,7 +89,7 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	filters, words := c.filterFlags.query(), strings.Join(c.Query, " ")
 	switch {
 	case strings.TrimSpace(words) == "" && len(filters.values()) == 0:
-		return &program.UsageError{Err: errors.New("nothing to search for: the query has no words")}
+		return &program.UsageError{Err: errors.New("nothing to search for: give a query, or a filter such as --role or --since")}
 	case c.Conversation != "" && c.Project != "":
 		return &program.UsageError{Err: errors.New("--project is for a search over conversations: leave out --conversation")}
 	case c.Conversation+c.Project == "" && (c.Tool+c.File != "" || c.Kind != "" && c.Kind != "message"):

@@ -107,11 +107,12 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	}
 	out := &foundOutput{}
 	if out.Body.Conversations = []FoundConversation{}; kind != kindTool {
-		said := a.searchSaid
 		if strings.TrimSpace(asked.Text) == "" {
-			said = a.listSaid
+			out, err = a.listSaid(ctx, in, g, keep)
+		} else {
+			out, err = a.searchSaid(ctx, in, g, asked, keep)
 		}
-		if out, err = said(ctx, in, g, asked, keep); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +177,7 @@ func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader, a
 }
 
 // listSaid lists the newest messages that the filters keep.
-func (a *api) listSaid(ctx context.Context, in *searchInput, g graph.Reader, _ window.Asked, keep window.Filter) (*foundOutput, error) {
+func (a *api) listSaid(ctx context.Context, in *searchInput, g graph.Reader, keep window.Filter) (*foundOutput, error) {
 	var of *project.Project
 	if in.Project != "" {
 		_, p, err := a.projectNow(ctx, in.Tenant, in.Project)

@@ -88,7 +88,7 @@ func (in *searchInput) asked(kind string) (asked window.Asked, keep window.Filte
 			asked.Text += phrase + "\n"
 		}
 	}
-	if keep.Keep() == nil {
+	if keep.OfMessages() == nil && in.Tool+in.File == "" {
 		const text = "nothing to search for: give a query or a filter"
 		err = huma.Error422UnprocessableEntity(text, &huma.ErrorDetail{Location: "query.query", Message: text})
 	}

@@ -106,6 +106,13 @@ func TestASearchOfToolResultsSaysWhatItLeftOut(t *testing.T) {
 	require.Contains(t, calls, fmt.Sprintf("c%d/k", view.MaxToolConversations+1))
 }
 
+func TestMessagesAndToolResultsOfAProjectAreListedByAFilterAlone(t *testing.T) {
+	b := setup(t)
+	last := b.ranIn("c", "p", message("m", "user", "hello"), call("k", "Bash", `{"command":"make"}`), result("k", "zebra", true), call("k2", "Read", `{"file_path":"a"}`), result("k2", "lion", true))
+	_, calls := b.results(fmt.Sprintf("project=p&kind=all&tool=Bash&at_least=%d", last))
+	require.Equal(t, []string{"c/k"}, calls)
+}
+
 func TestSearchesOfToolResultsThatMeanNothingAreRefused(t *testing.T) {
 	b := setup(t)
 	for parameters, location := range map[string]string{

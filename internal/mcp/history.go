@@ -95,21 +95,9 @@ func (c *call) history(ctx context.Context, in historyArguments) (answer, error)
 			return answer{}, err
 		}
 		out.Project = plain.Clip(plain.Line(p.Name), headProject)
-		ids := make([]events.ConversationID, len(list))
-		for i := range list {
-			ids[i] = list[i].Conversation.ID
-		}
-		belongs, err := c.among(ctx, p, ids)
-		if err != nil {
+		if list, err = ofProject(ctx, c, p, list, func(a *graph.AboutCode) events.ConversationID { return a.Conversation.ID }); err != nil {
 			return answer{}, err
 		}
-		kept := list[:0]
-		for i := range list {
-			if belongs[i] {
-				kept = append(kept, list[i])
-			}
-		}
-		list = kept
 		if named, err = c.namedIn(ctx, g, p, in); err != nil {
 			return answer{}, err
 		}
@@ -159,21 +147,9 @@ func (c *call) namedIn(ctx context.Context, g graph.Reader, p project.Project, i
 	if err != nil {
 		return n, err
 	}
-	ids := make([]events.ConversationID, len(list))
-	for i := range list {
-		ids[i] = list[i].ID
-	}
-	belongs, err := c.among(ctx, p, ids)
-	if err != nil {
-		return n, err
-	}
 	n.path = scopes[0].Path
-	for i := range list {
-		if belongs[i] {
-			n.list = append(n.list, list[i])
-		}
-	}
-	return n, nil
+	n.list, err = ofProject(ctx, c, p, list, func(a *codebase.About) events.ConversationID { return a.ID })
+	return n, err
 }
 
 // touchesOf lists what conversations did with a piece of code, and which of them name it, the newest first.

@@ -211,6 +211,24 @@ func (c *call) among(ctx context.Context, p project.Project, ids []events.Conver
 	return project.Among(ctx, r, p, ids)
 }
 
+// ofProject keeps the rows whose conversations belong to a project.
+func ofProject[T any](ctx context.Context, c *call, p project.Project, rows []T, id func(*T) events.ConversationID) (kept []T, err error) {
+	ids := make([]events.ConversationID, len(rows))
+	for i := range rows {
+		ids[i] = id(&rows[i])
+	}
+	in, err := c.among(ctx, p, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if in[i] {
+			kept = append(kept, rows[i])
+		}
+	}
+	return kept, nil
+}
+
 // entered returns the ids of the newest conversations that entered a project.
 func (c *call) entered(ctx context.Context, p project.Project) ([]string, error) {
 	r, _, err := c.pins.Projects(ctx)

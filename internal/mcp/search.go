@@ -138,7 +138,7 @@ func (c *call) search(ctx context.Context, in searchArguments) (answer, error) {
 		err = refuse("from_turn and to_turn are for one conversation: each counts its own turns")
 	case in.Project == everything && c.grant != nil && c.grant.Project != "":
 		err = refuse("the token is of the project %q and of no other: leave the argument project out", c.grant.Project)
-	case in.Query == "" && kind == "" && keep.Keep() == nil:
+	case in.Query == "" && kind == "" && keep.OfMessages() == nil:
 		list, err = c.newest(ctx, in, &out, most)
 	default:
 		list, err = c.inSeveral(ctx, in, kind, keep, &out, most)

@@ -19,11 +19,12 @@ func (c *call) inSeveral(ctx context.Context, in searchArguments, kind string, k
 	asked := window.Ask(in.Query)
 	keep.Contains, keep.Without = asked.Contains, asked.Without
 	if kind != kindTool {
-		find := c.ranked
 		if strings.TrimSpace(asked.Text) == "" {
-			find = c.listed
+			messages, err = c.listed(ctx, in, keep, out, most)
+		} else {
+			messages, err = c.ranked(ctx, in, asked, keep, out, most)
 		}
-		if messages, err = find(ctx, in, asked, keep, out, most); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +105,7 @@ func (c *call) newest(ctx context.Context, in searchArguments, out *found, most 
 }
 
 // listed returns the newest messages that a filter keeps.
-func (c *call) listed(ctx context.Context, in searchArguments, _ window.Asked, keep window.Filter, out *found, most int) (list []hit, err error) {
+func (c *call) listed(ctx context.Context, in searchArguments, keep window.Filter, out *found, most int) (list []hit, err error) {
 	g, _, err := c.pins.Graph(ctx)
 	if err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func (c *call) ranked(ctx context.Context, in searchArguments, asked window.Aske
 		return nil, err
 	}
 	q := window.ConversationQuery{Text: asked.Text, Keep: keep, Limit: min(most, graph.MaxCandidates)}
-	filtered := keep.Keep() != nil
+	filtered := keep.OfMessages() != nil
 	var p project.Project
 	if in.Project != everything {
 		if p, err = c.find(ctx, in.Project, graph.Latest); err != nil {
@@ -183,13 +184,8 @@ func (c *call) ranked(ctx context.Context, in searchArguments, asked window.Aske
 	if err != nil {
 		return nil, err
 	}
-	belongs := make([]bool, len(conversations))
 	if in.Project != everything {
-		ids := make([]events.ConversationID, len(conversations))
-		for i := range conversations {
-			ids[i] = conversations[i].ID
-		}
-		if belongs, err = c.among(ctx, p, ids); err != nil {
+		if conversations, err = ofProject(ctx, c, p, conversations, func(f *window.ConversationFound) events.ConversationID { return f.ID }); err != nil {
 			return nil, err
 		}
 	}
@@ -197,9 +193,6 @@ func (c *call) ranked(ctx context.Context, in searchArguments, asked window.Aske
 	shown := map[string]bool{}
 	for i := range conversations {
 		f := &conversations[i]
-		if in.Project != everything && !belongs[i] {
-			continue
-		}
 		for k := range f.Messages {
 			h := hitOf(f.ID.ID, f.Title, &f.Messages[k])
 			h.Score = rounded(f.Match.Relevance * f.Messages[k].Match.Relevance)

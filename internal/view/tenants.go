@@ -32,7 +32,7 @@ func (t *tenants) Conversations(ctx context.Context, tenant string, q window.Con
 	if len(terms) > 0 {
 		var err error
 		found.Among, err = t.reader.Candidates(ctx, tenant, graph.CandidateQuery{
-			Terms: terms, Except: q.Except, Only: q.Only, Fresh: q.Fresh, Keep: q.Keep.Keep(), FromSeq: q.Keep.FromSeq, ToSeq: q.Keep.ToSeq,
+			Terms: terms, Except: q.Except, Only: q.Only, Fresh: q.Fresh, Keep: q.Keep.OfMessages(), FromSeq: q.Keep.FromSeq, ToSeq: q.Keep.ToSeq,
 		})
 		if err != nil {
 			return found, err

@@ -41,12 +41,15 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
+// staysHome reports whether a path does not leave the home directory again, as ~/../a does: that becomes a relative one, and
+// read models hold such paths.
+func staysHome(path string) bool {
+	return !strings.HasPrefix(path, "~") || !strings.Contains(path, "..")
+}
+
 func TestNormaliseIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		path := rapid.StringOfN(rapid.SampledFrom([]rune(`ab./\~: C`)), 0, 24, -1).Draw(t, "path")
-		if strings.HasPrefix(path, "~") && strings.Contains(path, "..") {
-			t.Skip("a path that leaves the home directory again, such as ~/../a, becomes a relative one; read models hold such paths")
-		}
+		path := rapid.StringOfN(rapid.SampledFrom([]rune(`ab./\~: C`)), 0, 24, -1).Filter(staysHome).Draw(t, "path")
 		once := Normalise("/w", path)
 		assert.Equal(t, once, Normalise("/w", once))
 		assert.Equal(t, once, Normalise("/elsewhere", once), "an absolute path does not depend on the folder")

@@ -27,8 +27,8 @@ type Filter struct {
 	Contains, Without []string
 }
 
-// Keep returns which messages are kept; nil means all.
-func (f *Filter) Keep() func(m *graph.Message) bool {
+// OfMessages returns which messages are kept; nil means all.
+func (f *Filter) OfMessages() func(m *graph.Message) bool {
 	if f.Role == "" && f.Speaker == "" && f.FromSeq == 0 && f.ToSeq == 0 && f.FromTurn == 0 && f.ToTurn == 0 &&
 		f.Since.IsZero() && f.Until.IsZero() && len(f.Contains) == 0 && len(f.Without) == 0 {
 		return nil

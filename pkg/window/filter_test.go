@@ -49,11 +49,11 @@ func TestFilterKeepsMessagesByTheirTextPlaceAndTime(t *testing.T) {
 		"after its time":                            {Filter{Since: at(11)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.keeps, c.filter.Keep()(m))
+			assert.Equal(t, c.keeps, c.filter.OfMessages()(m))
 		})
 	}
-	assert.Nil(t, (&Filter{}).Keep())
-	assert.False(t, (&Filter{Since: at(1)}).Keep()(&graph.Message{}), "a message without a time")
+	assert.Nil(t, (&Filter{}).OfMessages())
+	assert.False(t, (&Filter{Since: at(1)}).OfMessages()(&graph.Message{}), "a message without a time")
 }
 
 // A message contains each run of its words, and each beginning of it.

@@ -54,7 +54,7 @@ type Hit struct {
 // it ranked them. next is how many hits it has passed, if there may be more, else 0. It returns
 // graph.ErrNotFound as Build does.
 func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found Found, next int, err error) {
-	examined, keep := q.Limit, q.Keep.Keep()
+	examined, keep := q.Limit, q.Keep.OfMessages()
 	if keep != nil {
 		examined = MaxExamined
 	}
@@ -135,7 +135,7 @@ func List(ctx context.Context, src Source, q SearchQuery, before uint64) (hits [
 
 // list is [List] without the query's AsOf, and says how many messages it has examined, about most of them at most.
 func list(ctx context.Context, g Graph, q SearchQuery, before uint64, most int) (hits []Hit, next uint64, examined int, err error) {
-	keep := q.Keep.Keep()
+	keep := q.Keep.OfMessages()
 	for examined < most {
 		page, err := g.Messages(ctx, q.Conversation, graph.MessageQuery{From: q.Keep.FromSeq, Before: before, Limit: listPage, Role: q.Keep.Role})
 		if err != nil {
