@@ -69,13 +69,16 @@ func NewBag(m Message) Bag {
 // counts counts sorted terms, all of which are in the sorted vocabulary.
 func counts(vocabulary, terms []string) []Count {
 	var counts []Count
-	for at, i := 0, 0; i < len(terms); i++ {
-		if i > 0 && terms[i] == terms[i-1] {
+	at := -1
+	for i, term := range terms {
+		if i > 0 && term == terms[i-1] {
 			counts[len(counts)-1].N++
 			continue
 		}
-		further, _ := slices.BinarySearch(vocabulary[at:], terms[i])
-		at += further
+		if at++; vocabulary[at] != term { // the next one, unless other passages have terms in between
+			further, _ := slices.BinarySearch(vocabulary[at:], term)
+			at += further
+		}
 		counts = append(counts, Count{Term: at, N: 1})
 	}
 	return counts

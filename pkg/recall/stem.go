@@ -1,11 +1,12 @@
 package recall
 
 import (
-	"sync/atomic"
 	"unicode"
 
 	"github.com/kljensen/snowball/english"
 	"golang.org/x/text/unicode/norm"
+
+	"mneme.dev/mneme/internal/memo"
 )
 
 // form says how letters become a term.
@@ -16,37 +17,19 @@ const (
 	stem             // a word: its stem, or nothing for a stop word
 )
 
-// The cache of terms is direct-mapped: a new entry replaces another with the same hash. So
-// it is bounded (about 2 MB when full) and needs no lock. Most of a text is the same few
-// thousand words, and stemming a word costs twenty times its look-up.
-const cacheSlots = 1 << 14
-
-type cached struct {
-	letters string
-	form    form
-	term    string
-}
-
-var cache [cacheSlots]atomic.Pointer[cached]
+// Most of a text is the same few thousand words, and stemming a word costs twenty times its look-up. Each memo takes
+// about a megabyte when it is full.
+var (
+	names = memo.New(1<<13, fold)
+	stems = memo.New(1<<14, func(letters string) string { return stemmed(fold(letters)) })
+)
 
 // termOf returns the term that lower-case letters make, "" for none.
 func termOf(letters []byte, f form) string {
-	const offset, prime = 2166136261, 16777619 // FNV-1a
-	hash := uint32(offset) ^ uint32(f)
-	for _, c := range letters {
-		hash = (hash ^ uint32(c)) * prime
-	}
-	slot := &cache[(hash^hash>>16)%cacheSlots]
-	if c := slot.Load(); c != nil && c.form == f && c.letters == string(letters) {
-		return c.term
-	}
-	c := &cached{letters: string(letters), form: f}
-	c.term = fold(c.letters)
 	if f == stem {
-		c.term = stemmed(c.term)
+		return stems.Of(letters)
 	}
-	slot.Store(c)
-	return c.term
+	return names.Of(letters)
 }
 
 // remnants are what contractions of stop words leave after an apostrophe: I'm, we're,

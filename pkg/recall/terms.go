@@ -153,7 +153,7 @@ func nextClass(s string, i int) (class, int) {
 // joined by single characters other than spaces.
 func (t *termer) name(text string, i int) int {
 	start := i
-	var joined, slashed, cased bool // joined by . or a slash; by a slash; contains an identifier
+	var joined, slashed, cased, parted bool // joined by . or a slash; by a slash; contains an identifier; is more than one
 	last := other
 	for i < len(text) {
 		k, size := classAt(text, i)
@@ -169,6 +169,7 @@ func (t *termer) name(text string, i int) int {
 			case '_':
 				cased = true
 			}
+			parted = parted || text[i] != '_'
 		}
 		cased = cased || k == upper && last != other && last != upper || k == lower && last == upper && i-start > 1
 		last = k
@@ -184,6 +185,10 @@ func (t *termer) name(text string, i int) int {
 		if base := name[strings.LastIndexAny(name, `/\`)+1:]; slashed && strings.Contains(base, ".") {
 			t.add(base, asIs)
 		}
+	}
+	if !parted {
+		t.identifier(name, cased)
+		return i
 	}
 	for name != "" {
 		end := strings.IndexAny(name, `./\-,`)

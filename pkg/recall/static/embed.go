@@ -31,7 +31,7 @@ var vocabulary string
 
 // table holds the rows by the number of their word piece.
 type table struct {
-	pieces pieces
+	pieces *pieces
 	scales []float64
 	rows   string // of int8
 }
@@ -55,27 +55,37 @@ var floats = func() (values [256]float64) {
 	return values
 }()
 
-// add adds a row to a sum. This is most of the work; four dimensions per step save a third
-// of the time.
-func add(sum *[Dimensions]float64, scale float64, row string) {
-	row = row[:Dimensions]
-	for i := 0; i < Dimensions; i += 4 {
-		s, r := sum[i:i+4], row[i:i+4]
-		s[0] += float64(scale * floats[r[0]]) // the conversion prevents fusing
-		s[1] += float64(scale * floats[r[1]])
-		s[2] += float64(scale * floats[r[2]])
-		s[3] += float64(scale * floats[r[3]])
+// add adds the rows of word pieces to a sum, in their order. This is most of the work; four rows per
+// step save half of the time.
+func (t *table) add(sum *[Dimensions]float64, pieces []int) {
+	for ; len(pieces) >= 4; pieces = pieces[4:] {
+		k0, k1, k2, k3 := t.scales[pieces[0]], t.scales[pieces[1]], t.scales[pieces[2]], t.scales[pieces[3]]
+		r0, r1, r2, r3 := t.row(pieces[0]), t.row(pieces[1]), t.row(pieces[2]), t.row(pieces[3])
+		for i := range sum {
+			s := sum[i] // the conversions prevent fusing
+			s += float64(k0 * floats[r0[i]])
+			s += float64(k1 * floats[r1[i]])
+			s += float64(k2 * floats[r2[i]])
+			s += float64(k3 * floats[r3[i]])
+			sum[i] = s
+		}
+	}
+	for _, piece := range pieces {
+		scale, row := t.scales[piece], t.row(piece)
+		for i := range sum {
+			sum[i] += float64(scale * floats[row[i]])
+		}
 	}
 }
+
+func (t *table) row(piece int) string { return t.rows[piece*Dimensions:][:Dimensions] }
 
 // Embed returns the embedding of a text, of length 1, or nil if the text has no known word
 // piece. The first call loads the table, which takes a few milliseconds.
 func Embed(text string) []float32 {
 	t := loaded()
 	var sum [Dimensions]float64
-	t.pieces.each(text, func(piece int) {
-		add(&sum, t.scales[piece], t.rows[piece*Dimensions:])
-	})
+	t.add(&sum, t.pieces.of(text))
 	var square float64
 	for _, v := range sum {
 		square += float64(v * v)

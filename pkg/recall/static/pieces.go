@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"mneme.dev/mneme/internal/memo"
 )
 
 // maxWord is the longest word that is looked up, in characters.
@@ -16,10 +18,12 @@ const maxWord = 100
 type pieces struct {
 	starts, continues map[string]int // pieces that begin a word, and pieces that continue one
 	longest           int            // in bytes
+	words             *memo.Memo[[]int]
 }
 
-func newPieces(vocabulary []string) pieces {
-	p := pieces{starts: make(map[string]int, len(vocabulary)), continues: map[string]int{}}
+func newPieces(vocabulary []string) *pieces {
+	p := &pieces{starts: make(map[string]int, len(vocabulary)), continues: map[string]int{}}
+	p.words = memo.New(1<<14, p.split)
 	for i, piece := range vocabulary {
 		p.longest = max(p.longest, len(piece))
 		if rest, ok := strings.CutPrefix(piece, "##"); ok && rest != "" {
@@ -31,17 +35,16 @@ func newPieces(vocabulary []string) pieces {
 	return p
 }
 
-// each calls f for the pieces of a text in order. A word that can't be split into known
-// pieces has none.
-func (p pieces) each(text string, f func(piece int)) {
+// of returns the pieces of a text in order. A word that can't be split into known pieces has
+// none.
+func (p *pieces) of(text string) []int {
+	found := make([]int, 0, len(text)/4)
 	var word []byte
-	found := make([]int, 0, 16)
 	flush := func() {
-		found = p.of(found[:0], word)
-		for _, piece := range found {
-			f(piece)
+		if len(word) > 0 {
+			found = append(found, p.words.Of(word)...)
+			word = word[:0]
 		}
-		word = word[:0]
 	}
 	for _, r := range norm.NFD.String(text) {
 		switch kindOf(r) {
@@ -56,29 +59,30 @@ func (p pieces) each(text string, f func(piece int)) {
 		}
 	}
 	flush()
+	return found
 }
 
-// of appends the pieces of a word, the longest possible first; none if part of it is
+// split returns the pieces of a word, the longest possible first; none if part of it is
 // unknown.
-func (p pieces) of(dst []int, word []byte) []int {
-	if utf8.RuneCount(word) > maxWord {
-		return dst
+func (p *pieces) split(word string) (found []int) {
+	if utf8.RuneCountInString(word) > maxWord {
+		return nil
 	}
 	known := p.starts
 	for from := 0; from < len(word); known = p.continues {
 		to := min(len(word), from+p.longest)
 		for ; to > from; to-- {
-			if piece, ok := known[string(word[from:to])]; ok {
-				dst = append(dst, piece)
+			if piece, ok := known[word[from:to]]; ok {
+				found = append(found, piece)
 				break
 			}
 		}
 		if to == from {
-			return dst[:0]
+			return nil
 		}
 		from = to
 	}
-	return dst
+	return found
 }
 
 // kind says what a character does to the word before it.

@@ -18,10 +18,7 @@ func read[T any](t *testing.T, path string) (v T) {
 }
 
 // piecesOf returns the numbers of the pieces of a text.
-func piecesOf(text string) (found []int) {
-	loaded().pieces.each(text, func(piece int) { found = append(found, piece) })
-	return found
-}
+func piecesOf(text string) []int { return append([]int(nil), loaded().pieces.of(text)...) }
 
 // The numbers in testdata/pieces.json come from the model's own tokenizer. Its number for
 // words that can't be split into pieces is left out here.
