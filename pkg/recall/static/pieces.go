@@ -46,7 +46,8 @@ func (p *pieces) of(text string) []int {
 			word = word[:0]
 		}
 	}
-	for _, r := range norm.NFD.String(text) {
+	// What norm makes of a character beside invalid bytes depends on the rest of the text.
+	for _, r := range norm.NFD.String(strings.ToValidUTF8(text, "\ufffd")) {
 		switch kindOf(r) {
 		case space:
 			flush()

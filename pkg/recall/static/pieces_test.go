@@ -38,7 +38,7 @@ func TestPiecesMatchTheModels(t *testing.T) {
 }
 
 func FuzzPieces(f *testing.F) {
-	for _, text := range []string{"", "a##b", "\xff\xfe", "é\u0301", strings.Repeat("x", 200), "東京", "İ"} {
+	for _, text := range []string{"", "a##b", "\xff\xfe", "é\u0301", strings.Repeat("x", 200), "東京", "İ", "\xf6ā"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
