@@ -13,8 +13,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/program"
@@ -245,7 +247,8 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if response.StatusCode == http.StatusUnauthorized {
 		err = fmt.Errorf("%w; this command takes it from MNEME_TOKEN or --token-file", err)
 	}
-	err = &answeredError{response.StatusCode, err}
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+	err = &answeredError{response.StatusCode, time.Duration(seconds) * time.Second, err}
 	if response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout {
 		err = &awayError{err}
 	}
@@ -254,7 +257,8 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 
 // answeredError is a server's answer that is not a success.
 type answeredError struct {
-	status int // of HTTP
+	status int           // of HTTP
+	after  time.Duration // when to try again; 0 if the server does not say
 	error
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,6 +45,39 @@ func TestAnInterruptedImportReportsProgressAndResumes(t *testing.T) {
 	require.Equal(t, lines, rest.Published+rest.Duplicate)
 	require.Positive(t, rest.Published)
 	require.Positive(t, rest.Duplicate)
+	require.True(t, read[httpapi.Verification](s, "verify").Equal)
+}
+
+func TestAnImportGoesOnWhenItsServerIsBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, data := filepath.Join(dir, "recording.jsonl"), filepath.Join(dir, "data")
+	lines := recording(t, file, 3, 60, 60)
+	listen := []string{"--data", data, "--listen", "127.0.0.1:" + mnemetest.FreePort(t), "--nats-listen", "127.0.0.1:" + mnemetest.FreePort(t)}
+	start := func() *server {
+		s := mnemetest.UpWith(t, listen...)
+		return &server{s, t, ready{HTTP: s.HTTP, NATS: s.NATS, Data: s.Data}}
+	}
+	s := start()
+
+	path, err := mnemetest.Binary()
+	require.NoError(t, err)
+	var out, errs bytes.Buffer
+	client := exec.CommandContext(t.Context(), path, "import", file, "--json", "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)
+	client.Stdout, client.Stderr = &out, &errs
+	require.NoError(t, client.Start())
+	require.Eventually(t, func() bool { return read[httpapi.Status](s, "status").Stream.Head > 0 }, 20*time.Second, time.Millisecond)
+	s.kill()
+	time.Sleep(time.Second) // so that the import notices
+	s = start()
+	require.NoError(t, client.Wait(), "%s", errs.String())
+
+	var report importer.Report
+	require.NoError(t, json.Unmarshal(out.Bytes(), &report))
+	require.Equal(t, lines, report.Published+report.Duplicate)
+	require.Contains(t, errs.String(), "waiting, and trying again", "the server was killed in the middle")
+	again := read[importer.Report](s, "import", file, "--wait")
+	require.Equal(t, lines, again.Duplicate)
 	require.True(t, read[httpapi.Verification](s, "verify").Equal)
 }
 

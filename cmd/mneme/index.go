@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mneme.dev/mneme/internal/codeindex"
+	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/scopes"
@@ -31,7 +32,7 @@ type IndexCmd struct {
 func (*IndexCmd) Help() string {
 	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; that needs a token with the role write if the server demands one. What a .gitignore names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
 
-Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has. It can be ended at any time; the next run goes on.
+Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has. It can be ended at any time; the next run goes on. If the server goes away or a quota is used up, it waits for up to two minutes and goes on.
 
 The exit code is 1 if a file could not be read; the others are indexed.
 
@@ -48,6 +49,7 @@ func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	bar := t.counter("indexing")
 	if !c.DryRun {
 		api, err := g.client()
 		if err != nil {
@@ -58,12 +60,13 @@ func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			return err
 		}
 		defer release()
-		if options.Log, err = openRemoteLog(ctx, api); err != nil {
+		log, err := openRemoteLog(ctx, api)
+		if err != nil {
 			return err
 		}
+		options.Log = importer.PatientLog{Log: log, Patience: t.patient(bar)}
 		options.Known = func(ctx context.Context) (*codeindex.State, error) { return api.indexed(ctx, options.Project) }
 	}
-	bar := t.counter("indexing")
 	options.Progress = func(done, all int) {
 		bar.ChangeMax(all)
 		_ = bar.Set(done)

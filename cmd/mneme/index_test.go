@@ -11,6 +11,7 @@ import (
 
 	"mneme.dev/mneme/internal/codeindex"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // checkout makes a repository with some files.
@@ -30,6 +31,21 @@ func checkout(t *testing.T, files map[string]string) (root string) {
 type foundCode struct {
 	Indexes []httpapi.CodeIndex  `json:"indexes"`
 	Scopes  []httpapi.FoundScope `json:"scopes"`
+}
+
+func TestAnIndexWaitsForTheQuotaOfItsTenant(t *testing.T) {
+	t.Parallel()
+	quotas := filepath.Join(t.TempDir(), "quotas.yaml")
+	require.NoError(t, os.WriteFile(quotas, []byte("default: {events_per_second: 25.6}\n"), 0o600))
+	s := &server{Server: mnemetest.UpWith(t, "--data", filepath.Join(t.TempDir(), "data"), "--quotas-file", quotas), t: t}
+	files := map[string]string{}
+	for i := range 260 { // more than are published at once
+		files[fmt.Sprintf("f%03d.go", i)] = fmt.Sprintf("package f\n\nfunc F%d() {\n}\n", i)
+	}
+	out, stderr, code := s.mneme("index", checkout(t, files), "--state", filepath.Join(t.TempDir(), "state.json"))
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "indexed 260 files")
+	require.Regexp(t, `^waiting, and trying again: .* is over its quota of 25.6 events per second`, stderr)
 }
 
 func TestTheCodeOfAProjectIsIndexedAndFound(t *testing.T) {

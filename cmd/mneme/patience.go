@@ -2,13 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
+
+	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // patience is how long a command waits for a silent server. An answer, such as that of
@@ -120,4 +126,26 @@ func (b *attended) Read(p []byte) (int, error) {
 func (b *attended) Close() error {
 	defer b.a.cancel(nil)
 	return b.ReadCloser.Close()
+}
+
+// patient returns how a long command asks a busy server again: one that does not answer now, or that lets its tenant do no
+// more at the moment. The first time that it waits, it says so.
+func (t *terminal) patient(bar *progressbar.ProgressBar) *importer.Patience {
+	var said sync.Once
+	return &importer.Patience{
+		Busy: func(err error) (after time.Duration, busy bool) {
+			var answered *answeredError
+			if errors.As(err, &answered) {
+				return answered.after, answered.after > 0
+			}
+			var away *awayError
+			return 0, errors.As(err, &away) || errors.Is(err, eventlog.ErrUnconfirmed)
+		},
+		Waiting: func(err error, _ time.Duration) {
+			said.Do(func() {
+				_ = bar.Clear()
+				t.say("waiting, and trying again: %v", err)
+			})
+		},
+	}
 }

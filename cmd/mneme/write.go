@@ -31,7 +31,7 @@ type ImportCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
-	return `Importing again changes nothing, because known events are recognized. The files that changed last are read last, so that their sessions are the newest.
+	return `Importing again changes nothing, because known events are recognized. The files that changed last are read last, so that their sessions are the newest. If the server goes away meanwhile, the import waits for up to two minutes and goes on.
 
 What mneme itself has shown to the agent is removed: see "mneme messages --seen". Secrets in transcripts that an agent wrote itself are replaced by [redacted:KIND] before they are published; the neutral form and CloudEvents are taken as they are, unless --redact=on. What is in the log already stays as it is: look with "mneme redact scan".
 
@@ -80,9 +80,10 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		total += f.Size
 	}
 	bar, began := t.progress(total, "importing"), time.Now()
-	report, err := importer.Import(ctx, log, files, importer.Options{
+	patience := t.patient(bar)
+	report, err := importer.Import(ctx, importer.PatientLog{Log: log, Patience: patience}, files, importer.Options{
 		Tenant: tenant, Format: c.Format, Redact: rules, RedactAll: c.Redact == "on",
-		Lookup: api.lookup,
+		Lookup: patience.Patiently(api.lookup),
 		Rejected: func(file string, err *transcript.LineError) {
 			_ = bar.Clear()
 			t.say("%s: %v", file, err)

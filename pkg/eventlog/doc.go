@@ -9,6 +9,7 @@
 //
 //	ErrFull        the stream is at its size limit: nothing was stored, publish again after room was made
 //	ErrNotStored   the server could not write the batch, as on a full disk: nothing of it was stored, mneme doctor says more
+//	ErrUnconfirmed the server did not answer in time, as on a slow disk: the event may be stored; publish it again, which is harmless
 //	ErrTooLarge    one event is over the limit of the server
 //	ErrNotFound    no event has this sequence (it was purged, or is beyond the head)
 //	ErrBeyondEnd   a follower was asked to begin after the end of the stream

@@ -20,6 +20,10 @@ import (
 var (
 	ErrFull      = errors.New("the log is full")
 	ErrNotStored = errors.New("the log could not store the events")
+
+	// ErrUnconfirmed means that an event may be in the log or not.
+	ErrUnconfirmed = errors.New("the log's server did not confirm in time")
+
 	ErrTooLarge  = errors.New("the event is too large for the server")
 	ErrNotFound  = errors.New("no such event in the log")
 	ErrBeyondEnd = errors.New("beyond the end of the log")

@@ -56,9 +56,9 @@ type Publication struct {
 // event again is harmless: within the duplicate window the server drops it, later
 // the read models do.
 //
-// It returns an [*events.Invalid], an [*OtherContentError], [ErrFull], [ErrTooLarge], or
-// an error of the connection or of a server that did not confirm in time; only after a
-// nil error is the event stored.
+// It returns an [*events.Invalid], an [*OtherContentError], [ErrFull], [ErrTooLarge],
+// [ErrUnconfirmed], or an error of the connection; only after a nil error is the event
+// stored for certain.
 func (l *Log) Publish(ctx context.Context, tenant string, e events.Event) (Ack, error) {
 	return l.publishOne(ctx, tenant, e)
 }
@@ -289,11 +289,11 @@ func isAbandoned(err error) bool {
 func publishError(ctx context.Context, err error) error {
 	switch {
 	case isTimeout(err) && ctx.Err() == nil: // a server that can't write does not answer
-		return fmt.Errorf("publish: the log's server did not confirm in time; mneme doctor says whether the log takes writes: %w", err)
+		return fmt.Errorf("publish: %w; mneme doctor says whether the log takes writes: %w", ErrUnconfirmed, err)
 	case isAbandoned(err):
 		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; mneme doctor says more: %w", ErrNotStored, err)
 	case natsdeploy.IsInProcess(err):
-		return fmt.Errorf("the server is still storing an earlier publish; try again: %w", err)
+		return fmt.Errorf("%w: it is still storing an earlier publish; try again: %w", ErrUnconfirmed, err)
 	case natsdeploy.IsConflict(err):
 		return fmt.Errorf("%w: %w", ErrConflict, err)
 	case natsdeploy.IsFull(err):
