@@ -32,7 +32,7 @@ type InsightsCmd struct {
 func (*InsightsCmd) Help() string {
 	return `Counts what agents did: tokens, calls with their outcomes and durations, errors, files. Days are UTC days of the events' own times; what has no time, or none between 2000 and 2099, is on an unknown day, which --since leaves out.
 
-Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). SUCCESS is the share of the calls whose outcome is known. P50 and P99 are within 1/32. REREADS are reads of what the conversation had read before, and nobody had written since. On a terminal, DAYS draws the last 30 days.
+Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). KNOWN is the number of calls whose outcome is known, SUCCESS the share of these that succeeded. P50 and P99 are within 1/32. REREADS are reads of what the conversation had read before, and nobody had written since. On a terminal, DAYS draws the last 30 days.
 
 Examples:
 
@@ -53,13 +53,14 @@ type insightField struct {
 }
 
 var (
-	insightConversations = insightField{column{Name: "CONVERSATIONS", Right: true, Drop: 3}, "conversations", func(g *insight.Group) any { return g.Conversations }, nil}
-	insightTimeField     = insightField{column{Name: "TIME", Right: true, Drop: 2}, "total_ms", func(g *insight.Group) any { return g.Calls.TotalMS }, milliseconds}
+	insightConversations = insightField{column{Name: "CONVERSATIONS", Right: true, Drop: 4}, "conversations", func(g *insight.Group) any { return g.Conversations }, nil}
+	insightTimeField     = insightField{column{Name: "TIME", Right: true, Drop: 3}, "total_ms", func(g *insight.Group) any { return g.Calls.TotalMS }, milliseconds}
 	insightRereads       = insightField{column{Name: "REREADS", Right: true}, "rereads", func(g *insight.Group) any { return g.Files.Rereads }, nil}
 	insightCallFields    = []insightField{
 		{column{Name: "FAILED", Right: true}, "failed", func(g *insight.Group) any { return g.Calls.Failed }, nil},
+		{column{Name: "KNOWN", Right: true}, "known", func(g *insight.Group) any { return g.Calls.Succeeded + g.Calls.Failed }, nil},
 		{column{Name: "SUCCESS", Right: true}, "success_rate", func(g *insight.Group) any { return known(g.Calls.SuccessRate) }, percent},
-		{column{Name: "P50", Right: true}, "p50_ms", func(g *insight.Group) any { return known(g.Calls.Median) }, milliseconds},
+		{column{Name: "P50", Right: true, Drop: 1}, "p50_ms", func(g *insight.Group) any { return known(g.Calls.Median) }, milliseconds},
 		{column{Name: "P99", Right: true}, "p99_ms", func(g *insight.Group) any { return known(g.Calls.P99) }, milliseconds},
 		insightTimeField, insightConversations,
 	}
@@ -253,7 +254,7 @@ func (c *InsightsCmd) table(t *terminal, in *httpapi.Insights) error {
 	days := lastDays(in.Groups)
 	draws := person && len(days) > 1 && c.By != "conversation"
 	if draws {
-		columns = append(columns, column{Name: "DAYS", Drop: 1})
+		columns = append(columns, column{Name: "DAYS", Drop: 2})
 	}
 	row := func(g *insight.Group) (cells []any) {
 		for i, f := range fields {

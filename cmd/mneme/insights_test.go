@@ -31,6 +31,7 @@ func TestInsightsAreATableCSVAndJSON(t *testing.T) {
 		event("message.created.v1", "3", "2026-03-01", map[string]any{"message_id": "a", "role": "assistant", "content": "", "model": "opus-5", "usage": map[string]any{"input_tokens": 100_000, "output_tokens": 10_000}}),
 		event("tool.called.v1", "4", "2026-03-01", map[string]any{"tool_call_id": "k", "tool_name": "Bash", "arguments": map[string]any{"command": "go test ./..."}}),
 		event("tool.returned.v1", "5", "2026-03-01", map[string]any{"tool_call_id": "k", "result": "exit status 7", "success": false, "duration_ms": 1500}),
+		event("tool.called.v1", "7", "2026-03-01", map[string]any{"tool_call_id": "l", "tool_name": "Read", "arguments": map[string]any{}}),
 		event("message.created.v1", "6", "2026-03-04", map[string]any{"message_id": "b", "role": "assistant", "content": "x", "model": "other", "usage": map[string]any{"input_tokens": 1, "output_tokens": 1}}),
 	)
 	show := func(args ...string) string {
@@ -41,9 +42,10 @@ func TestInsightsAreATableCSVAndJSON(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return strings.Contains(show("--by", "day"), "2026-03-04") }, 20*time.Second, 50*time.Millisecond)
 
-	require.Equal(t, "TOOL\tCALLS\tFAILED\tSUCCESS\tP50\tP99\tTIME\tCONVERSATIONS\nBash\t1\t1\t0\t1504\t1504\t1504\t1\n", show("--by", "tool"))
+	require.Equal(t, "TOOL\tCALLS\tFAILED\tKNOWN\tSUCCESS\tP50\tP99\tTIME\tCONVERSATIONS\n"+
+		"Bash\t1\t1\t1\t0\t1504\t1504\t1504\t1\nRead\t1\t0\t0\t\t\t\t0\t1\n", show("--by", "tool"))
 	require.Equal(t, "ERROR\tTOOL\tTIMES\tCONVERSATIONS\nexit status <n>\tBash\t1\t1\n", show("--by", "error"))
-	require.Contains(t, show("--by", "command"), "go test ./...\t1\t1\t0\t")
+	require.Contains(t, show("--by", "command"), "go test ./...\t1\t1\t1\t0\t")
 	require.Equal(t, []string{"2026-03-04"}, firstCells(show("--since", "2026-03-02")))
 	require.Equal(t, []string{"2026-03-01"}, firstCells(show("--until", "2026-03-03", "--project", "shop", "--agent", "claude-code")))
 	require.Empty(t, firstCells(show("--agent", "codex")))
