@@ -25,7 +25,7 @@ type AnalyzeCmd struct {
 	Schema       string   `help:"With --task: a file with the JSON Schema of an answer, an object, or only its properties. Default: an answer in words." placeholder:"FILE" type:"path" complete:"file"`
 	Project      string   `help:"Only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
 	Tag          []string `help:"Only conversations with this tag; if given more than once, with all of them." placeholder:"TAG" sep:"none"`
-	Agent        string   `help:"Only conversations of this agent, by the name that mneme insights --by agent shows: 'Claude Code', codex." placeholder:"NAME"`
+	Agent        string   `help:"Only conversations of this agent, in any spelling: claude-code is Claude Code, too. mneme insights --by agent shows the names." placeholder:"NAME"`
 	Since        instant  `help:"Only conversations whose newest event is from this time or later: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
 	Conversation []string `help:"Only this conversation; may be given more than once." placeholder:"ID" sep:"none" complete:"conversation"`
 	Limit        int      `help:"Maximum number of conversations, those with the newest events; 0 means all." default:"0"`

@@ -20,7 +20,7 @@ type ConversationsListCmd struct {
 	Sort          string   `help:"Conversations with the most of this first, as insights --by conversation shows them: tokens, errors, rereads (of files) or duration (of calls)." enum:",${insights_sort}" default:"" placeholder:"SORT"`
 	Status        string   `help:"Only conversations with this status: active or archived." enum:",active,archived" default:"" placeholder:"STATUS"`
 	Tag           []string `help:"Only conversations with this tag; if given more than once, with all of them." placeholder:"TAG" sep:"none"`
-	Agent         string   `help:"Only conversations of this agent, by the name that mneme insights --by agent shows: 'Claude Code', codex." placeholder:"NAME"`
+	Agent         string   `help:"Only conversations of this agent, in any spelling: claude-code is Claude Code, too. mneme insights --by agent shows the names." placeholder:"NAME"`
 	Project       string   `help:"Only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
 	BranchOf      string   `help:"Only branches of this conversation." placeholder:"ID" complete:"conversation"`
 	CreatedAfter  instant  `help:"Only conversations that began at this time or later: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
@@ -81,6 +81,9 @@ func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	}
 	if name, ok := filters["project"].(string); ok && len(list) == 0 {
 		api.remarkUnknown(ctx, t, name)
+	}
+	if len(list) == 0 {
+		api.remarkUnknownAgent(ctx, t, c.Agent)
 	}
 	rows := make([][]any, len(list))
 	for i, c := range list {

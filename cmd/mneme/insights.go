@@ -19,7 +19,7 @@ import (
 type InsightsCmd struct {
 	By      string `help:"What a row is: ${enum}." enum:"${insights_by}" default:"day"`
 	Project string `help:"Only conversations of this project: its name, or a folder; . is this one." placeholder:"NAME"`
-	Agent   string `help:"Only conversations of this agent, by the name that mneme insights --by agent shows: 'Claude Code', codex." placeholder:"NAME"`
+	Agent   string `help:"Only conversations of this agent, in any spelling: claude-code is Claude Code, too. mneme insights --by agent shows the names." placeholder:"NAME"`
 	Since   string `help:"Only from this UTC day on: 2026-01-31, or how long ago, such as 7d." placeholder:"TIME"`
 	Until   string `help:"Only up to this UTC day." placeholder:"TIME"`
 	Sort    string `help:"Rows with the most of this first: tokens, errors, rereads or duration (of calls). By default days in their order, else the largest first." enum:",${insights_sort}" default:"" placeholder:"SORT"`
@@ -207,6 +207,7 @@ func (c *InsightsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	if len(in.Groups) == 0 {
 		api.remarkUnknown(ctx, t, project)
+		api.remarkUnknownAgent(ctx, t, c.Agent)
 	}
 	return c.table(t, &in)
 }

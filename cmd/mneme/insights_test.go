@@ -47,8 +47,11 @@ func TestInsightsAreATableCSVAndJSON(t *testing.T) {
 	require.Equal(t, "ERROR\tTOOL\tTIMES\tCONVERSATIONS\nexit status <n>\tBash\t1\t1\n", show("--by", "error"))
 	require.Contains(t, show("--by", "command"), "go test ./...\t1\t1\t1\t0\t")
 	require.Equal(t, []string{"2026-03-04"}, firstCells(show("--since", "2026-03-02")))
-	require.Equal(t, []string{"2026-03-01"}, firstCells(show("--until", "2026-03-03", "--project", "shop", "--agent", "claude-code")))
-	require.Empty(t, firstCells(show("--agent", "codex")))
+	require.Equal(t, []string{"2026-03-01"}, firstCells(show("--until", "2026-03-03", "--project", "shop", "--agent", "Claude Code")))
+	out, stderr, code := s.mneme("insights", "--agent", "codex")
+	require.Zero(t, code, stderr)
+	require.Empty(t, firstCells(out))
+	require.Contains(t, stderr, "no conversation is of the agent codex: mneme insights --by agent shows the names")
 
 	rows, err := csv.NewReader(strings.NewReader(show("--by", "model", "--csv"))).ReadAll()
 	require.NoError(t, err)

@@ -260,16 +260,25 @@ func (t *terminal) found(out *strings.Builder, list []httpapi.Found) {
 // remarkUnknown says so if no conversation belongs to a project, whose name may be misspelt. Being only a remark, an
 // error is none.
 func (c *client) remarkUnknown(ctx context.Context, t *terminal, project string) {
+	if project != "" && c.hasNone(ctx, parameters{"project": project}) {
+		t.say("Perhaps the name is wrong: %s", nothingOf(project))
+	}
+}
+
+// remarkUnknownAgent says so if no conversation is of an agent.
+func (c *client) remarkUnknownAgent(ctx context.Context, t *terminal, agent string) {
+	if agent != "" && c.hasNone(ctx, parameters{"agent": agent}) {
+		t.say("Perhaps the name is wrong: no conversation is of the agent %s: mneme insights --by agent shows the names", agent)
+	}
+}
+
+// hasNone reports whether the server says that there is no conversation of some kind.
+func (c *client) hasNone(ctx context.Context, of parameters) bool {
 	var list struct {
 		Conversations []struct{} `json:"conversations"`
 	}
-	if project == "" {
-		return
-	}
-	err := c.get(ctx, "/v1/conversations", parameters{"project": project, "limit": 1}, &list)
-	if err == nil && len(list.Conversations) == 0 {
-		t.say("Perhaps the name is wrong: %s", nothingOf(project))
-	}
+	err := c.get(ctx, "/v1/conversations", of.with(parameters{"limit": 1}), &list)
+	return err == nil && len(list.Conversations) == 0
 }
 
 // foundConversations prints the conversations that a search found.

@@ -71,7 +71,7 @@ type listInput struct {
 	Order         string    `query:"order" enum:"activity,created" default:"activity" doc:"activity: newest event first; created: latest start first, an order that new events do not change"`
 	Status        string    `query:"status" enum:"active,archived"`
 	Tags          []string  `query:"tag,explode" minLength:"1" maxItems:"100" doc:"only conversations with this tag; with all of them, if given more than once"`
-	Agent         string    `query:"agent"`
+	Agent         string    `query:"agent" doc:"only conversations of this agent, such as claude-code, in any spelling: upper and lower case, spaces, - and _ make no difference"`
 	Project       string    `query:"project" doc:"only conversations of this project, or of the repository that this folder is in"`
 	BranchOf      string    `query:"branch_of" doc:"only branches of this conversation"`
 	CreatedAfter  time.Time `query:"created_after" doc:"only if the producer's time of the first event that has one is this or later"`

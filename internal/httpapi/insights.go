@@ -20,7 +20,7 @@ type insightsInput struct {
 	WaitAllParams
 	By      InsightsBy   `query:"by" default:"day" doc:"what the groups are"`
 	Project string       `query:"project" doc:"only conversations of this project: its name, or a folder of it"`
-	Agent   string       `query:"agent" doc:"only conversations of this agent, such as claude-code"`
+	Agent   string       `query:"agent" doc:"only conversations of this agent, such as claude-code, in any spelling: upper and lower case, spaces, - and _ make no difference"`
 	Since   string       `query:"since" format:"date" doc:"the first UTC day, such as 2026-03-01; what happened on an unknown day is then left out"`
 	Until   string       `query:"until" format:"date" doc:"the last UTC day"`
 	Sort    InsightsSort `query:"sort" doc:"groups with the most of this first: tokens read and written, failed calls, repeated reads of files, or the time of calls; by default days in their order, else the largest group first"`

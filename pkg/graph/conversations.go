@@ -3,6 +3,8 @@ package graph
 import (
 	"slices"
 	"time"
+
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // ConversationQuery selects conversations. The zero value selects the newest 50.
@@ -15,8 +17,8 @@ type ConversationQuery struct {
 
 	Status   string
 	Tags     []string // all of them
-	Agent    string
-	BranchOf string // only branches of this conversation
+	Agent    string   // in any spelling, see [plain.SameName]
+	BranchOf string   // only branches of this conversation
 	// Ranges for the producer's times of the first and newest event that have one.
 	// Without a time a conversation is in no range.
 	CreatedAt, UpdatedAt TimeRange
@@ -27,10 +29,11 @@ type TimeRange struct{ After, Before time.Time }
 
 // Matches reports whether a conversation passes the query's filters.
 func (q *ConversationQuery) Matches(c *Conversation) bool {
-	for _, f := range [][2]string{{q.Status, c.Status}, {q.Agent, c.Agent}} {
-		if f[0] != "" && f[0] != f[1] {
-			return false
-		}
+	if q.Status != "" && q.Status != c.Status {
+		return false
+	}
+	if q.Agent != "" && !plain.SameName(q.Agent, c.Agent) {
+		return false
 	}
 	if q.BranchOf != "" && (c.BranchedFrom == nil || c.BranchedFrom.ConversationID != q.BranchOf) {
 		return false

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // By are the groupings of [Cache.Sum].
@@ -23,7 +25,7 @@ type Query struct {
 	Tenant   string
 	By       string   // one of [By]
 	Projects []string // nil for all
-	Agent    string   // "" for all
+	Agent    string   // in any spelling, see [plain.SameName]; "" for all
 	Since    string   // the first day, "" for all, and then [UnknownDay] too
 	Until    string   // the last day, "" for all
 	Sort     string   // one of [Sorts], largest first; "" for the order of the grouping. A group that does not know it counts as 0
@@ -325,7 +327,7 @@ func (a *adder) detail(r *Row, d *Detail) {
 func (c *Cache) Sum(ctx context.Context, r Reader, q Query, prices *Prices) (*Report, error) {
 	a := &adder{q: q, groups: map[[2]string]*sum{}, numbers: map[string]int32{}}
 	err := r.Rows(ctx, q.Tenant, RowQuery{Since: q.Since, Until: q.Until, Projects: q.Projects, Detail: detailed[q.By]}, func(row *Row) error {
-		if q.Agent != "" && row.Agent != q.Agent {
+		if q.Agent != "" && !plain.SameName(row.Agent, q.Agent) {
 			return nil
 		}
 		d, err := c.day(row)

@@ -128,6 +128,7 @@ func conversationCases(w graphShop) []namedCase {
 					{graph.ConversationQuery{Tags: []string{"y", "x"}}, []string{"a"}},
 					{graph.ConversationQuery{Tags: []string{"Y"}}, nil},
 					{graph.ConversationQuery{Agent: "one"}, []string{"d", "a"}},
+					{graph.ConversationQuery{Agent: "O_n-E"}, []string{"d", "a"}},
 					{graph.ConversationQuery{Tags: []string{"y"}, Agent: "one"}, []string{"a"}},
 					{graph.ConversationQuery{BranchOf: "a"}, []string{"c"}},
 					{graph.ConversationQuery{BranchOf: "b"}, nil},

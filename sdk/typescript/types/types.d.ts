@@ -213,6 +213,7 @@ export interface ConversationsOptions {
   status?: "active" | "archived";
   /** only conversations with this tag; with all of them, if given more than once */
   tag?: Array<string>;
+  /** only conversations of this agent, such as claude-code, in any spelling: upper and lower case, spaces, - and _ make no difference */
   agent?: string;
   /** only conversations of this project, or of the repository that this folder is in */
   project?: string;

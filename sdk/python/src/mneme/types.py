@@ -254,6 +254,8 @@ class ConversationsOptions(TypedDict, total=False):
     status: Literal["active", "archived"] | None
     # only conversations with this tag; with all of them, if given more than once
     tag: list[str] | None
+    # only conversations of this agent, such as claude-code, in any spelling: upper and lower case,
+    # spaces, - and _ make no difference
     agent: str | None
     # only conversations of this project, or of the repository that this folder is in
     project: str | None
