@@ -60,9 +60,6 @@ func (c *CodeSearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		return t.rawJSON(body, false)
-	}
 	var found struct {
 		Indexes []httpapi.CodeIndex  `json:"indexes"`
 		Scopes  []httpapi.FoundScope `json:"scopes"`
@@ -71,8 +68,11 @@ func (c *CodeSearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if err := json.Unmarshal(body, &found); err != nil {
 		return err
 	}
-	if len(found.Indexes) == 0 {
-		return fmt.Errorf("the code of %s is not indexed: run mneme index in its folder; if it has just run, ask again in a second", name)
+	if len(found.Indexes) == 0 { // with --json, too: a script can't tell from an empty list that nothing was searched
+		return fmt.Errorf("the code of %s is not indexed: run mneme index . in its folder; if it has just run, ask again in a second", name)
+	}
+	if g.JSON {
+		return t.rawJSON(body, false)
 	}
 	for _, x := range found.Indexes {
 		if !x.Done {

@@ -83,7 +83,13 @@ func TestTheCodeOfAProjectIsIndexedAndFound(t *testing.T) {
 
 	_, stderr, code := s.mneme("code", "search", "x", "--project", "/nowhere")
 	require.NotZero(t, code)
-	require.Contains(t, stderr, "the code of /nowhere is not indexed: run mneme index in its folder")
+	require.Contains(t, stderr, "the code of /nowhere is not indexed: run mneme index . in its folder")
+	for _, what := range []string{"search", "conversations"} {
+		out, stderr, code = s.mneme("code", what, "x", "--project", "/nowhere", "--json")
+		require.Equal(t, exitFailed, code, "an empty list would say that it was searched")
+		require.Empty(t, out)
+		require.Contains(t, stderr, "mneme index .")
+	}
 }
 
 func TestConversationsAboutAFunctionAreListed(t *testing.T) {

@@ -148,7 +148,7 @@ func (a *api) scopeOf(ctx context.Context, r codebase.Reader, m view.Model, p pr
 	}
 	switch {
 	case !indexed:
-		return one, huma.Error404NotFound(fmt.Sprintf("the code of %s is not indexed: run mneme index in its folder; if it has just run, ask again in a second", p.Name))
+		return one, huma.Error404NotFound(fmt.Sprintf("the code of %s is not indexed: run mneme index . in its folder; if it has just run, ask again in a second", p.Name))
 	case len(list) == 0 && in.Line != 0:
 		return one, huma.Error404NotFound(fmt.Sprintf("the index holds no code at %s:%d: run mneme index if it is new", in.File, in.Line))
 	case len(list) == 0:
