@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,11 @@ func TestWatchIndexesChangedFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "upload.go"), []byte("package a\n\nfunc sendPartAgain() {\n}\n"), 0o644))
 	require.NoError(t, os.Remove(filepath.Join(root, "old.go")))
 	require.Eventually(t, func() bool {
-		found := read[foundCode](s, "code", "search", "sendPartAgain oldPart", "--project", root)
+		out, _, code := s.mneme("code", "search", "sendPartAgain oldPart", "--project", root, "--json")
+		var found foundCode
+		if code != 0 || json.Unmarshal([]byte(out), &found) != nil {
+			return false // nothing of the index is applied yet
+		}
 		return len(found.Scopes) > 0 && found.Scopes[0].Name == "sendPartAgain" && !slices.ContainsFunc(found.Scopes, func(f httpapi.FoundScope) bool { return f.Path == "old.go" })
 	}, time.Minute, 200*time.Millisecond)
 	require.NoError(t, watch.Process.Signal(os.Interrupt))
