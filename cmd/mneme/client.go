@@ -193,6 +193,9 @@ func isOfTenant(path string) bool {
 // open sends a request and returns a successful answer, which the caller closes. If the
 // server does not answer, or stops while the answer is read, the error is an [*awayError].
 func (c *client) open(ctx context.Context, method, path string, query parameters, contentType string, body io.Reader) (response *http.Response, err error) {
+	if strings.Contains(path+"/", "//") {
+		return nil, usageError("an id or a name is empty: give one; perhaps a variable of the shell is not set")
+	}
 	values := query.values()
 	if c.tenant != "" && isOfTenant(path) {
 		values.Set("tenant", c.tenant)
@@ -243,7 +246,7 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if err != nil {
 		return nil, err
 	}
-	err = problem(response.StatusCode, answer)
+	err = problem(response.StatusCode, answer, values)
 	if response.StatusCode == http.StatusUnauthorized {
 		err = fmt.Errorf("%w; this command takes it from MNEME_TOKEN or --token-file", err)
 	}
@@ -268,49 +271,3 @@ func (e *answeredError) Unwrap() error { return e.error }
 type awayError struct{ error }
 
 func (e *awayError) Unwrap() error { return e.error }
-
-// flagOf returns what gives a parameter of the API on the command line.
-func flagOf(parameter string) string {
-	switch parameter {
-	case "query":
-		return "the query"
-	case "wait_ms":
-		return "--wait"
-	}
-	return "--" + strings.ReplaceAll(parameter, "_", "-")
-}
-
-// problem turns an error answer into one message with the locations that it names, parameters as the flags that set them. It is a
-// usage error if all of them are parameters, because these come from flags.
-func problem(status int, body []byte) error {
-	var p struct {
-		Title  string
-		Detail string
-		Errors []struct{ Message, Location string }
-	}
-	if json.Unmarshal(body, &p) != nil || p.Title == "" {
-		return fmt.Errorf("the server answered %d: %s", status, console.Cut(console.OneLine(string(body)), 300))
-	}
-	text := p.Detail
-	if text == "" {
-		text = p.Title
-	}
-	usage := status == http.StatusUnprocessableEntity && len(p.Errors) > 0
-	for _, e := range p.Errors {
-		name, parameter := strings.CutPrefix(e.Location, "query.")
-		usage = usage && parameter
-		if !strings.Contains(text, e.Message) {
-			text += "\n  " + e.Location + ": " + e.Message
-		}
-		if parameter {
-			text = strings.ReplaceAll(text, e.Location+": ", flagOf(name)+": ")
-			if value, ok := strings.CutPrefix(text, name+"="); ok {
-				text = flagOf(name) + "=" + value
-			}
-		}
-	}
-	if usage {
-		return &program.UsageError{Err: errors.New(text)}
-	}
-	return errors.New(text)
-}

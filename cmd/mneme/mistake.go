@@ -1,11 +1,19 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/program"
 )
 
 // mistaken returns the command in which there is a mistake, as far as it was parsed.
@@ -48,6 +56,90 @@ func mistake(err error) string {
 		text = short[1] // kong takes any other letter for a misspelt one
 		if node := bad.Context.Selected(); node != nil && len(node.Positional) > 0 {
 			text += "; an argument that begins with a dash comes last, after --"
+		}
+	}
+	return text
+}
+
+// flagOf returns what gives a parameter of the API on the command line.
+func flagOf(parameter string) string {
+	switch parameter {
+	case "query":
+		return "the query"
+	case "wait_ms":
+		return "--wait"
+	}
+	return "--" + strings.ReplaceAll(parameter, "_", "-")
+}
+
+// problem turns an error answer to a request with these parameters into one message with the locations that it names. It
+// speaks of flags and commands, as the command line does. It is a usage error if all locations are parameters, because
+// these come from flags and arguments.
+func problem(status int, body []byte, sent url.Values) error {
+	var p struct {
+		Title  string
+		Detail string
+		Errors []struct{ Message, Location string }
+	}
+	if json.Unmarshal(body, &p) != nil || p.Title == "" {
+		return fmt.Errorf("the server answered %d: %s", status, console.Cut(console.OneLine(string(body)), 300))
+	}
+	text := p.Detail
+	if text == "" {
+		text = p.Title
+	}
+	known := map[string]bool{}
+	for name := range sent {
+		known[name] = true
+	}
+	usage := status == http.StatusUnprocessableEntity && len(p.Errors) > 0
+	for _, e := range p.Errors {
+		name, parameter := strings.CutPrefix(e.Location, "query.")
+		argument, positional := strings.CutPrefix(e.Location, "path.")
+		usage = usage && (parameter || positional)
+		if !strings.Contains(text, e.Message) {
+			text += "\n  " + e.Location + ": " + e.Message
+		}
+		if parameter {
+			known[name] = true
+			text = strings.ReplaceAll(text, e.Location+": ", flagOf(name)+": ")
+		}
+		if positional {
+			text = strings.ReplaceAll(text, e.Location+": ", "<"+argument+">: ")
+		}
+	}
+	if usage {
+		return &program.UsageError{Err: errors.New(inFlags(text, known))}
+	}
+	return errors.New(routes.Replace(text))
+}
+
+// routes replaces what the API says of itself to clients of its own.
+var routes = strings.NewReplacer(
+	"see GET /v1/conversations/{id}/contexts", "mneme contexts ID lists those that were",
+	"see GET /v1/projects", "mneme projects list shows the projects",
+	"or change it with PATCH", "or change it with mneme conversations update",
+	"--force (force in the body)", "--force",
+	"/docs and /openapi.json list every path", "is the server of another version? (mneme version)",
+)
+
+// Where a refusal names parameters: with a value, as what it is about, or as what that is compared with.
+var (
+	valued   = regexp.MustCompile(`(?:^|[ (])([a-z_]+)=`)
+	subjects = regexp.MustCompile(`^([a-z_]+)(?: and ([a-z_]+))? (?:is|are|needs?|has) `)
+	compared = regexp.MustCompile(` (?:after|before|below|above) ([a-z_]+):`)
+)
+
+// inFlags writes the known parameters that a refusal names as flags.
+func inFlags(text string, known map[string]bool) string {
+	for _, names := range []*regexp.Regexp{valued, compared, subjects} {
+		found := names.FindAllStringSubmatchIndex(text, -1)
+		for _, at := range slices.Backward(found) {
+			for i := len(at) - 2; i >= 2; i -= 2 {
+				if at[i] >= 0 && known[text[at[i]:at[i+1]]] {
+					text = text[:at[i]] + flagOf(text[at[i]:at[i+1]]) + text[at[i+1]:]
+				}
+			}
 		}
 	}
 	return text

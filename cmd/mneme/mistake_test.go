@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAProblemSpeaksOfFlagsAndCommands(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status         int
+		detail         string
+		location, text string
+		sent, want     string
+	}{
+		{422, "until is not after since: nothing lies between them", "query.until", "", "since=a&until=b", "--until is not after --since: nothing lies between them"},
+		{422, "to_seq is below from_seq: nothing lies between them", "query.to_seq", "", "from_seq=3&to_seq=2", "--to-seq is below --from-seq: nothing lies between them"},
+		{422, "tool and file are for tool results: kind=message has none", "query.kind", "", "kind=message&tool=Read&file=x", "--tool and --file are for tool results: --kind=message has none"},
+		{422, "as_of=9 is beyond the end of the log, which is 8", "query.as_of", "", "as_of=9", "--as-of=9 is beyond the end of the log, which is 8"},
+		{422, "validation failed", "query.limit", "expected number <= 50", "limit=51", "validation failed\n  --limit: expected number <= 50"},
+		{422, "validation failed", "path.seq", "expected number >= 1", "", "validation failed\n  <seq>: expected number >= 1"},
+		{422, "\"as a tool=hammer\" is no phrase", "query.contains", "", "contains=x", "\"as a tool=hammer\" is no phrase"},
+		{404, "no conversation belongs to project \"x\": see GET /v1/projects", "", "", "", "no conversation belongs to project \"x\": mneme projects list shows the projects"},
+		{404, "there is nothing at /v1/new; /docs and /openapi.json list every path", "", "", "", "there is nothing at /v1/new; is the server of another version? (mneme version)"},
+	} {
+		body := map[string]any{"title": http.StatusText(c.status), "detail": c.detail}
+		if c.location != "" {
+			message := c.text
+			if message == "" {
+				message = c.detail
+			}
+			body["errors"] = []map[string]string{{"location": c.location, "message": message}}
+		}
+		raw, err := json.Marshal(body)
+		require.NoError(t, err)
+		sent, err := url.ParseQuery(c.sent)
+		require.NoError(t, err)
+		require.EqualError(t, problem(c.status, raw, sent), c.want)
+	}
+}
+
+func TestAnswersNameWhatAUserCanType(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	session(s, "c")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"contexts", "c", "9", "--at-least", "1"}, exitFailed, "mneme contexts ID lists those that were"},
+		{[]string{"contexts", ""}, exitUsage, "an id or a name is empty"},
+		{[]string{"conversations", "show", ""}, exitUsage, "an id or a name is empty"},
+		{[]string{"event", "0"}, exitUsage, "<seq>: expected number >= 1"},
+		{[]string{"search", "x", "--since", "2026-05-01", "--until", "2026-04-01"}, exitUsage, "--until is not after --since"},
+		{[]string{"conversations", "create", "--id", "c"}, exitFailed, "mneme conversations update"},
+	} {
+		_, stderr, code := s.mneme(c.args...)
+		require.Equal(t, c.code, code, stderr)
+		require.Contains(t, stderr, c.want)
+		require.NotContains(t, stderr, "/v1/")
+	}
+}
