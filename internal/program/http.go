@@ -92,7 +92,7 @@ func (h *HTTP) serve() {
 		ReadHeaderTimeout:            10 * time.Second,
 		MaxHeaderBytes:               maxHeaderBytes,
 		IdleTimeout:                  2 * time.Minute,
-		ErrorLog:                     slog.NewLogLogger(h.logger.Handler(), slog.LevelWarn),
+		ErrorLog:                     slog.NewLogLogger(clientsLeave{h.logger.Handler()}, slog.LevelWarn),
 	}
 	if h.http2 {
 		h.server.Protocols = &http.Protocols{}

@@ -95,10 +95,26 @@ func newMetrics(logger *slog.Logger) *Metrics {
 
 // Handler answers /metrics.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+	h := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(m.logger.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,
 		DisableCompression: true, // the server compresses
 	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(&leaver{ResponseWriter: w}, r) })
+}
+
+// leaver is a client that may leave while it is answered. That is no error of ours, which promhttp would log for each
+// metric.
+type leaver struct {
+	http.ResponseWriter
+	gone bool
+}
+
+func (l *leaver) Write(p []byte) (int, error) {
+	if !l.gone {
+		_, err := l.ResponseWriter.Write(p)
+		l.gone = err != nil
+	}
+	return len(p), nil
 }
 
 // Published records a publish; see [eventlog.OnPublish].
