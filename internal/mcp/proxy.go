@@ -86,7 +86,8 @@ func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteClo
 	for _, tool := range Definitions(!remote.ReadOnly) {
 		server.AddTool(tool, p.call)
 	}
-	err := server.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
+	to := &whole{WriteCloser: out}
+	err := server.Run(ctx, &sdk.IOTransport{Reader: newLines(in, to), Writer: to})
 	if ctx.Err() != nil {
 		return nil // it was told to end
 	}

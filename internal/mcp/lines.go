@@ -1,0 +1,96 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// lines passes the messages of a client on, one a line as the protocol says. It answers a line that is no message by
+// itself: the SDK would end the program, which takes all tools from an agent for one bad line.
+type lines struct {
+	io.Closer
+	from *bufio.Reader
+	out  io.Writer
+	rest []byte // of a message, not read yet
+}
+
+func newLines(in io.ReadCloser, out io.Writer) *lines {
+	return &lines{Closer: in, from: bufio.NewReader(in), out: out}
+}
+
+// Read implements io.Reader.
+func (l *lines) Read(p []byte) (int, error) {
+	for len(l.rest) == 0 {
+		line, err := l.line()
+		if message := bytes.TrimSpace(line); len(message) > 0 {
+			refused := refuseLine(message)
+			if refused == nil {
+				l.rest = append(message, '\n')
+				break
+			}
+			if _, err := l.out.Write(refused); err != nil {
+				return 0, err
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// line reads a line. One that is longer than the SDK takes is an error, as it is there.
+func (l *lines) line() (line []byte, err error) {
+	for {
+		part, err := l.from.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > sdk.DefaultMaxLineLength {
+			return nil, errors.New("a line of the client is longer than any message may be")
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// refuseLine returns the answer to a line that is no message, nil if it is one. A batch is left to the SDK, which knows
+// the version of the protocol.
+func refuseLine(line []byte) []byte {
+	code, why := int64(jsonrpc.CodeParseError), "Parse error: a line must be one JSON object"
+	if json.Valid(line) {
+		if line[0] == '[' {
+			return nil
+		}
+		if _, err := jsonrpc.DecodeMessage(line); err == nil {
+			return nil
+		}
+		code, why = jsonrpc.CodeInvalidRequest, "Invalid Request: not a message of JSON-RPC 2.0"
+	}
+	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": why}})
+	if err != nil {
+		panic(err) // these are constants
+	}
+	return append(answer, '\n')
+}
+
+// whole writes one message at a time, from the SDK and from [lines].
+type whole struct {
+	mu sync.Mutex
+	io.WriteCloser
+}
+
+// Write implements io.Writer.
+func (w *whole) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.WriteCloser.Write(p)
+}
