@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -198,19 +199,46 @@ func helpOf(value *kong.Value) string {
 	return value.Help
 }
 
-// fromEnvironment returns the value of an absent flag.
-func fromEnvironment(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+// fromEnvironment returns the value of an absent flag. Its error names every variable of the command that can't be read.
+func fromEnvironment(parsed *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	text, ok := os.LookupEnv(variable(flag.Value))
+	if variable(flag.Value) == "" || !ok {
+		return nil, nil
+	}
+	if unreadable(flag) == nil {
+		return text, nil
+	}
+	given := given(parsed)
+	wrong := environmentError{}
+	for _, f := range parsed.Flags() {
+		if err := unreadable(f); err != nil && !given[variable(f.Value)] {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	return nil, wrong
+}
+
+// environmentError are the reasons why variables can't be read.
+type environmentError []string
+
+func (e environmentError) Error() string { return strings.Join(e, "\n") }
+
+// unreadable says why the variable of a flag is no value of it, nil if it is one or is not set.
+func unreadable(flag *kong.Flag) error {
 	name := variable(flag.Value)
 	text, ok := os.LookupEnv(name)
 	if name == "" || !ok {
-		return nil, nil
+		return nil
 	}
 	trial := *flag.Value // a flag that was parsed once can't be parsed again
 	target := newTarget(flag)
-	if err := trial.Parse(kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: text}), target); err != nil {
-		return nil, fmt.Errorf("%s=%q in the environment: %w", name, text, err)
+	if trial.Parse(kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: text}), target) != nil {
+		return settings.Mistyped(name, text, target.Type())
 	}
-	return text, nil
+	if allowed := strings.Split(flag.Enum, ","); flag.Enum != "" && !slices.Contains(allowed, text) {
+		return settings.NotOneOf(name, text, allowed)
+	}
+	return nil
 }
 
 // ConversationsCmd groups what can be done with conversations.

@@ -55,10 +55,10 @@ func TestConfigReportsInvalidSettings(t *testing.T) {
 		`MNEME_LISTEN="0.0.0.0:1": it is reached from other machines`: {"MNEME_LISTEN=0.0.0.0:1", []string{"config", "context-api"}},
 		`MNEME_LLM_MODEL is empty, but`:                               {"MNEME_SUMMARY_WRITER=anthropic", []string{"config", "summarizer"}},
 		`--listen="0.0.0.0:1": it is reached from other machines`:     {"MNEME_LISTEN=127.0.0.1:1", []string{"config", "up", "--listen", "0.0.0.0:1"}},
-		`MNEME_LOG_SIZE="big" in the`:                                 {"MNEME_LOG_SIZE=big", []string{"config", "up"}},
+		`MNEME_LOG_SIZE="big": not a whole number`:                    {"MNEME_LOG_SIZE=big", []string{"config", "up"}},
 		`MNEME_URL="nowhere": not a URL`:                              {"MNEME_URL=nowhere", []string{"status"}},
 		`--url="nowhere": not a URL`:                                  {"X=", []string{"status", "--url", "nowhere"}},
-		`"auto", "always", "never"`:                                   {"MNEME_COLOR=sometimes", []string{"status"}},
+		`MNEME_COLOR="sometimes": not one of auto, always, never`:     {"MNEME_COLOR=sometimes", []string{"status"}},
 	} {
 		_, stderr, code := mnemeWith(t, []string{c.env}, c.args...)
 		require.Equal(t, exitUsage, code, stderr)
@@ -66,4 +66,19 @@ func TestConfigReportsInvalidSettings(t *testing.T) {
 	}
 	_, stderr, code := mnemeWith(t, []string{"MNEME_LOG_SIZE=big", "MNEME_STORE=paper"}, "version", "--local")
 	require.Zero(t, code, "a setting of another command does not matter: %s", stderr)
+}
+
+func TestEveryVariableThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
+	env := []string{"MNEME_LOG_SIZE=x", "MNEME_STORY_AFTER=y", "MNEME_TITLES=perhaps", "MNEME_LOG_LEVEL=loud", "MNEME_MAX_TURNS_BEFORE_SUMMARIZE=few"}
+	_, stderr, code := mnemeWith(t, env, "up", "--max-turns-before-summarize", "3", "--data", t.TempDir())
+	require.Equal(t, exitUsage, code)
+	require.Equal(t, `mneme: MNEME_TITLES="perhaps": not true or false
+MNEME_STORY_AFTER="y": not a duration such as 5s
+MNEME_LOG_SIZE="x": not a whole number
+MNEME_LOG_LEVEL="loud": not one of debug, info, warn, error (mneme up --help says more)
+`, stderr, "a flag overrides its variable")
+	_, stderr, code = mneme(t, "up", "--data", "")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, `--data="": must not be empty: name a directory`)
 }

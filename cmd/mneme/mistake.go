@@ -39,6 +39,10 @@ var (
 
 // mistake says in plain words what is wrong with a command line.
 func mistake(err error) string {
+	var environment environmentError
+	if errors.As(err, &environment) {
+		return environment.Error()
+	}
 	text := missingOf.ReplaceAllString(err.Error(), "missing: $1")
 	text = enumOf.ReplaceAllStringFunc(text, func(list string) string {
 		return strings.ReplaceAll(strings.Replace(list, `"",`, "", 1), `","`, `", "`)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,13 +20,43 @@ import (
 func Read(spec Spec) error {
 	err := envconfig.Process("", spec)
 	var parse *envconfig.ParseError
-	if errors.As(err, &parse) {
-		return fmt.Errorf("%s=%q: not %s", parse.KeyName, parse.Value, inWords(parse.TypeName))
+	if errors.As(err, &parse) { // of the first; name all
+		return unreadable(spec)
 	}
 	if err != nil {
 		return err
 	}
 	return Check(spec)
+}
+
+// unreadable reports every variable whose text is no value of its type, or none of the allowed ones.
+func unreadable(spec Spec) error {
+	errs := []error{}
+	for _, f := range Fields(spec) {
+		text, set := os.LookupEnv(f.Variable)
+		one := reflect.New(reflect.StructOf([]reflect.StructField{{
+			Name: "Value", Type: f.value.Type(), Tag: reflect.StructTag(fmt.Sprintf("envconfig:%q", f.Variable)),
+		}}))
+		var parse *envconfig.ParseError
+		switch {
+		case !set:
+		case errors.As(envconfig.Process("", one.Interface()), &parse):
+			errs = append(errs, Mistyped(f.Variable, text, f.value.Type()))
+		case len(f.OneOf) > 0 && !slices.Contains(f.OneOf, text):
+			errs = append(errs, NotOneOf(f.Variable, text, f.OneOf))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Mistyped returns the error for a variable whose text is no value of a type.
+func Mistyped(variable, text string, t reflect.Type) error {
+	return refuse(variable, text, "not "+inWords(t.String()))
+}
+
+// NotOneOf returns the error for a variable whose text is none of the allowed ones.
+func NotOneOf(variable, text string, allowed []string) error {
+	return refuse(variable, text, "not one of "+strings.TrimPrefix(strings.Join(allowed, ", "), ", "))
 }
 
 // inWords names what a value of a type is.
@@ -48,7 +79,7 @@ func Check(spec Spec) error {
 	errs := []error{}
 	for _, f := range Fields(spec) {
 		if value := f.text(); len(f.OneOf) > 0 && !slices.Contains(f.OneOf, value) {
-			errs = append(errs, refuse(f.Variable, value, "not one of "+strings.TrimPrefix(strings.Join(f.OneOf, ", "), ", ")))
+			errs = append(errs, NotOneOf(f.Variable, value, f.OneOf))
 		}
 	}
 	return errors.Join(append(errs, spec.Check())...)
@@ -197,6 +228,9 @@ func between(name string, value, low, high int) error {
 }
 
 func directory(name, path string) error {
+	if path == "" {
+		return refuse(name, path, "must not be empty: name a directory, such as .mneme")
+	}
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return refuse(name, path, "is a file, not a directory")
 	}

@@ -136,3 +136,20 @@ func TestAMalformedAddressIsNotAQuestionOfTokens(t *testing.T) {
 	require.ErrorContains(t, (&Access{}).Listen("--listen", "0.0.0.0:80", false), "or demand tokens")
 	require.NoError(t, (&Access{}).Listen("--listen", "0.0.0.0:80", true))
 }
+
+func TestEveryVariableThatCannotBeReadIsNamed(t *testing.T) {
+	for name, value := range map[string]string{
+		"MNEME_PARTITIONS": "many", "MNEME_NEO4J_READ_TIMEOUT": "5", "MNEME_NEO4J_WARM": "perhaps", "MNEME_LOG_LEVEL": "loud", "MNEME_REPLICAS": "2",
+	} {
+		t.Setenv(name, value)
+	}
+	require.EqualError(t, Read(ForIngestor()), `MNEME_PARTITIONS="many": not a whole number
+MNEME_NEO4J_READ_TIMEOUT="5": not a duration such as 5s
+MNEME_NEO4J_WARM="perhaps": not true or false
+MNEME_LOG_LEVEL="loud": not one of debug, info, warn, error`)
+}
+
+func TestADirectoryHasAName(t *testing.T) {
+	t.Setenv("MNEME_DATA", "")
+	require.EqualError(t, Read(ForIngestor()), `MNEME_DATA="": must not be empty: name a directory, such as .mneme`)
+}
