@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,8 +42,24 @@ Examples:
 const auditEvery = 2 * time.Second
 
 var auditColumns = []column{
-	{Name: "TIME", Drop: 1}, {Name: "TENANT", Min: 8, Drop: 3}, {Name: "SUBJECT", Min: 12}, {Name: "ROLE", Drop: 4}, {Name: "VIA", Drop: 5},
-	{Name: "ACTION"}, {Name: "TARGET", Min: 16}, {Name: "OUTCOME"}, {Name: "TIMES", Right: true, Drop: 2},
+	{Name: "TIME"}, {Name: "TENANT", Min: 8, Drop: 3}, {Name: "SUBJECT", Min: 8}, {Name: "ROLE", Drop: 4}, {Name: "VIA", Drop: 5},
+	{Name: "ACTION", Min: 10}, {Name: "TARGET", Min: 8}, {Name: "OUTCOME"}, {Name: "TIMES", Right: true, Drop: 2},
+}
+
+// auditTable prints rows of entries. A person sees no column that is empty in all of them, such as the subject where no
+// token is demanded: its room is the others'.
+func auditTable(t *terminal, rows [][]any) error {
+	columns := slices.Clone(auditColumns)
+	for i := len(columns) - 1; i >= 0 && t.isPerson() && len(rows) > 0; i-- {
+		if slices.ContainsFunc(rows, func(row []any) bool { return t.cell(row[i]) != "" }) {
+			continue
+		}
+		columns = slices.Delete(columns, i, i+1)
+		for n := range rows {
+			rows[n] = slices.Delete(rows[n], i, i+1)
+		}
+	}
+	return t.table(columns, rows)
 }
 
 // Run prints the entries.
@@ -94,7 +111,7 @@ func (c *AuditCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		case !c.Follow && g.JSON:
 			return nil
 		case !c.Follow:
-			return t.table(auditColumns, rows)
+			return auditTable(t, rows)
 		}
 		select {
 		case <-time.After(auditEvery):
@@ -136,6 +153,9 @@ func auditRow(e *httpapi.AuditEntry) []any {
 	return []any{when(e.Time.Format(time.RFC3339Nano)), e.Tenant, e.Subject, e.Role, e.Via, e.Action, e.Target, e.Outcome, times}
 }
 
+// auditWide is the width of a terminal from which on the line of an entry has its day and its tenant.
+const auditWide = 100
+
 // auditLine returns an entry as a line of its own: its end can't be aligned with entries that are still to come.
 func auditLine(t *terminal, e *httpapi.AuditEntry) string {
 	if !t.isPerson() {
@@ -152,11 +172,16 @@ func auditLine(t *terminal, e *httpapi.AuditEntry) string {
 	case "begun":
 		color = yellow
 	}
-	line := t.paint(dim, e.Time.Local().Format(time.DateTime)) + "  " + pad(e.Tenant, 10) + "  " + pad(e.Subject, 18) + "  " + t.paint(color, pad(e.Outcome, 8)) + pad(e.Action, 22) + "  " + console.OneLine(e.Target)
+	width := t.width()
+	who := t.paint(dim, e.Time.Local().Format(time.DateTime)) + "  " + pad(e.Tenant, 10) + "  " + pad(e.Subject, 18)
+	if width > 0 && width < auditWide {
+		who = t.paint(dim, e.Time.Local().Format(time.TimeOnly)) + "  " + pad(e.Subject, 12)
+	}
+	line := who + "  " + t.paint(color, pad(e.Outcome, 8)) + pad(e.Action, 22) + "  " + console.OneLine(e.Target)
 	if e.Count > 0 {
 		line += " (" + strconv.Itoa(e.Count) + " times)"
 	}
-	if width := t.width(); width > 0 {
+	if width > 0 {
 		line = console.Cut(line, width)
 	}
 	return line + "\n"

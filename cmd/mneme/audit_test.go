@@ -55,6 +55,14 @@ func TestTheAuditLogSaysWhoMadeATokenAndWhatWasDoneWithIt(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, strings.SplitN(out, "\n", 2)[0], "SUBJECT")
 	require.Equal(t, len(all)+1, strings.Count(out, "\n"))
+	s.ready = ready{HTTP: s.HTTP, NATS: s.NATS}
+	narrow := s.person(60, nil, "audit", "--token", operator.Token, "--action", "tokens-revoke")
+	require.Contains(t, narrow, "TIME              SUBJECT", "when, who, what and how it ended")
+	for _, name := range []string{"ACTION", "TARGET", "OUTCOME"} {
+		require.Contains(t, narrow, name)
+	}
+	require.Contains(t, narrow, "done")
+	require.NotContains(t, narrow, "TIMES", "no entry was repeated")
 	_, stderr, code = s.mneme("audit", "--token", operator.Token, "--since", "yesterday")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "30d")
