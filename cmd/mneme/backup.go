@@ -164,6 +164,9 @@ func (c *RestoreCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		t.say("mneme: %v", err)
 		return errDifference
 	}
+	if errors.Is(err, backup.ErrNotEmpty) {
+		return fmt.Errorf("%w: %s", err, c.elsewhere())
+	}
 	if err != nil {
 		return err
 	}
@@ -176,6 +179,15 @@ func (c *RestoreCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	t.remark("", "Read models catch up by themselves.", "mneme status")
 	return nil
+}
+
+// elsewhere says where a backup can go if the log is not empty.
+func (c *RestoreCmd) elsewhere() string {
+	if c.Data != "" {
+		return fmt.Sprintf("name a new directory with --data, or move %s away if nobody needs its events", filepath.Join(c.Data, "nats"))
+	}
+	return fmt.Sprintf("restore into a new directory of mneme up with --data, or name another server with --nats-url; "+
+		"if nobody needs the events of this one, stop mneme up and move the folder nats of its data away, or on a server of its own run nats stream rm %s", natsdeploy.Stream)
 }
 
 // recordRestore writes a restore into the audit log. It comes after the restore: a server without a log has no audit log

@@ -31,6 +31,7 @@ func TestABackupIsRestoredAndTheReadModelsCatchUp(t *testing.T) {
 	_, stderr, code = s.mneme("restore", filepath.Join(folder, "b"))
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "the log is not empty")
+	require.Contains(t, stderr, "restore into a new directory of mneme up with --data, or name another server with --nats-url")
 	want := read[[]map[string]any](s, "conversations", "list")
 
 	out, stderr, code = mneme(t, "backup", "verify", filepath.Join(folder, "b"))
@@ -44,6 +45,10 @@ func TestABackupIsRestoredAndTheReadModelsCatchUp(t *testing.T) {
 	running.stop()
 	_, stderr, code = mneme(t, "restore", filepath.Join(folder, "b"), "--data", filepath.Join(folder, "third"), "--log-size", "268435456")
 	require.Zero(t, code, stderr)
+	_, stderr, code = mneme(t, "restore", filepath.Join(folder, "b"), "--data", filepath.Join(folder, "third"))
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "name a new directory with --data, or move "+filepath.Join(folder, "third", "nats")+" away")
+	require.NotContains(t, stderr, "stream rm", "there is no server to run it against")
 	for _, data := range []string{"second", "third"} {
 		s := up(t, filepath.Join(folder, data))
 		require.Eventually(t, func() bool {

@@ -106,7 +106,7 @@ func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed ui
 			return err
 		}
 	} else if info.State.LastSeq > 0 {
-		return fmt.Errorf("%w: it ends at sequence %d; restore into a server without the stream %s (nats stream rm deletes its events)", ErrNotEmpty, info.State.LastSeq, natsdeploy.Stream)
+		return fmt.Errorf("%w: it ends at sequence %d; a log that holds events is never replaced", ErrNotEmpty, info.State.LastSeq)
 	}
 	var transform jetstream.SubjectTransformConfig
 	if err := json.Unmarshal(saved["subject_transform"], &transform); err != nil {
