@@ -86,10 +86,11 @@ func (c *RedactScanCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	}
 	defer log.Conn().Close()
 
-	places, unreadable := []secretPlace{}, 0
+	places, read, unreadable := []secretPlace{}, 0, 0
 	filter := eventlog.Filter{Tenant: tenant, Conversation: c.Conversation}
 	options := eventlog.TailOptions{From: 1, ToEnd: true, Trouble: func(err error) { t.say("waiting for the log: %v", err) }}
 	err = log.Tail(ctx, filter, options, func(m eventlog.Message) error {
+		read++
 		r, address, err := m.Decode()
 		if err != nil {
 			unreadable++
@@ -114,13 +115,20 @@ func (c *RedactScanCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	case err != nil:
 		return err
 	}
+	if read == 0 && c.Conversation != "" { // misspelt, or of another tenant: nothing would be found in it either
+		of := ""
+		if tenant != "" {
+			of = " of the tenant " + tenant
+		}
+		return fmt.Errorf("the log holds no event of the conversation %s%s: mneme conversations list shows the conversations", c.Conversation, of)
+	}
 	if unreadable > 0 {
 		t.say("skipped: %s that can't be decoded; see mneme failed", counted(unreadable, "event"))
 	}
 	if g.JSON {
 		err = t.json(places)
 	} else {
-		err = c.print(t, places)
+		err = c.print(t, places, read)
 	}
 	if err == nil && len(places) > 0 {
 		return errDifference
@@ -128,9 +136,9 @@ func (c *RedactScanCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	return err
 }
 
-func (c *RedactScanCmd) print(t *terminal, places []secretPlace) error {
+func (c *RedactScanCmd) print(t *terminal, places []secretPlace, read int) error {
 	if len(places) == 0 {
-		return t.text("no secrets found\n")
+		return t.text(fmt.Sprintf("no secrets found in %s\n", counted(uint64(read), "event")))
 	}
 	rows := make([][]any, len(places))
 	for i, p := range places {

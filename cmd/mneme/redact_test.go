@@ -54,6 +54,9 @@ func TestSecretsAndFramesOfATranscriptStayOutOfTheLog(t *testing.T) {
 	require.Contains(t, stderr, "no message")
 
 	require.Empty(t, read[[]secretPlace](s, "redact", "scan"))
+	_, stderr, code = s.mneme("redact", "scan", "--conversation", "misspelt")
+	require.Equal(t, exitFailed, code, "no secrets in what is not there says nothing")
+	require.Contains(t, stderr, "the log holds no event of the conversation misspelt of the tenant default")
 	rules := filepath.Join(dir, "rules.yaml")
 	require.NoError(t, os.WriteFile(rules, []byte("rules: [{kind: thanks, pattern: thanks}]"), 0o600))
 	again := read[importer.Report](s, "import", file, "--redact-rules", rules)
