@@ -79,6 +79,9 @@ func TestInsightsAreATableCSVAndJSON(t *testing.T) {
 	require.Contains(t, seen, "total")
 	require.Contains(t, seen, "Costs in EUR, without those of other, whose price is unknown")
 
+	_, stderr, code = s.mneme("insights", "--since", "2026-03-02", "--until", "2026-03-01")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--until is before --since")
 	for _, args := range [][]string{{"--since", "yesterday"}, {"--until", "2026-02-31"}, {"--by", "hour"}, {"--limit", "0"}, {"--csv", "--json"}, {"--tz", "Europe/Berlin"}} {
 		_, stderr, code := s.mneme(append([]string{"insights"}, args...)...)
 		require.Equal(t, exitUsage, code, args)

@@ -70,6 +70,9 @@ func (a *api) registerInsights(h huma.API) {
 }
 
 func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput, error) {
+	if in.Since != "" && in.Until != "" && in.Until < in.Since {
+		return nil, refuseQuery("until", "until is before since: no day lies between them")
+	}
 	r, m, err := a.pins(ctx).Insight(ctx)
 	if err != nil {
 		return nil, a.problem(err)

@@ -129,7 +129,7 @@ func TestADeletedConversationIsInNoInsight(t *testing.T) {
 
 func TestInsightsRefuseWhatIsNoDayAndNoGrouping(t *testing.T) {
 	b := setup(t)
-	for _, query := range []string{"by=nothing", "since=yesterday", "since=2026-13-01", "until=2026-01-01T00:00:00Z", "limit=0", "limit=1001"} {
+	for _, query := range []string{"by=nothing", "since=2026-02-02&until=2026-02-01", "since=yesterday", "since=2026-13-01", "until=2026-01-01T00:00:00Z", "limit=0", "limit=1001"} {
 		b.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/insights?"+query, nil, "")
 	}
 }
