@@ -359,8 +359,8 @@ func (l *Log) conversation(ctx context.Context, tenant, conversation string, upT
 	return nil
 }
 
-// idleScan is how often a scan that waits for a message asks whether there is one: a
-// message whose bytes are damaged is counted by the server and never delivered.
+// idleScan is how often a reader with an end asks whether there is still a message to wait for:
+// messages that the server has counted may have been removed since, and a damaged one is never delivered.
 const idleScan = time.Second
 
 // errIdle says that no message came before a tick.
@@ -417,17 +417,25 @@ func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yie
 		if !ok || err != nil {
 			return from, err
 		}
-		// The consumer has no more, or is silent. It may be behind the stream's leader, and
-		// messages that it counts may have left the log or be damaged: the leader knows.
-		first, err := l.next(ctx, filters, from)
-		if errors.Is(err, ErrNotFound) || err == nil && first.Seq > upTo {
-			return upTo + 1, nil
-		}
-		if err != nil {
+		// The consumer has no more, or is silent.
+		if none, err := l.isExhausted(ctx, filters, from, upTo); err != nil {
 			return from, err
+		} else if none {
+			return upTo + 1, nil
 		}
 	}
 	return from, nil
+}
+
+// isExhausted reports whether the log holds no message that matches one of the filters from one
+// sequence up to another. It asks the stream's leader: a consumer may be behind it, and may count
+// messages that have since left the log or that are damaged and never delivered.
+func (l *Log) isExhausted(ctx context.Context, filters []string, from, upTo uint64) (bool, error) {
+	first, err := l.next(ctx, filters, from)
+	if errors.Is(err, ErrNotFound) {
+		return true, nil
+	}
+	return err == nil && first.Seq > upTo, err
 }
 
 // progressSubject is where a projector announces its checkpoints. It is outside of the stream's

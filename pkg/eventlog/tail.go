@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -149,8 +150,20 @@ func (t *tail) run(ctx context.Context) (done bool, err error) {
 	if t.end > 0 && f.Pending() == 0 {
 		return true, nil
 	}
+	var idle <-chan time.Time // nil without an end: it may be long until something is published
+	if t.end > 0 {
+		ticker := time.NewTicker(idleScan)
+		defer ticker.Stop()
+		idle = ticker.C
+	}
 	for {
-		m, ok, err := f.next(ctx, nil) // nothing may be published for long
+		m, ok, err := f.next(ctx, idle)
+		if errors.Is(err, errIdle) {
+			if done, err := t.isAtEnd(ctx); done || err != nil {
+				return done, err
+			}
+			continue
+		}
 		if !ok || err != nil {
 			return err != nil, err
 		}
@@ -168,7 +181,17 @@ func (t *tail) run(ctx context.Context) (done bool, err error) {
 			}
 		}
 		if t.end > 0 && (m.Seq == t.end || m.Pending == 0) {
-			return true, nil
+			if done, err := t.isAtEnd(ctx); done || err != nil {
+				return done, err
+			}
 		}
 	}
+}
+
+// isAtEnd reports whether nothing is left to read up to the end.
+func (t *tail) isAtEnd(ctx context.Context) (bool, error) {
+	if t.next > t.end {
+		return true, nil
+	}
+	return t.log.isExhausted(ctx, t.filters, t.next, t.end)
 }

@@ -126,3 +126,35 @@ func TestATailEndsWithItsContext(t *testing.T) {
 	})
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+func TestATailToTheEndEndsAlthoughItsLastMessagesWereRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	kept := followMessages + 1 // the first message is read alone; the others fill one request
+	b.publish("a", kept)
+	b.publish("b", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	read := 0
+	require.NoError(t, b.log.Tail(ctx, Filter{}, TailOptions{From: 1, ToEnd: true}, func(Message) error {
+		if read++; read > 1 {
+			return nil
+		}
+		b.awaitSent(uint64(kept)) // so the last of them says that one more follows
+		return b.log.stream.DeleteMsg(ctx, uint64(kept)+1)
+	}))
+	require.Equal(t, kept, read)
+}
+
+// awaitSent waits until the server has sent a message to a consumer.
+func (b *bench) awaitSent(seq uint64) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		for info := range b.log.stream.ListConsumers(b.t.Context()).Info() {
+			if info.Delivered.Stream == seq {
+				return true
+			}
+		}
+		return false
+	}, 20*time.Second, 5*time.Millisecond)
+}
