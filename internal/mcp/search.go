@@ -46,20 +46,29 @@ const (
 // filter returns what the arguments keep of one conversation.
 func (in *searchArguments) filter() (f window.Filter, err error) {
 	f = window.Filter{Tool: in.Tool, File: in.File, Role: in.Role, FromTurn: in.FromTurn, ToTurn: in.ToTurn}
-	for name, at := range map[string]struct {
-		text string
-		time *time.Time
-	}{"since": {in.Since, &f.Since}, "until": {in.Until, &f.Until}} {
-		if at.text == "" {
-			continue
-		}
-		if *at.time, err = events.ParseTime(at.text); err != nil {
-			if *at.time, err = time.Parse(time.DateOnly, at.text); err != nil {
-				return f, refuse("%s is neither a time such as 2026-01-31T15:04:05Z nor a date such as 2026-01-31", name)
-			}
-		}
+	if f.Since, err = momentOf("since", in.Since); err != nil {
+		return f, err
+	}
+	if f.Until, err = momentOf("until", in.Until); err != nil {
+		return f, err
 	}
 	return f, nil
+}
+
+// momentOf reads the argument of this name: a time, or a date, which means its midnight in UTC. It returns
+// the zero time for an absent one.
+func momentOf(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if at, err := events.ParseTime(text); err == nil {
+		return at, nil
+	}
+	at, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		return at, refuse("%s is neither a time such as 2026-01-31T15:04:05Z nor a date such as 2026-01-31", name)
+	}
+	return at, nil
 }
 
 // kind returns what the arguments search for, "" for messages by default.

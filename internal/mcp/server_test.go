@@ -464,5 +464,8 @@ func TestASearchFindsWhatToolsReturned(t *testing.T) {
 	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "kind": "message", "file": "a"}), "kind")
 	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "kind": "tool", "role": "user"}), "role")
 	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "since": "soon"}), "since")
+	for range 20 { // always the same of two wrong arguments
+		require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "since": "soon", "until": "later"}), "since is neither")
+	}
 	require.Contains(t, a.refused("memory_search", arguments{"conversation": "c"}), "query is missing")
 }
