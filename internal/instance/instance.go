@@ -68,20 +68,21 @@ type Config struct {
 type Instance struct {
 	Log *eventlog.Log
 
-	lock      *flock.Flock
-	server    *embedded.Server
-	conn      *nats.Conn
-	consumers []worker.Worker
-	eraser    *erasure.Eraser
-	audit     *audit.Trail
-	captured  *capture.Receiver
-	receiver  *otlp.Receiver  // nil: nobody listens for exporters
-	otlp      []*program.HTTP // where they are answered
-	stores    worker.Stores
-	http      *program.HTTP
-	closeGate func()
-	telemetry *telemetry.Telemetry
-	logger    *slog.Logger
+	lock        *flock.Flock
+	server      *embedded.Server
+	conn        *nats.Conn
+	consumers   []worker.Worker // in the order in which they start
+	eraser      *erasure.Eraser
+	audit       *audit.Trail
+	captured    *capture.Receiver
+	receiver    *otlp.Receiver  // nil: nobody listens for exporters
+	otlp        []*program.HTTP // where they are answered
+	stores      worker.Stores
+	http        *program.HTTP
+	closeQuotas func()
+	closeGate   func()
+	telemetry   *telemetry.Telemetry
+	logger      *slog.Logger
 }
 
 // Start starts everything in this process and returns once it answers.
@@ -89,13 +90,8 @@ type Instance struct {
 // It returns [ErrDataInUse], an error that names the port in use or the address
 // that is not loopback, and the named errors of deploy/nats and of the stores.
 func Start(ctx context.Context, c Config) (_ *Instance, err error) {
-	if err := errors.Join(c.Access.Listen("--listen", c.Listen, false), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
+	if err := c.checkAddresses(); err != nil {
 		return nil, &program.UsageError{Err: err}
-	}
-	for _, address := range c.OTLP {
-		if err := c.Access.Listen("--otlp-listen", address, false); err != nil {
-			return nil, &program.UsageError{Err: err}
-		}
 	}
 	i := &Instance{}
 	defer func() {
@@ -119,26 +115,9 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := i.listenOTLP(&c); err != nil {
 		return nil, err
 	}
-	if i.server, err = embedded.Start(ctx, embedded.Config{
-		Dir: filepath.Join(c.Data, "nats"), Listen: c.NATSListen, Logger: c.Logger.With("part", "nats"), MaxBytes: c.MaxBytes,
-	}); err != nil {
+	if err := i.openLog(ctx, &c); err != nil {
 		return nil, err
 	}
-	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
-		return nil, fmt.Errorf("connect to the embedded server: %w", err)
-	}
-	if err := eventlog.EndSplit(ctx, i.conn); err != nil { // nobody else can: the server ends with this process
-		return nil, err
-	}
-	stream, err := i.server.Apply(ctx, natsdeploy.Settings{MaxBytes: c.MaxBytes, DuplicateWindow: c.DuplicateWindow})
-	if err != nil {
-		return nil, err
-	}
-	program.WarnOfSize(c.Logger, c.MaxBytes, stream.MaxBytes)
-	if i.Log, err = eventlog.Open(ctx, i.conn, eventlog.OnPublish(i.telemetry.Metrics.Published)); err != nil {
-		return nil, err
-	}
-	i.telemetry.Metrics.WatchLog(i.Log)
 	self, err := worker.NewLeases(i.Log, "mneme up")
 	if err != nil {
 		return nil, err
@@ -148,56 +127,17 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err != nil {
 		return nil, err
 	}
-	i.closeGate = closeQuotas
+	i.closeQuotas = closeQuotas
 	prices, err := service.Prices(c.Insights.Prices)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
-	parts := worker.Parts{Quotas: quotas, Prices: prices, Log: i.Log, Feed: projection.NewFeed(i.Log), Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention}
-	ingestor, err := worker.NewConsumer(ctx, parts, readmodel.Graph())
-	if err != nil {
-		return nil, err
-	}
-	i.consumers = append(i.consumers, ingestor)
-	tracker, err := worker.NewConsumer(ctx, parts, readmodel.Files())
-	if err != nil {
-		return nil, err
-	}
-	i.consumers = append(i.consumers, tracker)
-	projects, err := worker.NewConsumer(ctx, parts, readmodel.Projects())
-	if err != nil {
-		return nil, err
-	}
-	i.consumers = append(i.consumers, projects)
-	counter, err := worker.NewConsumer(ctx, parts, readmodel.Insight())
-	if err != nil {
-		return nil, err
-	}
-	i.consumers = append(i.consumers, counter)
-	code, err := worker.NewConsumer(ctx, parts, readmodel.Code())
-	if err != nil {
-		return nil, err
-	}
-	i.consumers = append(i.consumers, code)
 	models := service.OwnModels(c.Data)
-	service.Own(models, ingestor)
-	service.Own(models, projects)
-	service.Own(models, code)
-	service.Own(models, tracker)
-	service.Own(models, counter)
-	writer, err := service.NewSummarizer(ctx, parts, c.Summaries, models)
+	writer, err := i.openConsumers(ctx, &c, models, worker.Parts{
+		Quotas: quotas, Prices: prices, Log: i.Log, Feed: projection.NewFeed(i.Log), Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention,
+	})
 	if err != nil {
 		return nil, err
-	}
-	i.consumers = append(i.consumers, writer)
-	service.Own(models, writer.Consumer)
-	if endpoint, ok := c.Searching.Endpoint(); ok {
-		embedder, err := service.NewEmbedder(ctx, parts, endpoint)
-		if err != nil {
-			return nil, err
-		}
-		i.consumers = append(i.consumers, embedder)
-		service.Own(models, embedder.Consumer)
 	}
 	search, err := service.NewCache(c.Searching, i.telemetry)
 	if err != nil {
@@ -215,10 +155,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err != nil {
 		return nil, err
 	}
-	i.closeGate = func() {
-		closeQuotas()
-		closeGate()
-	}
+	i.closeGate = closeGate
 	if i.audit, err = service.OpenAudit(ctx, i.conn, c.Auditing, i.telemetry, c.Logger); err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
@@ -234,8 +171,13 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	i.eraser = eraser
 	i.eraser.Start()
 	config := httpapi.Config{
-		Log: i.Log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Audit: i.audit, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Exported: i.exportedStatus(), Logger: c.Logger,
-		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, Prices: prices, Model: writer.Model(), ProjectMemoryOff: c.Searching.ProjectMemory == "off", Settings: c.Settings,
+		Log: i.Log, LogHealth: i.server.WriteError, Logger: c.Logger, Telemetry: i.telemetry, Settings: c.Settings,
+		Gate: gate, Quotas: quotas, Audit: i.audit,
+		Models: models, Store: i.stores.Backend(), NotReady: worker.ErrNotThere, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off",
+		Condense: condense, Model: writer.Model(), Prices: prices,
+		Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser,
+		Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Exported: i.exportedStatus(),
+		States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) },
 	}
 	if c.Doctor != nil {
 		config.Doctor = c.Doctor(i.Log, c.Data)
@@ -243,6 +185,90 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	i.http.Start(httpapi.New(config))
 	i.startOTLP(gate, quotas)
 	return i, nil
+}
+
+// checkAddresses refuses addresses that others reach without proving who they are.
+func (c *Config) checkAddresses() error {
+	if err := errors.Join(c.Access.Listen("--listen", c.Listen, false), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
+		return err
+	}
+	for _, address := range c.OTLP {
+		if err := c.Access.Listen("--otlp-listen", address, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openLog starts the NATS server and opens the log on it.
+func (i *Instance) openLog(ctx context.Context, c *Config) (err error) {
+	if i.server, err = embedded.Start(ctx, embedded.Config{
+		Dir: filepath.Join(c.Data, "nats"), Listen: c.NATSListen, Logger: c.Logger.With("part", "nats"), MaxBytes: c.MaxBytes,
+	}); err != nil {
+		return err
+	}
+	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
+		return fmt.Errorf("connect to the embedded server: %w", err)
+	}
+	if err := eventlog.EndSplit(ctx, i.conn); err != nil { // nobody else can: the server ends with this process
+		return err
+	}
+	stream, err := i.server.Apply(ctx, natsdeploy.Settings{MaxBytes: c.MaxBytes, DuplicateWindow: c.DuplicateWindow})
+	if err != nil {
+		return err
+	}
+	program.WarnOfSize(c.Logger, c.MaxBytes, stream.MaxBytes)
+	if i.Log, err = eventlog.Open(ctx, i.conn, eventlog.OnPublish(i.telemetry.Metrics.Published)); err != nil {
+		return err
+	}
+	i.telemetry.Metrics.WatchLog(i.Log)
+	return nil
+}
+
+// openConsumers opens every read model for writing, and adds it to models. The summarizer it returns reads
+// the graph from them.
+func (i *Instance) openConsumers(ctx context.Context, c *Config, models *service.Models, parts worker.Parts) (*service.Summarizer, error) {
+	if err := consume(ctx, i, models, parts, readmodel.Graph()); err != nil {
+		return nil, err
+	}
+	if err := consume(ctx, i, models, parts, readmodel.Files()); err != nil {
+		return nil, err
+	}
+	if err := consume(ctx, i, models, parts, readmodel.Projects()); err != nil {
+		return nil, err
+	}
+	if err := consume(ctx, i, models, parts, readmodel.Insight()); err != nil {
+		return nil, err
+	}
+	if err := consume(ctx, i, models, parts, readmodel.Code()); err != nil {
+		return nil, err
+	}
+	writer, err := service.NewSummarizer(ctx, parts, c.Summaries, models)
+	if err != nil {
+		return nil, err
+	}
+	i.consumers = append(i.consumers, writer)
+	service.Own(models, writer.Consumer)
+	if endpoint, ok := c.Searching.Endpoint(); ok {
+		embedder, err := service.NewEmbedder(ctx, parts, endpoint)
+		if err != nil {
+			return nil, err
+		}
+		i.consumers = append(i.consumers, embedder)
+		service.Own(models, embedder.Consumer)
+	}
+	return writer, nil
+}
+
+// consume opens one read model for writing, and adds it to models.
+func consume[U projection.Unit, S projection.Store[U]](ctx context.Context, i *Instance, models *service.Models, parts worker.Parts, declared *readmodel.Typed[U, S]) error {
+	consumer, err := worker.NewConsumer(ctx, parts, declared)
+	if err != nil {
+		return err
+	}
+	i.consumers = append(i.consumers, consumer)
+	service.Own(models, consumer)
+	return nil
 }
 
 // Serve waits until ctx ends. It returns [eventlog.ErrPartitions] if the log is given more partitions
@@ -291,6 +317,9 @@ func (i *Instance) Close() error {
 	i.consumers = nil
 	if i.stores.Generations() != nil {
 		errs = append(errs, i.stores.Close())
+	}
+	if i.closeQuotas != nil {
+		i.closeQuotas()
 	}
 	if i.closeGate != nil {
 		i.closeGate()

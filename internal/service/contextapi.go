@@ -131,7 +131,11 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	defer watch.Wait()
 	defer stop()
 	config := httpapi.Config{
-		Log: log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Audit: trail, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, Prices: prices, Model: model, ProjectMemoryOff: s.ProjectMemory == "off", Settings: settings.Effective(s, nil),
+		Log: log, Logger: logger, Telemetry: tell, Settings: settings.Effective(s, nil),
+		Gate: gate, Quotas: quotas, Audit: trail,
+		Models: models, Store: stores.Backend(), NotReady: worker.ErrNotThere, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off",
+		Condense: condense, Model: model, Prices: prices,
+		Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser,
 		Self: func() projection.Member { return self.Member(nil) },
 	}
 	if doctor != nil {
