@@ -226,7 +226,11 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 		return nil, &awayError{fmt.Errorf("no answer from %s: %w; name the server with --url", settings.Redacted(c.base), dial.Err)}
 	}
 	if err != nil && ctx.Err() == nil {
-		return nil, &awayError{fmt.Errorf("the server at %s did not answer as the API does: %s", c.base, console.Cut(console.OneLine(err.Error()), 200))}
+		var at *url.Error // it shows the URL, with a token that is the user
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return nil, &awayError{fmt.Errorf("the server at %s did not answer as the API does: %s", settings.Redacted(c.base), console.Cut(console.OneLine(err.Error()), 200))}
 	}
 	if err != nil {
 		return nil, err

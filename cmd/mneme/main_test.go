@@ -272,6 +272,11 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "did not answer as the API does", "the port of NATS")
 	require.Less(t, len(stderr), 400)
+	for _, secret := range []string{"me:hush-hush@", "hush-hush@"} {
+		_, stderr, _ = mneme(t, "status", "--url", strings.Replace(s.ready.NATS, "nats://", "http://"+secret, 1))
+		require.Contains(t, stderr, "did not answer as the API does")
+		require.NotContains(t, stderr, "hush-hush")
+	}
 	_, stderr, code = mneme(t, "search", "x", "--conversation")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "--conversation: needs a value (mneme")
