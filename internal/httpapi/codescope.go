@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/graph"
@@ -106,7 +107,7 @@ func (a *api) aboutScope(ctx context.Context, in *scopeInput) (*scopeOutput, err
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	found, err = inProject(ctx, r, p, found, func(c *codebase.About) string { return c.ID.ID })
+	found, err = project.Keep(ctx, r, p, found, func(c *codebase.About) events.ConversationID { return c.ID })
 	if err != nil {
 		return nil, a.problem(err)
 	}

@@ -106,7 +106,7 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 			return nil, a.problem(err)
 		}
 	}
-	out, err := contextAs(c, in.Format, in.Memory, in.Frame, in.explains(), in.IncludeMarkdown)
+	out, err := form{format: in.Format, memory: in.Memory, framed: in.Frame, explained: in.explains(), markdown: in.IncludeMarkdown}.show(c)
 	if out != nil {
 		out.Recorded = recorded
 	}
@@ -192,28 +192,37 @@ type contextWithText struct {
 	Markdown string `json:"markdown"`
 }
 
-// contextAs returns a context in the requested format.
-func contextAs(c *window.Context, format, memory string, framed, explain, text bool) (*contextOutput, error) {
-	if explain {
+// form is how a request wants a context shown.
+type form struct {
+	format    string // markdown, json, openai or anthropic
+	memory    string // of messages for models: where sections go, see [chat.Memory]
+	framed    bool   // in Markdown: within a frame
+	explained bool   // with the manifest
+	markdown  bool   // in JSON: with the Markdown too
+}
+
+// show returns a context in this form.
+func (f form) show(c *window.Context) (*contextOutput, error) {
+	if f.explained {
 		c.MarkRanges()
 	} else {
 		c.Manifest = nil
 	}
 	var body any = c
-	if text {
+	if f.markdown {
 		body = contextWithText{c, c.Markdown()}
 	}
-	switch format {
+	switch f.format {
 	case "markdown":
 		text := c.Markdown()
-		if framed && text != "" {
+		if f.framed && text != "" {
 			text = frame.Wrap(c.Mark(), c.AsOf, strings.TrimSuffix(text, "\n")) + "\n"
 		}
 		return &contextOutput{ContentType: "text/markdown; charset=utf-8", Body: []byte(text)}, nil
 	case "openai":
-		body = chat.OpenAI(c, chat.Memory(memory))
+		body = chat.OpenAI(c, chat.Memory(f.memory))
 	case "anthropic":
-		body = chat.Anthropic(c, chat.Memory(memory))
+		body = chat.Anthropic(c, chat.Memory(f.memory))
 	}
 	var w bytes.Buffer
 	e := json.NewEncoder(&w)

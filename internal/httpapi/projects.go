@@ -208,25 +208,6 @@ func (a *api) projectNow(ctx context.Context, tenant, name string) (project.Read
 	return r, p, err
 }
 
-// inProject keeps the rows whose conversations belong to a project.
-func inProject[T any](ctx context.Context, r project.Reader, p project.Project, rows []T, id func(*T) string) ([]T, error) {
-	ids := make([]events.ConversationID, len(rows))
-	for i := range rows {
-		ids[i] = events.ConversationID{Tenant: p.Tenant, ID: id(&rows[i])}
-	}
-	in, err := project.Among(ctx, r, p, ids)
-	if err != nil {
-		return nil, err
-	}
-	kept := []T{}
-	for i := range rows {
-		if in[i] {
-			kept = append(kept, rows[i])
-		}
-	}
-	return kept, nil
-}
-
 // Limits of a page of a project's conversations, which are found by looking at all conversations in the order of the
 // list.
 const (
@@ -247,7 +228,7 @@ func (a *api) listOfProject(ctx context.Context, g graph.Reader, tenant, name st
 		if err != nil {
 			return page, err
 		}
-		kept, err := inProject(ctx, r, p, chunk.Rows, func(c *graph.Conversation) string { return c.ID.ID })
+		kept, err := project.Keep(ctx, r, p, chunk.Rows, func(c *graph.Conversation) events.ConversationID { return c.ID })
 		if err != nil {
 			return page, err
 		}
@@ -287,7 +268,7 @@ func (a *api) projectContext(ctx context.Context, in *projectContextInput) (*con
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return contextAs(c, in.Format, in.Memory, in.Frame, in.Explain, in.Text)
+	return form{format: in.Format, memory: in.Memory, framed: in.Frame, explained: in.Explain, markdown: in.Text}.show(c)
 }
 
 // projectSource is what is known of projects, and the search in what was said.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/project"
@@ -168,7 +169,9 @@ func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader, a
 	if err != nil {
 		return nil, err
 	}
-	kept, err := inProject(ctx, r, p, out.Body.Conversations, func(c *FoundConversation) string { return c.ID })
+	kept, err := project.Keep(ctx, r, p, out.Body.Conversations, func(c *FoundConversation) events.ConversationID {
+		return events.ConversationID{Tenant: in.Tenant, ID: c.ID}
+	})
 	if err != nil {
 		return nil, a.problem(err)
 	}

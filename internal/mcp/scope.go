@@ -191,8 +191,8 @@ func (c *call) permit(ctx context.Context, id events.ConversationID) error {
 	if err != nil {
 		return err
 	}
-	in, err := c.among(ctx, p, []events.ConversationID{id})
-	if err != nil || in[0] {
+	kept, err := ofProject(ctx, c, p, []events.ConversationID{id}, func(id *events.ConversationID) events.ConversationID { return *id })
+	if err != nil || len(kept) > 0 {
 		return err
 	}
 	return c.noConversation(id)
@@ -202,31 +202,13 @@ func (c *call) noConversation(id events.ConversationID) error {
 	return refuse("there is no conversation %q: memory_search without a query lists them", plain.Clip(plain.Line(id.ID), 120))
 }
 
-// among reports which conversations belong to a project.
-func (c *call) among(ctx context.Context, p project.Project, ids []events.ConversationID) ([]bool, error) {
+// ofProject keeps the rows whose conversations belong to a project.
+func ofProject[T any](ctx context.Context, c *call, p project.Project, rows []T, id func(*T) events.ConversationID) ([]T, error) {
 	r, _, err := c.pins.Projects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return project.Among(ctx, r, p, ids)
-}
-
-// ofProject keeps the rows whose conversations belong to a project.
-func ofProject[T any](ctx context.Context, c *call, p project.Project, rows []T, id func(*T) events.ConversationID) (kept []T, err error) {
-	ids := make([]events.ConversationID, len(rows))
-	for i := range rows {
-		ids[i] = id(&rows[i])
-	}
-	in, err := c.among(ctx, p, ids)
-	if err != nil {
-		return nil, err
-	}
-	for i := range rows {
-		if in[i] {
-			kept = append(kept, rows[i])
-		}
-	}
-	return kept, nil
+	return project.Keep(ctx, r, p, rows, id)
 }
 
 // entered returns the ids of the newest conversations that entered a project.

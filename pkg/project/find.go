@@ -337,7 +337,7 @@ func Holds(ctx context.Context, r Reader, p Project, at Place) (bool, error) {
 	return of.Name == p.Name, err
 }
 
-// Among reports which conversations belong to a project.
+// Among reports, for each of some conversations, whether it belongs to a project.
 func Among(ctx context.Context, r Reader, p Project, ids []events.ConversationID) ([]bool, error) {
 	digests, err := r.Digests(ctx, ids, p.asOf)
 	if err != nil {
@@ -348,4 +348,24 @@ func Among(ctx context.Context, r Reader, p Project, ids []events.ConversationID
 		in[i] = d != nil && slices.Contains(p.Names, d.Place.Name)
 	}
 	return in, nil
+}
+
+// Keep returns the rows whose conversations belong to a project, in their order, never nil. id returns the
+// conversation of a row.
+func Keep[T any](ctx context.Context, r Reader, p Project, rows []T, id func(*T) events.ConversationID) ([]T, error) {
+	ids := make([]events.ConversationID, len(rows))
+	for i := range rows {
+		ids[i] = id(&rows[i])
+	}
+	in, err := Among(ctx, r, p, ids)
+	if err != nil {
+		return nil, err
+	}
+	kept := []T{}
+	for i := range rows {
+		if in[i] {
+			kept = append(kept, rows[i])
+		}
+	}
+	return kept, nil
 }
