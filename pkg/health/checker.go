@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -354,7 +355,7 @@ func identify(t *graph.ToolCall) (key events.Digest, subject string) {
 			delete(members, name)
 		}
 		var b bytes.Buffer
-		for i, name := range sortedNames(members) {
+		for i, name := range slices.Sorted(maps.Keys(members)) {
 			if i > 0 {
 				b.WriteByte(' ')
 			}
@@ -374,15 +375,6 @@ func identify(t *graph.ToolCall) (key events.Digest, subject string) {
 		}
 	}
 	return events.DigestOf(t.ToolName, text), subject
-}
-
-func sortedNames(members map[string]json.RawMessage) []string {
-	names := make([]string, 0, len(members))
-	for name := range members {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // digestOf returns a result's fingerprint.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -98,13 +99,8 @@ type Cost struct {
 // Cost returns what the tokens of models cost.
 func (p *Prices) Cost(used map[string]Tokens) *Cost {
 	c := &Cost{Currency: p.Currency}
-	models := make([]string, 0, len(used))
-	for model := range used {
-		models = append(models, model)
-	}
-	slices.Sort(models) // sums of floats depend on the order
 	sum, priced := 0.0, false
-	for _, model := range models {
+	for _, model := range slices.Sorted(maps.Keys(used)) { // sums of floats depend on the order
 		t := used[model]
 		if t == (Tokens{}) {
 			continue

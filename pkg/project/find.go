@@ -3,6 +3,7 @@ package project
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -253,11 +254,7 @@ func List(ctx context.Context, r Reader, tenant, after string, limit int, asOf u
 			above[folder] = true
 		}
 	}
-	var only []string
-	for folder := range above {
-		only = append(only, folder)
-	}
-	roots, err := r.Names(ctx, tenant, NameQuery{Kind: KindRoot, Only: append(only, names...), AsOf: asOf})
+	roots, err := r.Names(ctx, tenant, NameQuery{Kind: KindRoot, Only: slices.AppendSeq(slices.Clone(names), maps.Keys(above)), AsOf: asOf})
 	if err != nil {
 		return nil, "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,14 +113,7 @@ func (p *Projection[U]) Fingerprint() string {
 }
 
 // Types lists the event types that the projection reduces, sorted.
-func (p *Projection[U]) Types() []string {
-	types := make([]string, 0, len(p.Reducers))
-	for t := range p.Reducers {
-		types = append(types, t)
-	}
-	slices.Sort(types)
-	return types
-}
+func (p *Projection[U]) Types() []string { return slices.Sorted(maps.Keys(p.Reducers)) }
 
 // Validate returns an error for a declaration without a name or version, or with an event
 // type that is neither one of [events.Types] nor foreign (see [events.IsForeign]).

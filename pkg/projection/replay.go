@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"mneme.dev/mneme/events"
@@ -265,9 +266,7 @@ func compareAll(ctx context.Context, model, scratch ReadStore) ([]events.Convers
 		delete(stored, h.Conversation)
 		return nil
 	})
-	for id := range stored {
-		differ = append(differ, id)
-	}
+	differ = slices.AppendSeq(differ, maps.Keys(stored))
 	sortIDs(differ)
 	return differ, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,15 +109,11 @@ func (v *view) know(partition int, now holding) bool {
 
 // owners returns which process each partition belongs to.
 func (v *view) owners() []string {
-	members := make([]string, 0, len(v.members))
-	for member := range v.members {
-		members = append(members, member)
-	}
 	held := make([]string, len(v.held))
 	for partition, h := range v.held {
 		held[partition] = h.process
 	}
-	return assign(members, held)
+	return assign(slices.Collect(maps.Keys(v.members)), held)
 }
 
 // keys makes the names of one build's keys in the bucket.

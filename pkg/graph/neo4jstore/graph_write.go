@@ -347,12 +347,7 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 		t.save("messages", r, s, m.Seq, m.Time)
 		t.Add("messageKeys", key)
 	}
-	keys := make([]string, 0, len(scopes))
-	for key := range scopes {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys) // so that concurrent writers lock in the same order
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(scopes)) { // so that concurrent writers lock in the same order
 		t.Add("scopes", scopes[key])
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -110,7 +111,7 @@ func programs(text string) []string {
 	var names []string
 	syntax.Walk(file, func(node syntax.Node) bool {
 		if c, ok := node.(*syntax.CallExpr); ok {
-			if name := program(c.Args); name != "" && !within(names, name) {
+			if name := program(c.Args); name != "" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

@@ -2,6 +2,7 @@ package extractive
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -108,20 +109,11 @@ func newCoverage(all []*sentence) *coverage {
 func (c *coverage) gain(s *sentence) float64 {
 	sum := 0.0
 	for i, term := range s.terms {
-		if !c.covered[term] && !within(s.terms[:i], term) {
+		if !c.covered[term] && !slices.Contains(s.terms[:i], term) {
 			sum += c.weights[term]
 		}
 	}
 	return sum
-}
-
-func within(terms []string, term string) bool {
-	for _, t := range terms {
-		if t == term {
-			return true
-		}
-	}
-	return false
 }
 
 // take takes a sentence and marks its terms as covered.

@@ -73,7 +73,7 @@ func topicsOf(all []*sentence) []string {
 		if len(topics) == 2*maxTopics {
 			break
 		}
-		if slices.ContainsFunc(p.stems, func(stem string) bool { return within(used, stem) }) {
+		if slices.ContainsFunc(p.stems, func(stem string) bool { return slices.Contains(used, stem) }) {
 			continue
 		}
 		used = append(used, p.stems...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -262,7 +263,7 @@ var cues = termSet(`cause root reason found find issue problem bug fix error fai
 func (s *sentence) evidence() float64 {
 	n := 0
 	for i, term := range s.terms {
-		if cues[term] && !within(s.terms[:i], term) {
+		if cues[term] && !slices.Contains(s.terms[:i], term) {
 			n++
 		}
 	}
@@ -271,10 +272,5 @@ func (s *sentence) evidence() float64 {
 
 // byCount sorts names by their count, highest first, then alphabetically.
 func byCount(counts map[string]int) []string {
-	names := make([]string, 0, len(counts))
-	for name := range counts {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
-	return names
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
 }

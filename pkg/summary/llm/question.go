@@ -94,11 +94,7 @@ func objectSchema(text string) (normal string, parsed *jsonschema.Schema, err er
 		return "", nil, fmt.Errorf("the schema is not a JSON object: %w", err)
 	}
 	if properties(members) {
-		names := make([]string, 0, len(members))
-		for name := range members {
-			names = append(names, name)
-		}
-		slices.Sort(names)
+		names := slices.Sorted(maps.Keys(members))
 		whole, err := json.Marshal(map[string]any{"type": "object", "properties": members, "required": names, "additionalProperties": false})
 		if err != nil {
 			return "", nil, err
