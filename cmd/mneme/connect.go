@@ -11,7 +11,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// agentArgs say whose settings to change, and which.
+// agentArgs say which agent's settings to change, and in which of its files.
 type agentArgs struct {
 	Agent      string `arg:"" help:"The agent: ${agents}." enum:"${agents}"`
 	ProjectDir string `help:"Only in this project: the file .claude/settings.local.json in this folder. For claude-code." placeholder:"DIR" complete:"directory"`

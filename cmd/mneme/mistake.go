@@ -65,7 +65,7 @@ func mistake(err error) string {
 	return text
 }
 
-// flagOf returns what gives a parameter of the API on the command line.
+// flagOf names what sets a parameter of the API on the command line.
 func flagOf(parameter string) string {
 	switch parameter {
 	case "query":

@@ -179,7 +179,7 @@ func (c *ProjectsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	}, rows)
 }
 
-// ProjectsAliasCmd says that a project is another one.
+// ProjectsAliasCmd makes the name of a project an alias of another project.
 type ProjectsAliasCmd struct {
 	projectArg
 	Into string `arg:"" help:"The project that it is from now on." complete:"directory"`

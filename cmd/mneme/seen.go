@@ -16,7 +16,7 @@ import (
 	"mneme.dev/mneme/internal/transcript"
 )
 
-// seenContexts says which contexts mneme had shown to the agent in an event.
+// seenContexts lists the contexts that mneme showed to the agent in an event.
 type seenContexts struct {
 	Seq      uint64   `json:"seq"`
 	Event    string   `json:"event"`

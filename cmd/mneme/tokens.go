@@ -27,8 +27,8 @@ type tokenStore struct {
 // recorder carries out a change between its entries in the audit log.
 type recorder func(act func() error, entries ...audit.Entry) error
 
-// with calls do with the store. What changes the store goes through the recorder; tokens in a file change without the audit
-// log, because there may be no server.
+// with opens the store of tokens and passes it to do, which makes every change through the recorder. Changes of a token
+// file are not audited, because there may be no server.
 func (s *tokenStore) with(ctx context.Context, g *Globals, do func(access.Store, recorder) error) error {
 	if s.TokensFile != "" {
 		return do(access.NewFile(s.TokensFile), func(act func() error, _ ...audit.Entry) error { return act() })

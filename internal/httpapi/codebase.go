@@ -97,7 +97,7 @@ func (a *api) registerCodebase(h huma.API) {
 	huma.Register(h, list, a.indexedFiles)
 }
 
-// codebase begins a read of code.
+// codebase returns the read model "code" once it has applied what the request waits for.
 func (a *api) codebase(ctx context.Context, wait WaitAllParams, past AsOfParam) (codebase.Reader, view.Model, error) {
 	r, m, err := a.pins(ctx).Code(ctx)
 	if err != nil {

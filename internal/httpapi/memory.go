@@ -28,7 +28,8 @@ const (
 	maxMemoryBody = 1 << 20
 	// memoryWait is how long a command waits for the changes before it.
 	memoryWait = 5 * time.Second
-	// memoryTries is how often a command looks again because another change came first.
+	// memoryTries is how many times a command is carried out on the newest state before it gives up,
+	// because another change came first each time.
 	memoryTries = 20
 )
 
@@ -94,8 +95,11 @@ func (a *api) useMemory(ctx context.Context, in *useMemoryInput) (*memoryOutput,
 
 // memory carries out a command.
 func (a *api) memory(ctx context.Context, in ProjectParam, c memory.Command) (*memoryOutput, error) {
-	var seq uint64
-	content, err := "", error(nil)
+	var (
+		seq     uint64
+		content string
+		err     error
+	)
 	for try := range memoryTries {
 		var m *projectMemory
 		if m, err = a.openMemory(ctx, in, c, try == 0); err != nil {

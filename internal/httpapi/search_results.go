@@ -51,7 +51,7 @@ type FoundProjectResult struct {
 	FoundResult
 }
 
-// kind returns what a search is for, and refuses parameters that mean nothing for it.
+// kind returns what to search, and refuses parameters that do not apply to it.
 func (in *searchInput) kind() (string, error) {
 	kind := in.Kind
 	if kind == "" {

@@ -25,8 +25,8 @@ import (
 // elsewhere, and what they name is not on this machine.
 const capturedTenant = "default"
 
-// captured starts the receiver that reads the transcripts of agents on this machine: when their hooks
-// call, and all of those of agents that are connected to this server, whose URL is self.
+// captured starts the receiver that reads the transcripts of agents on this machine: a transcript whose hook
+// calls, and every transcript of an agent that is connected to this server, whose URL is self.
 func captured(c *Config, self string, log *eventlog.Log, models *service.Models) *capture.Receiver {
 	var roots []string
 	var folders []capture.Folder
@@ -48,7 +48,7 @@ func captured(c *Config, self string, log *eventlog.Log, models *service.Models)
 	})
 }
 
-// lookupPoll is how often it is looked whether the graph has caught up.
+// lookupPoll is how often a waiting lookup checks whether the graph has caught up.
 const lookupPoll = 100 * time.Millisecond
 
 // caughtUp returns a lookup in the graph that first waits until the graph has applied what the log held at the first
@@ -92,8 +92,8 @@ func awaitGraph(ctx context.Context, open func(context.Context) (view.Pinned[gra
 }
 
 // ofConnected returns the folders of the agents that their user connected to this server for all
-// projects. Who connected none, a single project or another server has not asked for the sessions of
-// all projects to be read here.
+// projects. A user who connected no agent, a single project or another server has not asked for the
+// sessions of all projects to be read here.
 func ofConnected(folders []capture.Folder, self string) []capture.Folder {
 	if len(folders) == 0 {
 		return nil

@@ -43,7 +43,7 @@ const (
 	kindAll     = "all"
 )
 
-// filter returns what the arguments keep of one conversation.
+// filter returns which messages and results the arguments keep.
 func (in *searchArguments) filter() (f window.Filter, err error) {
 	f = window.Filter{Tool: in.Tool, File: in.File, Role: in.Role, FromTurn: in.FromTurn, ToTurn: in.ToTurn}
 	if f.Since, err = momentOf("since", in.Since); err != nil {
@@ -105,9 +105,9 @@ type found struct {
 	Note       string `json:"note"`
 	Hits       []hit  `json:"hits"`
 	NextCursor string `json:"next_cursor,omitempty"`
-	// Left is how many older conversations of a project were not searched.
+	// Left is how many older conversations of a project were not searched for tool results.
 	Left int `json:"conversations_left_out,omitempty"`
-	// Partial says that not all results of the others were looked at.
+	// Partial says that not all results of the newer ones were looked at.
 	Partial bool `json:"tool_results_partial,omitempty"`
 }
 

@@ -234,7 +234,7 @@ func add[In any](s *Server, server *sdk.Server, tool *sdk.Tool, do func(*call, c
 type request struct {
 	span    string // its name
 	counted string // the name that metrics have for it
-	tool    string // whose rights it needs
+	tool    string // the request needs the rights of this tool
 	meta    sdk.Meta
 	session *sdk.ServerSession
 }

@@ -18,7 +18,8 @@ const (
 	// recently is for how long after its last read a tenant counts as one that reads.
 	recently = 10 * time.Second
 
-	// overlap is how many reads share a processor if they wait for other servers meanwhile.
+	// overlap is how many reads may share a processor if most of their time is spent waiting for
+	// other servers.
 	overlap = 4
 )
 
@@ -121,7 +122,7 @@ func (p *places) release(r *reading) {
 	p.grant()
 }
 
-// touch notes that a tenant reads now, and forgets those that read no longer.
+// touch records that a tenant reads now, and forgets tenants that have stopped reading.
 func (p *places) touch(r *reading) {
 	r.last = time.Now()
 	if i := slices.Index(p.recent, r); i >= 0 {

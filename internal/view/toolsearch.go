@@ -22,7 +22,7 @@ const (
 
 // ToolsOf are the conversations of a project whose tool results a search looks at.
 type ToolsOf struct {
-	// Searched is their number, and Left how many older entries of the project were not looked at.
+	// Searched is how many conversations these are, and Left how many older entries of the project were not looked at.
 	Searched, Left int
 	// Partial says that a search did not look at all results of these conversations.
 	Partial bool
@@ -116,8 +116,9 @@ type ToolHit struct {
 }
 
 // Search finds the results of tools that have the words of a query, best first, or without words the newest ones. A word
-// counts for more if it is rare in all of them. Results that a branch inherited are left out, and their words do not count:
-// they are those of its parent. Equal results of a conversation are shown once. Of the query its conversation and its page do not count.
+// counts for more if it is rare in all of them. Results that a branch inherited are left out, and their words do not count,
+// because its parent is searched too. Equal results of a conversation are shown once. The query's Conversation, From and
+// Among are ignored.
 func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []ToolHit, err error) {
 	type candidate struct {
 		window.CalledHit

@@ -22,8 +22,8 @@ type Config struct {
 	Log    *eventlog.Log
 	Models Models
 	Cache  *Cache // nil disables searches
-	// Waits says that reads wait for other servers, such as Neo4j or a model, and leave the
-	// processors to other reads meanwhile.
+	// Waits says that reads spend most of their time waiting for other servers, such as Neo4j
+	// or a model, so that more of them may run at once.
 	Waits bool
 	// Awaiting, if not nil, is called when a read begins to wait for a projection. It
 	// returns the context to wait with, and what to call when the wait ends.

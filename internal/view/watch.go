@@ -122,7 +122,7 @@ func (ws *watchers) leave(w *watcher, own *waiter) {
 	}
 }
 
-// end stops a watcher; who comes later starts another one.
+// end stops a watcher. The next waiter starts another one.
 func (ws *watchers) end(w *watcher) {
 	w.cancel()
 	if ws.running[w.of] == w {

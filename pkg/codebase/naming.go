@@ -47,7 +47,8 @@ func (x *Index) Ending(end string, asOf uint64) (list []string) {
 	return list
 }
 
-// Within returns the longest path with which a path ends, "" if there is none: the file that it is in another checkout.
+// Within returns the longest path of the index that another path ends with, "" if there is none: the same file in
+// another checkout.
 func (x *Index) Within(whole string, asOf uint64) (longest string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -92,13 +93,13 @@ func (x *Index) linesOf(h Hit, asOf uint64) (start, end int) {
 
 func distance(a, b int) int { return max(a-b, b-a) }
 
-// Naming tells which messages name a scope. A message does by
+// Naming tells which messages name a scope. A message names it by
 //
 //   - a place: a file, as much of its path as tells which one, and lines of the scope, as of the message;
 //   - a name: the scope's, if no other scope has it, or if the message names the file too.
 //
-// A name that could be a word of any text, as Retry, must be written as code: in backticks or called. If a method has
-// such a name, it must be written with its type.
+// A name that could be an ordinary word, such as Retry, must be written as code: in backticks or as a call. If a method
+// has such a name, it must be written with its type.
 type Naming struct {
 	index     *Index
 	scope     Hit
@@ -116,7 +117,7 @@ type naming struct {
 	plain  bool // it could be a word of any text
 }
 
-// Naming returns what tells which messages name a scope of this index.
+// Naming returns the [Naming] of a scope of this index, as of a sequence.
 func (x *Index) Naming(scope Hit, asOf uint64) *Naming {
 	base := path.Base(scope.Path)
 	n := &Naming{index: x, scope: scope, asOf: asOf, fits: map[string]bool{}, lines: map[uint64][2]int{}, qualifies: []string{path.Base(path.Dir(scope.Path)), strings.TrimSuffix(base, path.Ext(base))}}
@@ -153,7 +154,7 @@ func isPlain(name string) bool {
 	return true
 }
 
-// Terms returns by what a search over all conversations finds messages that may name the scope.
+// Terms returns the search terms by which messages that may name the scope are found in all conversations.
 func (n *Naming) Terms() (terms []string) {
 	for _, of := range n.names {
 		if list := graph.QueryTerms(of.name); len(list) > 0 {
@@ -177,7 +178,7 @@ func (n *Naming) Refers(seq uint64, r events.Reference) bool {
 	return n.holds(seq, r.StartLine, r.EndLine)
 }
 
-// holds reports whether lines are the scope's, as of a sequence.
+// holds reports whether a range of lines overlaps the scope as it was at a sequence.
 func (n *Naming) holds(seq uint64, from, to int) bool {
 	if from == 0 && to == 0 {
 		return false

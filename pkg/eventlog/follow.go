@@ -16,7 +16,7 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// followMessages is how many events the server sends a follower before the reader takes them.
+// followMessages is how many events the server sends a follower in advance, before the reader takes them.
 // natsdeploy.PullByteLimit bounds the bytes of each request: a follower has no buffer of its own,
 // so the client requests more only when the reader takes something, and has at most two requests
 // open.

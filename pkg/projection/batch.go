@@ -77,7 +77,7 @@ type outcome struct {
 	duplicates int
 	failed     int
 
-	apply, commit time.Duration // inside of the transaction, and to end it
+	apply, commit time.Duration // how long the work inside the transaction took, and the commit
 }
 
 // reducible returns the events of entries that have a reducer.
@@ -102,7 +102,7 @@ func (p *Projection[U]) prepare(ctx context.Context, entries []*entry, skip map[
 	return together(gives), nil
 }
 
-// together calls all.
+// together returns a function that calls all of these, in order.
 func together[U Unit](gives []func(U)) func(U) {
 	return func(u U) {
 		for _, give := range gives {
@@ -238,8 +238,8 @@ func (p *Projection[U]) Apply(ctx context.Context, s Store[U], cp Checkpoint, me
 	return cp, nil
 }
 
-// apply applies a batch in one transaction or, if the store refuses the data or it is too much, in
-// several. entries are in sequence order and must not be empty.
+// apply applies a batch in one transaction, or in several if the store refuses its data or it is too
+// large for one. entries are in sequence order and must not be empty.
 func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, entries []*entry, skip map[uint64]error) (outcome, error) {
 	if skip == nil {
 		skip = map[uint64]error{}

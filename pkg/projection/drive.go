@@ -27,8 +27,8 @@ const (
 const drainTime = 50 * time.Millisecond
 
 // tenure drives a partition while this process has its lease. It keeps the lease of a
-// halted partition because another process of this version would halt too, and a person
-// must act anyway. A process of an older version might have continued with a read model that
+// halted partition because another process of this version would halt too, and somebody has to
+// act anyway. A process of an older version might have continued with a read model that
 // this version can't use; the partition stands still until all processes have one version.
 func (p *Projector[U]) tenure(ctx context.Context, stop <-chan struct{}, partition int) error {
 	gone := make(chan struct{})

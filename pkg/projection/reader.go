@@ -17,17 +17,18 @@ const (
 	windowBytes  = 2 * maxBatchBytes
 )
 
-// A reader whose window is full waits for its slowest member. For each event that it reads it may wait
-// worthwhile times as long as it took to decode, which is about what reading the event twice costs
-// the whole process; measured, so that it holds on a busy machine too. At a time it waits at most
-// maxPatience. While no member has run out of events, waiting costs nothing.
+// A reader whose window is full waits for its slowest member, because a member that is left behind has
+// its events read and decoded again. Each event that the reader reads lets it wait for worthwhile times
+// the time that the event took to decode, which is about what reading it twice costs the whole process.
+// That time is measured, so it is also right on a busy machine. One wait lasts at most maxPatience. While
+// no member has run out of events, waiting costs nothing.
 const (
 	worthwhile  = 8
 	maxPatience = time.Second
 	hungerPoll  = 10 * time.Millisecond
 )
 
-// idleWindow is after how long without events a reader drops a window that all members have taken.
+// idleWindow is how long no event must come before a reader drops a window that all members have taken.
 const idleWindow = time.Second
 
 // errMove tells a projector that its intake needs another reader: its own went on without it, or
@@ -197,9 +198,9 @@ func (r *reader) slowest() int {
 	return least
 }
 
-// leaveBehind makes the slowest members leave, if another has nothing left to take. Nobody leaves if
-// all have taken everything, which they may have done meanwhile: a reader that loses its last member
-// would go on for nobody. It returns how long to wait for the next.
+// leaveBehind makes the slowest members leave if another member has nothing left to take. Nobody leaves
+// if all members have meanwhile taken everything: a reader without members would never be closed. It
+// returns how long to wait before the next attempt.
 func (r *reader) leaveBehind() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,9 +243,9 @@ func (r *reader) position(after uint64) int {
 	return sort.Search(len(r.window), func(i int) bool { return r.window[i].seq > after })
 }
 
-// covers reports whether the reader can take in a member that has taken a sequence. That must be in
-// the newer half of a window that is no longer whole: a projector that is slower than the others
-// would soon be left behind again.
+// covers reports whether a projector that has taken everything up to a sequence can join. If the window
+// is no longer whole, the sequence must be in its newer half: otherwise a projector that is slower than
+// the others would soon be left behind again.
 func (r *reader) covers(after uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

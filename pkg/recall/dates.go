@@ -7,7 +7,7 @@ import (
 )
 
 // Date is a calendar day. A Month of 0 means no date. In a date that a query names, a Year
-// or Day of 0 was not said.
+// or Day of 0 means that the query leaves it open.
 type Date struct {
 	Year, Month, Day int16
 }

@@ -8,8 +8,8 @@ import (
 // Span is a part of a text: its bytes from Start to End.
 type Span struct{ Start, End int }
 
-// Highlights returns the words of a text that a query has, or that begin with one of some prefixes,
-// in their order. Words are compared as a search compares them: "parsers" is a word of the query
+// Highlights returns the words of a text that also occur in a query or begin with one of the prefixes,
+// in the order of the text. Words are compared as a search compares them: "parsers" is a word of the query
 // "parser", and "store" in "pkg/store" is one of "the store".
 func Highlights(text, query string, prefixes []string) (spans []Span) {
 	asked := queryTerms(query)

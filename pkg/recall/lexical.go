@@ -23,8 +23,8 @@ func idfOf(df, passages int) float64 {
 	return ln(1 + (float64(passages-df)+0.5)/(float64(df)+0.5))
 }
 
-// bm25 returns the score that a term adds which occurs n times in a passage whose length
-// has this norm.
+// bm25 returns what a term that occurs n times in a passage adds to its score. norm is that of the
+// passage's length.
 func (w *weights) bm25(idf float64, n int32, norm float64) float64 {
 	f := float64(n)
 	return float64(idf * f * (w.k1 + 1) / (f + norm))

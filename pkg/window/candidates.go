@@ -121,7 +121,7 @@ func (c *Context) tryBudgets(ctx context.Context, src Source, req Request, g *ga
 	if s := c.Manifest.Search; s != nil && s.Reranked != nil {
 		req.Rerank = Reranking{Order: s.Reranked.Order} // all of them are of the same order
 	}
-	left := 0 // candidates that no budget tried shows
+	left := 0 // candidates that none of the budgets tried so far would show
 	for i := range c.Manifest.Sections {
 		left += len(c.Manifest.Sections[i].Candidates)
 	}

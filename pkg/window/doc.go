@@ -25,8 +25,8 @@
 // show. The hundred newest pieces are ranked by how well they match what was said last and the last
 // 20 calls, by how recently their file was touched, and by how recently they were shown. Only the
 // newest version of a line counts; replaced lines are left out. The section gets at least a tenth
-// of the budget. What remains is split between code and the relevant past in the proportion that
-// recent text has of tool output and messages. Where tools do the work, steps are long, so the
+// of the budget. What remains is split between code and the relevant past in the proportion of tool
+// output to messages in the recent text. Where tools do the work, steps are long, so the
 // recent turns get up to 2,000 characters more. Room that neither needs goes to the recent turns.
 // Below 3,000 characters there is no such section.
 //

@@ -25,8 +25,8 @@ type Recall interface {
 	// text, from 1 on, as its sequence. The texts should seldom change, because their ranking data
 	// is cached.
 	Rank(id events.ConversationID, q recall.Query, texts []string) Found
-	// Embedding returns what makes the vectors that rank code if a request has a query, and the name
-	// of its model for manifests. Nil ranks by words alone.
+	// Embedding returns the function that makes the vectors by which code is ranked if a request has a
+	// query, and the name of its model for manifests. If the function is nil, code is ranked by words alone.
 	Embedding() (embed func(text string) recall.Vector, model string)
 	// SeenCode returns what KeepCode kept of this conversation; nil for nothing.
 	SeenCode(id events.ConversationID) *code.Seen
@@ -46,8 +46,8 @@ type Found struct {
 	Reranked *Reranked // nil if no reranking was asked for
 }
 
-// maxQueryChars is how much of a query counts. Its beginning says what it is about; a dump after it
-// would only distort the search.
+// maxQueryChars is how many characters of a query count. Its beginning says what it is about; a log or a
+// file pasted after that would only distort the search.
 const maxQueryChars = 2_000
 
 // query returns the search text for the past: the request's query, or else the newest user message.
@@ -68,7 +68,7 @@ type past struct {
 	excerpt int         // how many characters of a message are shown
 	chars   int         // of read
 	repeats int         // characters that repeat what a read message says
-	retold  int         // summaries that are shown
+	retold  int         // how many summaries are shown
 }
 
 // candidate is a message that a search found.

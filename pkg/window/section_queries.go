@@ -19,7 +19,7 @@ func collectQueries(ctx context.Context, b *builder, s section, room int) (f fil
 	first := b.firstItem
 	room -= headingCost(s.heading) + first.Chars
 	piece := pieceOf(room)
-	others := 0      // user messages left out between the first and the oldest listed
+	others := 0      // user messages that are left out: those after the first and before the oldest listed
 	var items []Item // newest first
 	rows := 10 + room/queryRowChars
 reading:

@@ -90,7 +90,7 @@ func (b *builder) showRelevant(list []candidate, room int) (items []Item) {
 		return nil
 	}
 	allowed := room
-	for range labelRounds { // labels take less than they may
+	for range labelRounds { // a choice sets aside room for the longest labels
 		more := b.relevantItems(b.chooseRelevant(list, allowed))
 		if cost(more) > room {
 			break
@@ -100,7 +100,8 @@ func (b *builder) showRelevant(list []candidate, room int) (items []Item) {
 	return items
 }
 
-// labelRounds is how often the room that labels did not need is offered again.
+// labelRounds is how many times the candidates are chosen: each time after the first with the room that
+// shorter labels left.
 const labelRounds = 3
 
 // chooseRelevant takes the best candidates that fit into room characters, in the order of the log.

@@ -36,7 +36,7 @@ func (b *builder) findFrontier(ctx context.Context) error {
 	return nil
 }
 
-// wantStory is the cost of the whole frontier.
+// wantStory returns what the whole frontier costs, with its heading.
 func wantStory(b *builder, heading string) int {
 	if len(b.frontier) == 0 {
 		return 0

@@ -27,11 +27,12 @@ type section struct {
 	share     int  // percent of the budget
 	rest      bool // also takes what the others leave
 	collected int  // its position in collection; its position in the list is that on the page
-	// reserve is what the section needs for the anchors on top of its share; nil for nothing.
+	// reserve returns what the section needs for the anchors on top of its share. If it is nil, it needs nothing.
 	reserve func(b *builder) int
-	// need replaces the share, if not nil.
+	// need, if not nil, returns the room that the section gets instead of its share.
 	need func(b *builder) int
-	// want is the most that the section can use, heading included; nil for any room.
+	// want returns how many characters the section can use at most, heading included. If it is nil, the
+	// section can use any number.
 	want func(b *builder, heading string) int
 	// collect fills the section in room characters, heading included.
 	collect func(ctx context.Context, b *builder, s section, room int) (filled, error)

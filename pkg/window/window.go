@@ -27,7 +27,7 @@ type window struct {
 type step struct {
 	message *graph.Message // nil if there is none
 	calls   []call
-	results []graph.ToolResult // results that never had a call
+	results []graph.ToolResult // results whose call was never recorded
 	turn    int
 	step    int // number of assistant messages up to here
 	seq     uint64
@@ -202,7 +202,7 @@ func (w *window) begin(entries []graph.Entry) uint64 {
 // resultsOfCalls holds results by the ids of their calls.
 type resultsOfCalls struct {
 	of    map[graph.Ref]*graph.ToolResult
-	alone map[graph.Ref]bool // results that never had a call
+	alone map[graph.Ref]bool // results whose call was never recorded
 }
 
 // resultsOf finds the results of calls among the entries or, for a result that came before its

@@ -94,7 +94,7 @@ func reading(subqueries ...string) string {
 	return statement + " RETURN " + frame + names
 }
 
-// ordered is a statement for either order.
+// ordered is a statement in two forms: newest rows first, and oldest first.
 type ordered [2]string
 
 func inOrder(make func(oldestFirst bool) string) ordered { return ordered{make(false), make(true)} }

@@ -250,7 +250,7 @@ func (t *graphTx) saveVersions(u *graph.Unit) map[*graph.State]uint64 {
 	return current
 }
 
-// maxColumns is how many columns the rows of most events have at most. It sizes the rows.
+// maxColumns is the capacity that a row is made with: the rows of most events have no more columns.
 const maxColumns = 32
 
 // save adds a row to a piece, with its conversation and the claims of its event.

@@ -159,7 +159,8 @@ func matches(query Queryer, tenant string, q graph.CandidateQuery) (list []graph
 		if err != nil {
 			return nil, err
 		}
-		// As if the log held only messages. Beyond the limit all terms count as equally frequent.
+		// The frequency is estimated as if every sequence of the log were a message. Terms that occur more often
+		// than the limit count as equally frequent.
 		rarity := math.Log(1 + last/(float64(len(said))+0.5))
 		for _, seq := range said {
 			weights[uint64(seq)] += rarity

@@ -62,7 +62,7 @@ type rankedText struct {
 // span identifies a passage: lines that an event showed or wrote.
 type span struct {
 	seq      uint64
-	turn     int // of the call: a result lent by a branch may later belong to another call
+	turn     int // of the call; part of the key, because a result that a branch inherited may later get another call
 	part     int // of a scope of an index, which no call showed; 0 otherwise
 	from, to int
 }
