@@ -71,39 +71,73 @@ type announced struct {
 	number     int
 }
 
+// audience is who hears the announcements of a partition.
 type audience struct {
-	stop    func()
-	signals map[chan struct{}]bool
+	signals map[chan struct{}]bool // guarded by announcements
+
+	ready chan struct{} // closed when the fields below are set
+	stop  func()        // ends the subscription; nil if there is none
+	err   error         // why there is none
 }
 
 // join returns a channel that receives after each announcement; several may count as one. The caller calls leave.
 func (a *announcements) join(ctx context.Context, log *eventlog.Log, projection string, number int) (signal <-chan struct{}, leave func(), err error) {
+	key, own := announced{projection, number}, make(chan struct{}, 1)
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	key := announced{projection, number}
 	all := a.of[key]
 	if all == nil {
-		all = &audience{signals: map[chan struct{}]bool{}}
-		all.stop, err = log.WatchProgress(ctx, projection, number, func(uint64) { a.tell(all) })
-		if err != nil {
-			return nil, nil, err
-		}
+		all = &audience{signals: map[chan struct{}]bool{}, ready: make(chan struct{})}
 		if a.of == nil {
 			a.of = map[announced]*audience{}
 		}
 		a.of[key] = all
+		// Neither under the lock nor within the caller's context: a server that is away lets this take seconds, and others
+		// share it.
+		go a.subscribe(context.WithoutCancel(ctx), log, key, all)
 	}
-	own := make(chan struct{}, 1)
 	all.signals[own] = true
-	return own, func() {
+	a.mu.Unlock()
+	leave = func() { a.leave(key, all, own) }
+	select {
+	case <-all.ready:
+		err = all.err
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return own, leave, nil
+}
+
+// subscribe begins the subscription of an audience. If that fails, who joins later tries it again.
+func (a *announcements) subscribe(ctx context.Context, log *eventlog.Log, key announced, all *audience) {
+	all.stop, all.err = log.WatchProgress(ctx, key.projection, key.number, func(uint64) { a.tell(all) })
+	if all.err != nil {
 		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(all.signals, own)
-		if len(all.signals) == 0 {
-			all.stop()
+		if a.of[key] == all {
 			delete(a.of, key)
 		}
-	}, nil
+		a.mu.Unlock()
+	}
+	close(all.ready)
+}
+
+// leave takes somebody out of an audience. The last one to leave ends the subscription.
+func (a *announcements) leave(key announced, all *audience, own chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(all.signals, own)
+	if len(all.signals) > 0 || a.of[key] != all {
+		return
+	}
+	delete(a.of, key)
+	go func() {
+		if <-all.ready; all.stop != nil {
+			all.stop()
+		}
+	}()
 }
 
 func (a *announcements) tell(all *audience) {
