@@ -191,13 +191,8 @@ func (in *searchConversationInput) asked() (asked window.Asked, keep window.Filt
 
 // inOrder refuses a filter whose range ends before it begins, because it keeps nothing.
 func inOrder(f *window.Filter) error {
-	switch {
-	case !f.Until.IsZero() && !f.Since.Before(f.Until):
-		return refuseQuery("until", "until is not after since: nothing lies between them")
-	case f.ToSeq != 0 && f.ToSeq < f.FromSeq:
-		return refuseQuery("to_seq", "to_seq is below from_seq: nothing lies between them")
-	case f.ToTurn != 0 && f.ToTurn < f.FromTurn:
-		return refuseQuery("to_turn", "to_turn is below from_turn: nothing lies between them")
+	if field, why := f.Reversed(); field != "" {
+		return refuseQuery(field, why)
 	}
 	return nil
 }

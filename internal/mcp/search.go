@@ -52,6 +52,9 @@ func (in *searchArguments) filter() (f window.Filter, err error) {
 	if f.Until, err = momentOf("until", in.Until); err != nil {
 		return f, err
 	}
+	if _, why := f.Reversed(); why != "" {
+		return f, refuse("%s", why)
+	}
 	return f, nil
 }
 

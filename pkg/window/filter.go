@@ -27,6 +27,20 @@ type Filter struct {
 	Contains, Without []string
 }
 
+// Reversed returns the field, as the API names it, of the first range that ends before it begins, and says why nothing can be
+// found; "" if there is none.
+func (f *Filter) Reversed() (field, why string) {
+	switch {
+	case !f.Until.IsZero() && !f.Since.Before(f.Until):
+		return "until", "until is not after since: nothing lies between them"
+	case f.ToSeq != 0 && f.ToSeq < f.FromSeq:
+		return "to_seq", "to_seq is below from_seq: nothing lies between them"
+	case f.ToTurn != 0 && f.ToTurn < f.FromTurn:
+		return "to_turn", "to_turn is below from_turn: nothing lies between them"
+	}
+	return "", ""
+}
+
 // OfMessages returns which messages are kept; nil means all.
 func (f *Filter) OfMessages() func(m *graph.Message) bool {
 	if f.Role == "" && f.Speaker == "" && f.FromSeq == 0 && f.ToSeq == 0 && f.FromTurn == 0 && f.ToTurn == 0 &&
