@@ -95,7 +95,7 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 	if err := mendChecksum(e.streamDir()); err != nil {
 		return err
 	}
-	opts := ServerOptions(ServerSettings{StoreDir: e.dir, Host: host, Port: port, MaxStore: e.maxStore})
+	opts := ServerOptions(ServerSettings{StoreDir: e.dir, Host: host, Port: port, MaxStore: e.serverLimit()})
 	opts.DontListen = !e.listens
 	opts.NoSigs = true // the program handles signals
 	opts.DisableJetStreamBanner = true
@@ -111,6 +111,20 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 		return err
 	}
 	return ctx.Err()
+}
+
+// serverLimit returns how much the server may store: the share of the disk. A server that has promised more than that to the
+// log, because the disk had more room when the log was made, makes no further stream, however small. So while there is no
+// audit log, without which nobody can change anything, its limit leaves room for one.
+func (e *Server) serverLimit() int64 {
+	log, ok := readConfig(e.streamDir())
+	if !ok {
+		return e.maxStore
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(e.streamDir()), natsdeploy.AuditStream)); err == nil {
+		return e.maxStore
+	}
+	return max(e.maxStore, log.MaxBytes+storeHeadroom)
 }
 
 // Apply is [natsdeploy.Apply] over a connection within the process. In addition it gives a

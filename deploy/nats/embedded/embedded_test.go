@@ -269,6 +269,35 @@ func TestOnAShrunkenDiskTheServersLimitAnswersAndWhatIsStoredIsKept(t *testing.T
 	require.GreaterOrEqual(t, info.Messages, uint64(10))
 }
 
+// As with data of a version that had no audit log.
+func TestOnAShrunkenDiskThereIsRoomForAnAuditLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := start(t, Config{Dir: dir})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{MaxBytes: e.maxStore/10*9 + 1})
+	require.NoError(t, err)
+	config, ok := readConfig(e.streamDir())
+	require.True(t, ok)
+	e.Stop()
+
+	e.maxStore = config.MaxBytes / 2
+	require.Equal(t, config.MaxBytes+storeHeadroom, e.serverLimit())
+	opts := ServerOptions(ServerSettings{StoreDir: dir, Port: server.RANDOM_PORT, MaxStore: e.serverLimit()})
+	opts.NoSigs = true
+	srv, err := server.NewServer(opts)
+	require.NoError(t, err)
+	srv.Start()
+	lock, err := lockDir(dir)
+	require.NoError(t, err)
+	small := &Server{srv: srv, log: slog.New(slog.DiscardHandler), dir: dir, listens: true, maxStore: e.maxStore, lock: lock}
+	t.Cleanup(small.Stop)
+	_, err = small.Apply(t.Context(), natsdeploy.Settings{})
+	require.NoError(t, err)
+	_, _, err = natsdeploy.ApplyAudit(t.Context(), connect(t, small), 0)
+	require.NoError(t, err)
+	require.Equal(t, small.maxStore, small.serverLimit(), "from the next start on")
+}
+
 func TestTheServersLinesGoToTheLoggerAtTheirLevels(t *testing.T) {
 	t.Parallel()
 	var out mnemetest.Log
