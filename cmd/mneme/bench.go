@@ -22,12 +22,12 @@ type BenchCmd struct {
 	Latency    BenchLatencyCmd    `cmd:"" help:"How soon a published event can be read, at an even rate."`
 	Replay     BenchReplayCmd     `cmd:"" help:"How fast the read models are rebuilt."`
 	Context    BenchContextCmd    `cmd:"" help:"How long a context takes, and how much memory a server needs."`
-	Recall     BenchRecallCmd     `cmd:"" help:"How much of the evidence for questions searches and contexts find."`
-	Start      BenchStartCmd      `cmd:"" help:"How much of what a new session needs the context of its project names."`
+	Recall     BenchRecallCmd     `cmd:"" help:"The share of the evidence for questions that searches and contexts find."`
+	Start      BenchStartCmd      `cmd:"" help:"The share of what a new session needs that the context of its project names."`
 	Hook       BenchHookCmd       `cmd:"" help:"How often the hook of a coding agent speaks at a prompt, and how often what it shows is touched."`
 	Capture    BenchCaptureCmd    `cmd:"" help:"How soon and how completely transcripts of a coding agent are recorded, and what watching them costs."`
-	Need       BenchNeedCmd       `cmd:"" help:"How much of what a coding agent needs next contexts contain."`
-	Code       BenchCodeCmd       `cmd:"" help:"How many of the functions that a coding agent needs next contexts contain, with the code indexed and without."`
+	Need       BenchNeedCmd       `cmd:"" help:"The share of what a coding agent needs next that contexts contain."`
+	Code       BenchCodeCmd       `cmd:"" help:"The share of the functions that a coding agent needs next that contexts contain, with the code indexed and without."`
 	Summarize  BenchSummarizeCmd  `cmd:"" help:"What it costs to decide what to summarize."`
 	Rebuild    BenchRebuildCmd    `cmd:"" help:"How fast a rebuild is, and what it does to live events."`
 	Erase      BenchEraseCmd      `cmd:"" help:"How long an erasure takes, and that nothing is left."`

@@ -12,7 +12,7 @@ import (
 
 // BenchPartitionsCmd measures "mneme partitions".
 type BenchPartitionsCmd struct {
-	Events int `help:"How many events the log holds before." default:"50000"`
+	Events int `help:"Number of events in the log before it gets more partitions." default:"50000"`
 	Rate   int `help:"Events published per second meanwhile." default:"200"`
 }
 

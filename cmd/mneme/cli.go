@@ -261,7 +261,7 @@ type ConversationsCmd struct {
 type ProjectsCmd struct {
 	List    ProjectsListCmd    `cmd:"" group:"read" help:"List projects, sorted by name."`
 	Show    ProjectsShowCmd    `cmd:"" group:"read" help:"Show a project and its newest conversations."`
-	Alias   ProjectsAliasCmd   `cmd:"" group:"write" help:"Say that a project is another one."`
+	Alias   ProjectsAliasCmd   `cmd:"" group:"write" help:"Count a project as part of another one."`
 	Unalias ProjectsUnaliasCmd `cmd:"" group:"write" help:"Make a project one of its own again."`
 }
 

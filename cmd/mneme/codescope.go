@@ -42,7 +42,7 @@ func (c *CodeConversationsCmd) query() (parameters, error) {
 			return nil, usageError("%s: lines count from 1", c.Code)
 		}
 		if file != "" {
-			return nil, usageError("--file is for a name: %s has a file", c.Code)
+			return nil, usageError("--file says where a name is: %s already says where", c.Code)
 		}
 		file, query["line"] = parts[1], line
 	} else {

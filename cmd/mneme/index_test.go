@@ -123,7 +123,7 @@ func TestConversationsAboutAFunctionAreListed(t *testing.T) {
 	require.Zero(t, code)
 	require.Equal(t, "nothing found\n", out)
 	for want, args := range map[string][]string{
-		"2 places are meant": {"Close"}, "the index holds nothing named": {"Nobody"}, "lines count from 1": {"log.go:0"}, "--file is for a name": {"log.go:3", "--file", "log.go"},
+		"2 places are meant": {"Close"}, "the index holds nothing named": {"Nobody"}, "lines count from 1": {"log.go:0"}, "--file says where a name is": {"log.go:3", "--file", "log.go"},
 	} {
 		_, stderr, code := about(args...)
 		require.NotZero(t, code)

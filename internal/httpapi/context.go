@@ -34,7 +34,7 @@ type contextInput struct {
 	ProjectMemory string `query:"project_memory" enum:"on,off" doc:"on: with strategy=hybrid, a young conversation, one that does not fill max_chars, also sees what earlier sessions of its project left; defaults to the server's setting"`
 	Frame         bool   `query:"frame" doc:"with format=markdown: put the text into <mneme-context id seq>, which says that it is reference data. mneme removes such frames from what agents record; max_chars includes it"`
 	ExplainParam
-	Follow          uint64 `query:"follow" doc:"with explain=candidates: the sequence of an event; the manifest's member followed says which section shows it, or with which larger budget one would"`
+	Follow          uint64 `query:"follow" doc:"with explain=candidates: the sequence of an event; the manifest's member followed says which section shows it, or how large the budget would have to be"`
 	Record          bool   `query:"record" doc:"remember that this context was served, as a small event: see GET /v1/conversations/{id}/contexts. Needs the role write"`
 	IncludeMarkdown bool   `query:"include_markdown" doc:"with format=json: add the member markdown, the text in which the manifest's ranges are"`
 }

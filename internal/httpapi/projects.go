@@ -123,7 +123,7 @@ func (a *api) registerProjects(h huma.API) {
 	huma.Register(h, op, a.projectContext)
 	a.registerMemory(h)
 	a.registerCodebase(h)
-	alias := operation("alias-project", http.MethodPut, "/v1/projects/{project}/alias", "Say that a project is another one", "projects", 409, 413, 415, 422, 503, 504, 507)
+	alias := operation("alias-project", http.MethodPut, "/v1/projects/{project}/alias", "Count a project as part of another one", "projects", 409, 413, 415, 422, 503, 504, 507)
 	alias.Description = "From then on its conversations belong to the other project. Contexts as of an earlier sequence do not change."
 	huma.Register(h, alias, a.aliasProject)
 	huma.Register(h, operation("unalias-project", http.MethodDelete, "/v1/projects/{project}/alias", "Make a project one of its own again", "projects", 409, 422, 503, 504, 507), a.unaliasProject)

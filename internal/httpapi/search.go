@@ -117,8 +117,8 @@ type searchConversationOutput struct {
 
 		Messages    []Found           `json:"messages" doc:"best first; newest first if the query has no words"`
 		ToolResults []FoundResult     `json:"tool_results,omitempty" doc:"with kind=tool or all: in the same order, ranked by words alone"`
-		Contains    []string          `json:"contains,omitempty" doc:"phrases that the query marks as those that must be there"`
-		Without     []string          `json:"without,omitempty" doc:"phrases that the query marks as those that must not"`
+		Contains    []string          `json:"contains,omitempty" doc:"the phrases in quotation marks in the query, which every hit contains"`
+		Without     []string          `json:"without,omitempty" doc:"the words and phrases after - in the query, which no hit contains"`
 		ToolsFrom   uint64            `json:"tool_results_from,omitempty" doc:"the first sequence whose tool results were searched, if a very long conversation has older ones that were not"`
 		Embedding   string            `json:"embedding_model,omitempty" doc:"the model whose embeddings took part in the ranking; absent if only words did"`
 		Missing     string            `json:"embedding_missing,omitempty" doc:"which embeddings did not take part in the ranking, and why"`

@@ -80,7 +80,7 @@ export interface ContextOptions {
   frame?: boolean;
   /** true: add the manifest, which says why each part is included, and where it is in the Markdown; candidates: also what each section considered and left out, at most 50 of it, and with which larger budget it would be shown. Not with format=markdown */
   explain?: "false" | "true" | "candidates";
-  /** with explain=candidates: the sequence of an event; the manifest's member followed says which section shows it, or with which larger budget one would */
+  /** with explain=candidates: the sequence of an event; the manifest's member followed says which section shows it, or how large the budget would have to be */
   follow?: number;
   /** remember that this context was served, as a small event: see GET /v1/conversations/{id}/contexts. Needs the role write */
   record?: boolean;

@@ -104,7 +104,7 @@ class ContextOptions(TypedDict, total=False):
     # larger budget it would be shown. Not with format=markdown
     explain: Literal["false", "true", "candidates"] | None
     # with explain=candidates: the sequence of an event; the manifest's member followed says which
-    # section shows it, or with which larger budget one would
+    # section shows it, or how large the budget would have to be
     follow: int | None
     # remember that this context was served, as a small event: see GET
     # /v1/conversations/{id}/contexts. Needs the role write
