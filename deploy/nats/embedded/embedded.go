@@ -117,7 +117,7 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 // log, because the disk had more room when the log was made, makes no further stream, however small. So while there is no
 // audit log, without which nobody can change anything, its limit leaves room for one.
 func (e *Server) serverLimit() int64 {
-	log, ok := readConfig(e.streamDir())
+	_, log, ok := readConfig(e.streamDir())
 	if !ok {
 		return e.maxStore
 	}

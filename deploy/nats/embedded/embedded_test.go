@@ -276,7 +276,7 @@ func TestOnAShrunkenDiskThereIsRoomForAnAuditLog(t *testing.T) {
 	e := start(t, Config{Dir: dir})
 	_, err := e.Apply(t.Context(), natsdeploy.Settings{MaxBytes: e.maxStore/10*9 + 1})
 	require.NoError(t, err)
-	config, ok := readConfig(e.streamDir())
+	_, config, ok := readConfig(e.streamDir())
 	require.True(t, ok)
 	e.Stop()
 

@@ -21,12 +21,9 @@ import (
 // both have the same time, which a file system may measure in steps of some milliseconds, the configuration may be that of
 // the next change.
 func mendChecksum(streamDir string) error {
-	if _, ok := readConfig(streamDir); !ok {
+	config, _, ok := readConfig(streamDir)
+	if !ok {
 		return nil // the server's own error says more
-	}
-	config, err := os.ReadFile(filepath.Join(streamDir, server.JetStreamMetaFile))
-	if err != nil {
-		return err
 	}
 	key := sha256.Sum256([]byte(filepath.Base(streamDir)))
 	hash, err := highwayhash.New64(key[:])
@@ -48,13 +45,13 @@ func mendChecksum(streamDir string) error {
 	return os.WriteFile(path, []byte(want), 0o600)
 }
 
-// readConfig reads the configuration of the log; ok is false if there is none that is whole.
-func readConfig(streamDir string) (config server.FileStreamInfo, ok bool) {
+// readConfig reads the configuration of the log, as text and decoded; ok is false if there is none that is whole.
+func readConfig(streamDir string) (text []byte, config server.FileStreamInfo, ok bool) {
 	text, err := os.ReadFile(filepath.Join(streamDir, server.JetStreamMetaFile))
 	if err != nil || json.Unmarshal(text, &config) != nil {
-		return config, false
+		return nil, config, false
 	}
-	return config, config.Name == natsdeploy.Stream
+	return text, config, config.Name == natsdeploy.Stream
 }
 
 // isOlder reports whether a file was written before another one.
