@@ -17,8 +17,8 @@ const (
 	stem             // a word: its stem, or nothing for a stop word
 )
 
-// Most of a text is the same few thousand words, and stemming a word costs twenty times its look-up. Each memo takes
-// about a megabyte when it is full.
+// Most of a text is the same few thousand words, and stemming a word costs twenty times its look-up. Together the memos
+// take about 2 MB when they are full.
 var (
 	names = memo.New(1<<13, fold)
 	stems = memo.New(1<<14, func(letters string) string { return stemmed(fold(letters)) })

@@ -55,8 +55,8 @@ var floats = func() (values [256]float64) {
 	return values
 }()
 
-// add adds the rows of word pieces to a sum, in their order. This is most of the work; four rows per
-// step save half of the time.
+// add adds the rows of word pieces to a sum, in their order. This is most of the work; with four rows per
+// step the sum is loaded and stored a quarter as often.
 func (t *table) add(sum *[Dimensions]float64, pieces []int) {
 	for ; len(pieces) >= 4; pieces = pieces[4:] {
 		k0, k1, k2, k3 := t.scales[pieces[0]], t.scales[pieces[1]], t.scales[pieces[2]], t.scales[pieces[3]]
