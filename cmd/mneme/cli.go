@@ -199,7 +199,8 @@ func helpOf(value *kong.Value) string {
 	return value.Help
 }
 
-// fromEnvironment returns the value that the environment gives to a flag that is not on the command line. Its error names every variable of the command that can't be read.
+// fromEnvironment returns the value that the environment gives to a flag that is not on the command line. Its error names
+// every variable of the command that can't be read.
 func fromEnvironment(parsed *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	text, ok := os.LookupEnv(variable(flag.Value))
 	if variable(flag.Value) == "" || !ok {

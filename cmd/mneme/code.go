@@ -76,7 +76,7 @@ func (c *CodeSearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	}
 	for _, x := range found.Indexes {
 		if !x.Done {
-			t.say("%s is being read, or mneme index was ended: run it again.", x.Root)
+			t.say("%s is being read, or was read a moment ago: ask again in a second. If mneme index was ended, run it again.", x.Root)
 		}
 	}
 	if found.Left > 0 {
