@@ -256,7 +256,8 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	err = &answeredError{response.StatusCode, time.Duration(seconds) * time.Second, err}
-	if response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout {
+	switch response.StatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // the first is a proxy's
 		err = &awayError{err}
 	}
 	return nil, err

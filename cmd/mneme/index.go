@@ -60,11 +60,15 @@ func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			return err
 		}
 		defer release()
-		log, err := openRemoteLog(ctx, api)
-		if err != nil {
+		patience := t.patient(bar)
+		var log *remoteLog
+		if err := patience.Ask(ctx, func() (err error) {
+			log, err = openRemoteLog(ctx, api)
+			return err
+		}); err != nil {
 			return err
 		}
-		options.Log = importer.PatientLog{Log: log, Patience: t.patient(bar)}
+		options.Log = importer.PatientLog{Log: log, Patience: patience}
 		options.Known = func(ctx context.Context) (*codeindex.State, error) { return api.indexed(ctx, options.Project) }
 	}
 	options.Progress = func(done, all int) {

@@ -135,8 +135,8 @@ func (t *terminal) patient(bar *progressbar.ProgressBar) *importer.Patience {
 	return &importer.Patience{
 		Busy: func(err error) (after time.Duration, busy bool) {
 			var answered *answeredError
-			if errors.As(err, &answered) {
-				return answered.after, answered.after > 0
+			if errors.As(err, &answered) && answered.after > 0 {
+				return answered.after, true
 			}
 			var away *awayError
 			return 0, errors.As(err, &away) || errors.Is(err, eventlog.ErrUnconfirmed)

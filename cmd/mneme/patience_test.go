@@ -89,3 +89,34 @@ func TestWaitingForARebuildReportsAMissingServerAndGivesUp(t *testing.T) {
 	require.ErrorContains(t, err, "the rebuild resumes when it is back, and mneme status shows its progress")
 	require.Greater(t, bytes.Count(errs.Bytes(), []byte("waiting for the server, down for")), 1, "it says so again and again")
 }
+
+func TestALongCommandAsksAServerAgainThatIsBusyOrAway(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		after  string
+		wait   time.Duration
+		busy   bool
+	}{
+		{http.StatusTooManyRequests, "7", 7 * time.Second, true},
+		{http.StatusServiceUnavailable, "5", 5 * time.Second, true},
+		{http.StatusGatewayTimeout, "", 0, true}, // the log did not confirm
+		{http.StatusBadGateway, "", 0, true},     // a proxy, while the server starts
+		{http.StatusInsufficientStorage, "", 0, false},
+		{http.StatusUnprocessableEntity, "", 0, false},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if c.after != "" {
+				w.Header().Set("Retry-After", c.after)
+			}
+			w.WriteHeader(c.status)
+		}))
+		t.Cleanup(s.Close)
+		var list struct{}
+		err := newClient(s.URL, "default").get(t.Context(), "/v1/events/1", nil, &list)
+		require.Error(t, err)
+		wait, busy := (&terminal{}).patient(nil).Busy(err)
+		require.Equal(t, c.wait, wait, c.status)
+		require.Equal(t, c.busy, busy, c.status)
+	}
+}
