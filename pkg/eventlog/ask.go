@@ -31,3 +31,42 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 		}
 	}
 }
+
+// askAll is ask for a question with a large answer: it repeats the question, but still takes the
+// answer to an earlier attempt. Otherwise, a message that takes longer than the last attempt to
+// arrive is never read, however often it is sent. The attempts run at the same time.
+func askAll[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
+	var cancel context.CancelFunc
+	if _, ok := ctx.Deadline(); ok {
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithTimeout(ctx, askTime)
+	}
+	defer cancel() // ends the attempts that are left
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer)
+	attempt := func() {
+		value, err := question(ctx)
+		select {
+		case answers <- answer{value, err}:
+		case <-ctx.Done():
+		}
+	}
+	for patience := firstAttempt; ; patience *= 2 {
+		go attempt()
+		again := time.NewTimer(patience)
+		select {
+		case a := <-answers:
+			again.Stop()
+			return a.value, a.err
+		case <-ctx.Done():
+			again.Stop()
+			var none T
+			return none, ctx.Err()
+		case <-again.C:
+		}
+	}
+}

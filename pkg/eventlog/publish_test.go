@@ -1,9 +1,11 @@
 package eventlog
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -123,7 +125,9 @@ func TestBigBodiesAreStoredWhole(t *testing.T) {
 	acks, err := b.log.PublishAll(t.Context(), "t", list)
 	require.NoError(t, err)
 	require.Len(t, acks, 5)
-	m, err := b.log.Get(t.Context(), acks[4].Seq)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a busy machine takes seconds for 6 MiB
+	defer cancel()
+	m, err := b.log.Get(ctx, acks[4].Seq)
 	require.NoError(t, err)
 	require.Equal(t, list[4].Data, m.Data)
 }
