@@ -36,6 +36,8 @@ type Config struct {
 	// error and does not ask.
 	Audited func(ctx context.Context, s Scope, ask func() error) error
 	Logger  *slog.Logger
+	// Step, if not nil, is called before each step that a kill could come before. Tests kill the process there.
+	Step func(step string)
 }
 
 // Eraser carries erasures out, and asks for those that the retention of a tenant demands.
@@ -43,7 +45,6 @@ type Eraser struct {
 	Config
 	records records
 	wake    chan struct{}
-	step    func(string) // for tests: called before each step that a kill could come before
 
 	recorded time.Time // when the record last got what is waited for
 
@@ -57,7 +58,10 @@ func New(c Config) (*Eraser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Eraser{Config: c, records: records{js}, wake: make(chan struct{}, 1), step: func(string) {}}, nil
+	if c.Step == nil {
+		c.Step = func(string) {}
+	}
+	return &Eraser{Config: c, records: records{js}, wake: make(chan struct{}, 1)}, nil
 }
 
 // Source is the source of the events that erasures publish.

@@ -170,13 +170,13 @@ func TestEventsThatComeDuringAnErasureGoToo(t *testing.T) {
 	w.publish(history(t, "gone", "zanzibarcanary", ""))
 	e := w.eraser(nil)
 	sent := false
-	e.OnStep(func(step string) {
+	e.Step = func(step string) {
 		if step == "before a cleaning" && !sent {
 			sent = true
 			_, err := w.log.Publish(t.Context(), "default", event(t, "gone", "late", &events.MessageCreated{MessageID: "late", Role: "user", Content: "latecanary"}))
 			require.NoError(t, err)
 		}
-	})
+	}
 	_, err := e.Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "gone"})
 	require.NoError(t, err)
 	w.started(e)

@@ -145,7 +145,7 @@ func (w *world) until(step string, nth int) (killed bool) {
 	var mu sync.Mutex
 	times := 0
 	dead := make(chan struct{})
-	e.OnStep(func(now string) {
+	e.Step = func(now string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !strings.HasPrefix(now, step) {
@@ -155,7 +155,7 @@ func (w *world) until(step string, nth int) (killed bool) {
 			close(dead)
 			runtime.Goexit()
 		}
-	})
+	}
 	e.Start()
 	defer e.Stop()
 	for {

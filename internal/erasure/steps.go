@@ -56,7 +56,7 @@ func (e *Eraser) carryOut(ctx context.Context, r *Record) error {
 				return err
 			}
 		}
-		e.step("after " + string(r.State))
+		e.Step("after " + string(r.State))
 		r.State, r.Doing = next, ""
 		if err := e.records.put(ctx, r); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (e *Eraser) mark(ctx context.Context, r *Record) error {
 		if err != nil {
 			return err
 		}
-		e.step("before the tombstone of " + f.ID)
+		e.Step("before the tombstone of " + f.ID)
 		if _, err := e.Log.Publish(ctx, id.Tenant, tombstone); err != nil {
 			return fmt.Errorf("mark a conversation as deleted: %w", err)
 		}
@@ -179,7 +179,7 @@ func (e *Eraser) behind(ctx context.Context, name string, goals []uint64) (strin
 
 // waitFor records what is waited for, at most once a second, and waits a little.
 func (e *Eraser) waitFor(ctx context.Context, r *Record, what string) error {
-	e.step("waiting")
+	e.Step("waiting")
 	if r.Doing == "" || r.Doing != what && time.Since(e.recorded) > time.Second {
 		r.Doing = what
 		e.recorded = time.Now()
@@ -306,7 +306,7 @@ func (e *Eraser) eraseBatch(ctx context.Context, r *Record, list []erasable) err
 		r.Sequences = append(r.Sequences, m.seq)
 		r.Report.take(m)
 	}
-	e.step("before the record of a batch")
+	e.Step("before the record of a batch")
 	if err := e.records.put(ctx, r); err != nil {
 		return err
 	}
@@ -318,11 +318,11 @@ func (e *Eraser) finishBatch(ctx context.Context, r *Record) error {
 	if len(r.Sequences) == 0 {
 		return nil
 	}
-	e.step("before a batch")
-	if err := e.Log.Erase(ctx, r.Batch, r.Sequences, func() { e.step("between two messages") }); err != nil {
+	e.Step("before a batch")
+	if err := e.Log.Erase(ctx, r.Batch, r.Sequences, func() { e.Step("between two messages") }); err != nil {
 		return err
 	}
-	e.step("after a batch")
+	e.Step("after a batch")
 	r.Batch, r.Sequences = 0, nil
 	return e.records.put(ctx, r)
 }
@@ -428,7 +428,7 @@ func (e *Eraser) cleanModel(ctx context.Context, r *Record, name string, list []
 			return "", err
 		}
 		r.Report.Stores = append(r.Report.Stores, done)
-		e.step("after a read model")
+		e.Step("after a read model")
 		if err := e.records.put(ctx, r); err != nil {
 			return "", err
 		}
@@ -440,13 +440,13 @@ func (e *Eraser) cleanModel(ctx context.Context, r *Record, name string, list []
 func (e *Eraser) cleanBuild(ctx context.Context, b projection.Build, tenant string, list []string) (s StoreReport, err error) {
 	s = StoreReport{Store: b.Store, Projection: b.Projection, Generation: b.Generation, Conversations: len(list)}
 	for _, id := range list {
-		e.step("before a repair")
+		e.Step("before a repair")
 		conversation := events.ConversationID{Tenant: tenant, ID: id}
 		if _, _, err := projection.RequestRepair(ctx, e.Log.Conn(), b, e.Log.PartitionOf(tenant, id), conversation); err != nil {
 			return s, withoutID(err, id)
 		}
 	}
-	e.step("before a cleaning")
+	e.Step("before a cleaning")
 	cleaned, err := projection.RequestCleaning(ctx, e.Log.Conn(), b)
 	if errors.Is(err, projection.ErrNoCleaner) {
 		cleaned.Left, err = err.Error(), nil

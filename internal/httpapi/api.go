@@ -77,6 +77,8 @@ type Config struct {
 	Settings []settings.Setting
 	// Doctor checks what this process needs, beyond and by its status; nil if nobody can.
 	Doctor func(context.Context, Status) []Check
+	// Tools answers agents at [mcp.Path]; nil for mneme's own tools.
+	Tools http.Handler
 	// NotReady is the error that means "not available yet"; it is answered with 503.
 	NotReady error
 	// Telemetry records traces and the metrics that /metrics serves.
@@ -107,21 +109,14 @@ func init() { huma.DefaultArrayNullable, huma.ValidateStrictCasing = false, true
 
 // New returns the handler of the whole API.
 func New(c Config) http.Handler {
-	a := newAPI(c)
-	return a.handler(a.agents())
-}
-
-func newAPI(c Config) *api {
 	if c.Stall == 0 {
 		c.Stall = defaultStall
 	}
 	a := &api{Config: c, limits: newLimits(), edition: edition(c), hooks: hook.NewDesk(c.Doorbell), sums: insight.NewCache(), stopped: make(chan struct{})}
 	a.views = view.New(view.Config{Log: c.Log, Models: c.Models, Cache: c.Cache, Awaiting: a.awaiting, Waits: c.Store == "neo4j" || c.Cache.Remote() || c.Cache != nil && c.Cache.Reranker != nil})
-	return a
-}
-
-// handler serves everything, with agents for the tools.
-func (a *api) handler(agents http.Handler) http.Handler {
+	if a.Tools == nil {
+		a.Tools = a.agents()
+	}
 	mux := http.NewServeMux()
 	plainProblems()
 	a.register(mux)
@@ -132,7 +127,7 @@ func (a *api) handler(agents http.Handler) http.Handler {
 	servePage(mux)
 	serveHelp(mux)
 	a.serveSessions(mux)
-	mux.Handle(mcp.Path, agents)
+	mux.Handle(mcp.Path, a.Tools)
 	a.serveResource(mux)
 	return a.Telemetry.HTTP(mux, a.around(mux))
 }

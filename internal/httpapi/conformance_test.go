@@ -51,7 +51,8 @@ func TestTheOfficialSuitePassesThroughTheWholeChain(t *testing.T) {
 	server, err := program.Listen("test", "127.0.0.1:0", program.Serving{}, quiet)
 	require.NoError(t, err)
 	fixture := newFixture(quiet)
-	chain := httpapi.NewServing(config, mcp.Handler(func(*http.Request) *sdk.Server { return fixture }, quiet))
+	config.Tools = mcp.Handler(func(*http.Request) *sdk.Server { return fixture }, quiet)
+	chain := httpapi.New(config)
 	server.Start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+token) // the suite sends none
 		chain.ServeHTTP(w, r)

@@ -35,7 +35,7 @@ func (a *api) problem(err error) error {
 	case errors.As(err, &other), errors.Is(err, view.ErrBusy):
 		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(err.Error()), later())
 	case errors.As(err, &invalid):
-		return invalidEvent(invalid, "body")
+		return InvalidEvent(invalid, "body")
 	case errors.As(err, &request):
 		return huma.Error422UnprocessableEntity(err.Error(), &huma.ErrorDetail{Location: "query." + request.Field, Message: request.Reason})
 	case errors.Is(err, graph.ErrNotFound):
@@ -106,8 +106,8 @@ func (a *api) partly(err error, stored, asked int) error {
 	return problem
 }
 
-// invalidEvent returns the problem for one refused event; location is its place in the request.
-func invalidEvent(err *events.Invalid, location string) error {
+// InvalidEvent returns the problem for one refused event; location is its place in the request.
+func InvalidEvent(err *events.Invalid, location string) error {
 	status := http.StatusUnprocessableEntity
 	switch {
 	case err.TooLarge:

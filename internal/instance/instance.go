@@ -28,6 +28,7 @@ import (
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/service/scratch"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/worker"
@@ -106,7 +107,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := i.lockData(c.Data); err != nil {
 		return nil, err
 	}
-	if err := service.RemoveScratch(c.Data); err != nil {
+	if err := scratch.Clean(c.Data); err != nil {
 		return nil, err
 	}
 	if i.http, err = program.Listen("--listen", c.Listen, program.ServingOf(c.Access, c.Hosts, false), c.Logger); err != nil {

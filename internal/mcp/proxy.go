@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mneme.dev/mneme/internal/mcp/stdio"
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/pkg/plain"
 )
@@ -86,8 +87,7 @@ func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteClo
 	for _, tool := range Definitions(!remote.ReadOnly) {
 		server.AddTool(tool, p.call)
 	}
-	to := &whole{WriteCloser: out}
-	err := server.Run(ctx, &sdk.IOTransport{Reader: newLines(in, to), Writer: to})
+	err := server.Run(ctx, stdio.New(in, out))
 	if ctx.Err() != nil {
 		return nil // it was told to end
 	}

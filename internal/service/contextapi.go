@@ -15,6 +15,7 @@ import (
 	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/salvage"
+	"mneme.dev/mneme/internal/service/scratch"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -56,7 +57,7 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	if err := os.MkdirAll(filepath.Clean(s.Data), 0o700); err != nil {
 		return fmt.Errorf("MNEME_DATA=%q: %w", s.Data, err)
 	}
-	if err := RemoveScratch(s.Data); err != nil {
+	if err := scratch.Clean(s.Data); err != nil {
 		return err
 	}
 	log, conn, err := program.OpenLog(ctx, s.NATSURL, s.NATSTLS, "context-api", tell, logger, nil)

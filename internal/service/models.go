@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/service/scratch"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/codebase"
@@ -284,7 +285,7 @@ func (l *library) close() error {
 
 // Verify replays the log into temporary stores and compares them with the read models.
 func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) (list []projection.Verification, err error) {
-	dir, remove, err := makeScratch(m.data)
+	dir, remove, err := scratch.Make(m.data)
 	if err != nil {
 		return nil, err
 	}

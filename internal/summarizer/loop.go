@@ -151,5 +151,5 @@ func (r *Reactor) again(id events.ConversationID, at time.Time) {
 		r.busy[id] = true
 		return
 	}
-	r.queue.add(id, at)
+	r.queue.Add(id, at)
 }

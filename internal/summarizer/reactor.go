@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/summarizer/queue"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
@@ -46,8 +47,8 @@ type Reactor struct {
 	wake chan struct{} // signals that there may be work
 
 	mu       sync.Mutex
-	queue    queue
-	later    queue                          // conversations that may be finished then
+	queue    queue.Queue
+	later    queue.Queue                    // conversations that may be finished then
 	busy     map[events.ConversationID]bool // being worked on; true if touched since, so look again
 	working  int                            // busy workers, not counting requests
 	scanned  map[int]bool                   // partitions already scanned since they became live
@@ -172,7 +173,7 @@ func (r *Reactor) Figures() Figures {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.figures
-	f.Queued, f.Running, f.Waiting = r.queue.due(time.Now()), len(r.busy), len(r.trouble)
+	f.Queued, f.Running, f.Waiting = r.queue.Due(time.Now()), len(r.busy), len(r.trouble)
 	return f
 }
 

@@ -24,11 +24,11 @@ func (r *Reactor) ready() (list []events.ConversationID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	for id, ok := r.later.take(now); ok; id, ok = r.later.take(now) {
+	for id, ok := r.later.Take(now); ok; id, ok = r.later.Take(now) {
 		r.again(id, now)
 	}
 	for r.working < r.Parallel {
-		id, ok := r.queue.take(now)
+		id, ok := r.queue.Take(now)
 		if !ok {
 			break
 		}
@@ -48,8 +48,8 @@ func (r *Reactor) ready() (list []events.ConversationID) {
 func (r *Reactor) idle() (next time.Time, idle bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next = r.queue.next()
-	if later := r.later.next(); next.IsZero() || !later.IsZero() && later.Before(next) {
+	next = r.queue.Next()
+	if later := r.later.Next(); next.IsZero() || !later.IsZero() && later.Before(next) {
 		next = later
 	}
 	return next, r.working < r.Parallel
@@ -72,7 +72,7 @@ func (r *Reactor) give(id events.ConversationID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.busy, id)
-	r.queue.add(id, time.Now())
+	r.queue.Add(id, time.Now())
 	r.awake()
 }
 
@@ -88,10 +88,10 @@ func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
 	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNobody) {
 		delete(r.trouble, id)
 		if touched {
-			r.queue.add(id, time.Now().Add(settle))
+			r.queue.Add(id, time.Now().Add(settle))
 		}
 		if !later.IsZero() {
-			r.later.put(id, later)
+			r.later.Put(id, later)
 		}
 		return
 	}
@@ -100,7 +100,7 @@ func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
 	}
 	t := r.trouble[id].with(err)
 	r.trouble[id] = t
-	r.queue.put(id, time.Now().Add(t.wait()))
+	r.queue.Put(id, time.Now().Add(t.wait()))
 }
 
 // trouble records why a conversation waits.

@@ -1,4 +1,4 @@
-package telemetry
+package telemetry_test
 
 import (
 	"bytes"
@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
 )
 
 // away is a client that has left.
@@ -19,10 +22,12 @@ func (away) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 func TestACollectorThatLeavesIsNoError(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	m := newMetrics(slog.New(slog.NewTextHandler(&out, nil)))
-	m.Handler().ServeHTTP(away{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	observed, err := telemetry.Setup(t.Context(), "test", settings.Telemetry{}, slog.New(slog.NewTextHandler(&out, nil)))
+	require.NoError(t, err)
+	metrics := observed.Metrics.Handler()
+	metrics.ServeHTTP(away{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	require.Empty(t, out.String())
 	stays := httptest.NewRecorder()
-	m.Handler().ServeHTTP(stays, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	metrics.ServeHTTP(stays, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	require.Contains(t, stays.Body.String(), "go_goroutines")
 }

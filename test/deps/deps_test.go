@@ -58,6 +58,24 @@ func TestNothingLinksASDKOfAModel(t *testing.T) {
 	}
 }
 
+// Go compiles a package again for the tests of each package that it imports, if these have tests inside of their package
+// and not only beside it. For the API, which takes longest, that was seven times in all.
+func TestTheAPIIsCompiledOnceForAllTests(t *testing.T) {
+	t.Parallel()
+	got := linked(t, "-test", "./...") // a copy is followed by the tests that it is for, in brackets
+	for _, heavy := range []string{"httpapi", "instance", "service"} {
+		at := 0
+		for i, name := range got {
+			if name != "mneme.dev/mneme/internal/"+heavy {
+				continue
+			}
+			at++
+			require.False(t, strings.HasPrefix(got[i+1], "["), "%s is compiled again for %s: put the tests that are inside of that package beside it", name, got[i+1])
+		}
+		require.Equal(t, 1, at, "the name is still right")
+	}
+}
+
 // The programs that scale out do one thing each: they carry neither the API, nor its page, nor a
 // NATS server, nor the writer of summaries.
 func TestWorkersLinkOnlyWhatTheyDo(t *testing.T) {

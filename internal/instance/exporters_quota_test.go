@@ -1,4 +1,4 @@
-package otlp_test
+package instance_test
 
 import (
 	"net/http"
@@ -16,7 +16,7 @@ func TestExportersOfATenantThatMayStoreNoMoreAreToldNotToSendAgain(t *testing.T)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "quotas.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("tenants: {default: {max_events: 5}}\n"), 0o600))
-	r := start(t, instance.Config{Access: settings.Access{Quotas: path}})
+	r := startExporting(t, instance.Config{Access: settings.Access{Quotas: path}})
 	status, text := r.post("/v1/traces", "application/json", request(t, span(chat("s", "hello", "hi there"))))
 	require.Equal(t, http.StatusOK, status, text)
 	before, err := r.Log.State(t.Context())

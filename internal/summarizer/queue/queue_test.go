@@ -1,4 +1,4 @@
-package summarizer
+package queue_test
 
 import (
 	"cmp"
@@ -11,28 +11,29 @@ import (
 	"pgregory.net/rapid"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/summarizer/queue"
 )
 
 func TestQueueHoldsEachConversationOnceOrderedByTime(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	rapid.Check(t, func(t *rapid.T) {
-		var q queue
+		var q queue.Queue
 		model := map[events.ConversationID]time.Time{}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			id := events.ConversationID{Tenant: "t", ID: fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "id"))}
 			at := began.Add(time.Duration(rapid.IntRange(0, 1_000_000).Draw(t, "at")))
 			switch rapid.IntRange(0, 2).Draw(t, "do") {
 			case 0:
-				q.add(id, at)
+				q.Add(id, at)
 				if _, ok := model[id]; !ok {
 					model[id] = at
 				}
 			case 1:
-				q.put(id, at)
+				q.Put(id, at)
 				model[id] = at
 			default:
-				got, ok := q.take(at)
+				got, ok := q.Take(at)
 				if !ok {
 					for _, other := range model {
 						require.True(t, other.After(at))
@@ -53,15 +54,15 @@ func TestQueueHoldsEachConversationOnceOrderedByTime(t *testing.T) {
 				}
 				first = slices.MinFunc(times, func(a, b time.Time) int { return cmp.Compare(a.UnixNano(), b.UnixNano()) })
 			}
-			require.True(t, first.Equal(q.next()))
-			require.Len(t, q.of, len(model))
+			require.True(t, first.Equal(q.Next()))
+			require.Equal(t, len(model), q.Len())
 			due := 0
 			for _, one := range model {
 				if !one.After(at) {
 					due++
 				}
 			}
-			require.Equal(t, due, q.due(at))
+			require.Equal(t, due, q.Due(at))
 		}
 	})
 }

@@ -1,4 +1,5 @@
-package summarizer
+// Package queue holds what waits for a time, in the order of these times.
+package queue
 
 import (
 	"container/heap"
@@ -7,9 +8,10 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// queue holds each waiting conversation once, with the time at which work on it may begin.
-// It can grow long while the process is away, so it is a heap.
-type queue struct {
+// Queue holds each waiting conversation once, with the time at which work on it may begin.
+// It can grow long while the process is away, so it is a heap. The
+// zero value is an empty queue. It is not safe for concurrent use.
+type Queue struct {
 	list byTime
 	of   map[events.ConversationID]*queued
 }
@@ -20,8 +22,11 @@ type queued struct {
 	index int
 }
 
-// add adds a conversation. If it is queued already, its time stays.
-func (q *queue) add(id events.ConversationID, at time.Time) {
+// Len counts the conversations.
+func (q *Queue) Len() int { return len(q.list) }
+
+// Add adds a conversation. If it is queued already, its time stays.
+func (q *Queue) Add(id events.ConversationID, at time.Time) {
 	if q.of[id] != nil {
 		return
 	}
@@ -32,18 +37,18 @@ func (q *queue) add(id events.ConversationID, at time.Time) {
 	heap.Push(&q.list, q.of[id])
 }
 
-// put adds a conversation or changes its time.
-func (q *queue) put(id events.ConversationID, at time.Time) {
+// Put adds a conversation or changes its time.
+func (q *Queue) Put(id events.ConversationID, at time.Time) {
 	if one := q.of[id]; one != nil {
 		one.at = at
 		heap.Fix(&q.list, one.index)
 		return
 	}
-	q.add(id, at)
+	q.Add(id, at)
 }
 
-// take removes the conversation with the earliest time, if that time has come.
-func (q *queue) take(now time.Time) (events.ConversationID, bool) {
+// Take removes the conversation with the earliest time, if that time has come.
+func (q *Queue) Take(now time.Time) (events.ConversationID, bool) {
 	if len(q.list) == 0 || q.list[0].at.After(now) {
 		return events.ConversationID{}, false
 	}
@@ -52,8 +57,8 @@ func (q *queue) take(now time.Time) (events.ConversationID, bool) {
 	return one.id, true
 }
 
-// due counts the conversations whose time has come.
-func (q *queue) due(now time.Time) (n int) {
+// Due counts the conversations whose time has come.
+func (q *Queue) Due(now time.Time) (n int) {
 	for _, one := range q.list {
 		if !one.at.After(now) {
 			n++
@@ -62,8 +67,8 @@ func (q *queue) due(now time.Time) (n int) {
 	return n
 }
 
-// next returns the earliest time, zero if the queue is empty.
-func (q *queue) next() time.Time {
+// Next returns the earliest time, zero if the queue is empty.
+func (q *Queue) Next() time.Time {
 	if len(q.list) == 0 {
 		return time.Time{}
 	}

@@ -1,4 +1,4 @@
-package service
+package scratch_test
 
 import (
 	"os"
@@ -6,22 +6,24 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/service/scratch"
 )
 
 func TestOnlyKilledVerificationsAreCleanedUp(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	left := filepath.Join(data, scratchPrefix+"1")
+	left := filepath.Join(data, "verify-1")
 	require.NoError(t, os.MkdirAll(left, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(left, "graph.db"), []byte("x"), 0o600))
-	dir, remove, err := makeScratch(data)
+	dir, remove, err := scratch.Make(data)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "graph.db"), []byte("x"), 0o600))
-	require.NoError(t, RemoveScratch(data))
+	require.NoError(t, scratch.Clean(data))
 	require.DirExists(t, dir, "the process keeps using it")
 	require.NoError(t, remove())
 	require.NoDirExists(t, dir)
-	require.NoError(t, RemoveScratch(data))
+	require.NoError(t, scratch.Clean(data))
 	require.NoDirExists(t, left)
-	require.NoError(t, RemoveScratch(data), "nothing is left")
+	require.NoError(t, scratch.Clean(data), "nothing is left")
 }

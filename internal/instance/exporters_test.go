@@ -1,4 +1,4 @@
-package otlp_test
+package instance_test
 
 import (
 	"bytes"
@@ -37,17 +37,14 @@ import (
 	"mneme.dev/mneme/internal/testdata"
 )
 
-// patience is for what takes milliseconds on an idle machine.
-const patience = time.Minute
-
-// running is mneme in this process, which answers exporters.
-type running struct {
+// exporting is mneme in this process, which answers exporters.
+type exporting struct {
 	*testing.T
 	*instance.Instance
 	token string
 }
 
-func start(t *testing.T, c instance.Config) *running {
+func startExporting(t *testing.T, c instance.Config) *exporting {
 	t.Helper()
 	if c.Data == "" {
 		c.Data = t.TempDir()
@@ -57,11 +54,11 @@ func start(t *testing.T, c instance.Config) *running {
 	i, err := instance.Start(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	return &running{T: t, Instance: i}
+	return &exporting{T: t, Instance: i}
 }
 
 // post sends a request of OTLP, and returns the status and the answer.
-func (r *running) post(path, contentType string, body []byte, headers ...string) (int, string) {
+func (r *exporting) post(path, contentType string, body []byte, headers ...string) (int, string) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, r.OTLPURLs()[0]+path, bytes.NewReader(body))
 	require.NoError(r, err)
@@ -78,7 +75,7 @@ func (r *running) post(path, contentType string, body []byte, headers ...string)
 }
 
 // get reads a resource of the API once everything is applied.
-func (r *running) get(path string, into any) {
+func (r *exporting) get(path string, into any) {
 	r.Helper()
 	state, err := r.Log.State(r.Context())
 	require.NoError(r, err)
@@ -104,7 +101,7 @@ func (r *running) get(path string, into any) {
 	require.NoError(r, json.Unmarshal(text, into))
 }
 
-func (r *running) status() *httpapi.Exported {
+func (r *exporting) status() *httpapi.Exported {
 	var s httpapi.Status
 	r.get("/v1/status", &s)
 	return s.OTLP
@@ -114,7 +111,7 @@ type messages struct {
 	Messages []struct{ ID, Role, Content string }
 }
 
-func (r *running) said(conversation string) []string {
+func (r *exporting) said(conversation string) []string {
 	r.Helper()
 	var list messages
 	r.get("/v1/conversations/"+url.PathEscape(conversation)+"/messages?limit=100", &list)
@@ -228,7 +225,7 @@ func TestTheRecordedSpansBecomeTheirConversation(t *testing.T) {
 			calls[id], results[id] = true, true
 		}
 	}
-	r := start(t, instance.Config{})
+	r := startExporting(t, instance.Config{})
 	code, answer := r.post("/v1/traces", "application/json", request(t, spans...))
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, "{}", answer)
@@ -258,7 +255,7 @@ func TestTheRecordedSpansBecomeTheirConversation(t *testing.T) {
 }
 
 func TestExportersOfTheSDKAreAnsweredOverHTTPAndGRPCOnOnePort(t *testing.T) {
-	r := start(t, instance.Config{})
+	r := startExporting(t, instance.Config{})
 	endpoint := strings.TrimPrefix(r.OTLPURLs()[0], "http://")
 	for name, open := range map[string]func() (*otlptrace.Exporter, error){
 		"http": func() (*otlptrace.Exporter, error) {
@@ -288,7 +285,7 @@ func TestExportersOfTheSDKAreAnsweredOverHTTPAndGRPCOnOnePort(t *testing.T) {
 }
 
 func TestAConversationWithoutASessionGoesOnInItsNextTrace(t *testing.T) {
-	r := start(t, instance.Config{})
+	r := startExporting(t, instance.Config{})
 	for i, texts := range [][]string{{"A", "B"}, {"A", "B", "C", "D"}, {"X", "Y"}} {
 		one := span(chat("", texts...))
 		one["traceId"] = fmt.Sprintf("%032x", i+1)
@@ -301,31 +298,31 @@ func TestAConversationWithoutASessionGoesOnInItsNextTrace(t *testing.T) {
 
 func TestAfterARestartOnlyWhatIsNewIsRecorded(t *testing.T) {
 	data := t.TempDir()
-	r := start(t, instance.Config{Data: data})
+	r := startExporting(t, instance.Config{Data: data})
 	_, _ = r.post("/v1/traces", "application/json", request(t, span(chat("s", "A", "B", "C", "D"))))
 	require.Len(t, r.said("otel:s"), 4)
 	require.NoError(t, r.Close())
-	r = start(t, instance.Config{Data: data})
+	r = startExporting(t, instance.Config{Data: data})
 	_, _ = r.post("/v1/traces", "application/json", request(t, span(chat("s", "C", "D", "E", "F")))) // it leaves out the oldest
 	require.Equal(t, []string{"user: A", "assistant: B", "user: C", "assistant: D", "user: E", "assistant: F"}, r.said("otel:s"))
 
 	require.NoError(t, r.Close())
 	require.NoError(t, os.WriteFile(filepath.Join(data, "otlp.json"), []byte("{"), 0o600))
-	r = start(t, instance.Config{Data: data})
+	r = startExporting(t, instance.Config{Data: data})
 	_, _ = r.post("/v1/traces", "application/json", request(t, span(chat("s", "A", "B", "C", "D")))) // whole, so the log knows it
 	require.Zero(t, r.status().Published)
 	require.Equal(t, []string{"user: A", "assistant: B", "user: C", "assistant: D", "user: E", "assistant: F"}, r.said("otel:s"))
 }
 
 func TestFramesAndSecretsDoNotReachTheLog(t *testing.T) {
-	r := start(t, instance.Config{})
+	r := startExporting(t, instance.Config{})
 	secret := "ghp" + "_x7Q2mR9tLw4ZkV8nBc3Yd6HfJs1PaEoU5iGq"
 	_, _ = r.post("/v1/traces", "application/json", request(t, span(chat("s", `Deploy with `+secret+`.<mneme-context id="c1" seq="1">recalled</mneme-context>`, "Done."))))
 	require.Equal(t, []string{"user: Deploy with [redacted:github-token].", "assistant: Done."}, r.said("otel:s"))
 }
 
 func TestASessionWhoseTranscriptIsRecordedIsLeftOut(t *testing.T) {
-	r := start(t, instance.Config{})
+	r := startExporting(t, instance.Config{})
 	started := `{"specversion":"1.0","type":"dev.mneme.conversation.started.v1","source":"import/claude_code","id":"claude_code:s1","subject":"claude_code:s1","data":{}}`
 	answer, err := http.Post(r.HTTPURL()+"/v1/events", "application/cloudevents+json", strings.NewReader(started))
 	require.NoError(t, err)
@@ -349,7 +346,7 @@ func TestASessionWhoseTranscriptIsRecordedIsLeftOut(t *testing.T) {
 }
 
 func TestBadRequestsAreRefusedWithoutARetry(t *testing.T) {
-	r := start(t, instance.Config{})
+	r := startExporting(t, instance.Config{})
 	good := request(t, span(chat("s", "A", "B")))
 	message := &coltracepb.ExportTraceServiceRequest{}
 	require.NoError(t, protojson.Unmarshal(good, message))
@@ -394,7 +391,7 @@ func TestBadRequestsAreRefusedWithoutARetry(t *testing.T) {
 }
 
 func TestWhatCannotBeRecordedIsTheOnlyThingRefused(t *testing.T) {
-	r := start(t, instance.Config{})
+	r := startExporting(t, instance.Config{})
 	nowhere := span(chat("", "A", "B"))
 	delete(nowhere, "traceId")
 	cut := chat("s", "C", "D")
@@ -426,7 +423,7 @@ func TestExportersNeedATokenThatWrites(t *testing.T) {
 	}
 	writer, reader := issue(access.Rights{Tenant: "acme", Role: access.Write}), issue(access.Rights{Tenant: "acme", Role: access.Read})
 	everyone := issue(access.Rights{AllTenants: true, Role: access.Admin})
-	r := start(t, instance.Config{Access: settings.Access{TokensFile: file}})
+	r := startExporting(t, instance.Config{Access: settings.Access{TokensFile: file}})
 	body := request(t, span(chat("s", "A", "B")))
 	for _, c := range []struct {
 		headers []string

@@ -1,4 +1,5 @@
-package mcp
+// Package stdio is the transport of the Model Context Protocol over standard input and output.
+package stdio
 
 import (
 	"bufio"
@@ -12,8 +13,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lines passes the messages of a client on, one a line as the protocol says. It answers a line that is no message by
-// itself: the SDK would end the program, which takes all tools from an agent for one bad line.
+// New returns a transport that reads messages from in, one a line as the protocol says, and writes to out. It answers a line
+// that is no message by itself: the SDK's own transport would end the program, which takes all tools from an agent for one
+// bad line.
+func New(in io.ReadCloser, out io.WriteCloser) *sdk.IOTransport {
+	to := &whole{WriteCloser: out}
+	return &sdk.IOTransport{Reader: &lines{Closer: in, from: bufio.NewReader(in), out: to}, Writer: to}
+}
+
+// lines passes the messages of a client on, and answers lines that are none.
 type lines struct {
 	io.Closer
 	from *bufio.Reader
@@ -21,16 +29,12 @@ type lines struct {
 	rest []byte // of a message, not read yet
 }
 
-func newLines(in io.ReadCloser, out io.Writer) *lines {
-	return &lines{Closer: in, from: bufio.NewReader(in), out: out}
-}
-
 // Read implements io.Reader.
 func (l *lines) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.line()
 		if message := bytes.TrimSpace(line); len(message) > 0 {
-			refused := refuseLine(message)
+			refused := refuse(message)
 			if refused == nil {
 				l.rest = append(message, '\n')
 				break
@@ -62,9 +66,9 @@ func (l *lines) line() (line []byte, err error) {
 	}
 }
 
-// refuseLine returns the answer to a line that is no message, nil if it is one. A batch is left to the SDK, which knows
+// refuse returns the answer to a line that is no message, nil if it is one. A batch is left to the SDK, which knows
 // the version of the protocol.
-func refuseLine(line []byte) []byte {
+func refuse(line []byte) []byte {
 	code, why := int64(jsonrpc.CodeParseError), "Parse error: a line must be one JSON object"
 	if json.Valid(line) {
 		if line[0] == '[' {
