@@ -1,13 +1,17 @@
 package codeindex
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"mneme.dev/mneme/internal/writefile"
 )
@@ -101,11 +105,14 @@ func LoadState(path string) (*State, error) {
 
 // save writes a state. unsure keeps the intents: it is not known whether all were published.
 func (s *State) save(path string, unsure bool) error {
-	raw, err := json.Marshal(s)
+	// In pieces, because a state of many files is large.
+	content, to := io.Pipe()
+	var encoding sync.WaitGroup
+	encoding.Go(func() { to.CloseWithError(jsonv2.MarshalWrite(to, s, jsonv1.DefaultOptionsV1())) })
+	err := writefile.Write(path, content)
+	_ = content.Close() // ends the encoding if the file could not be written
+	encoding.Wait()
 	if err != nil {
-		return err
-	}
-	if err := writefile.Write(path, bytes.NewReader(raw)); err != nil {
 		return err
 	}
 	if unsure {
