@@ -56,7 +56,7 @@ test: slowest ## Run all tests; with a C compiler, the log and the engine under 
 	done
 	@if $(MAKE) .cache/duckdb/installed >.cache/duckdb.log 2>&1; then echo "DuckDB: tested"; else echo "DuckDB: not tested, it could not be installed, .cache/duckdb.log says why"; fi
 	@if why=$$(deploy/llm/llm.sh fetch 2>&1); then echo "language model: tested"; else echo "$${why%%:*}: not tested,$${why#*:}"; fi
-	@$(NEO4J) -tests $(MAKE) --no-print-directory -j3 test-module test-others test-race
+	@$(NEO4J) -tests $(MAKE) --no-print-directory -j2 test-module test-others test-race
 
 .PHONY: sdk lint-sdk
 sdk: ## Build the packages of the clients in Python and TypeScript into bin/sdk
