@@ -32,9 +32,12 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 	}
 }
 
-// askAll is ask for a question with a large answer: it repeats the question, but still takes the
-// answer to an earlier attempt. Otherwise, a message that takes longer than the last attempt to
-// arrive is never read, however often it is sent. The attempts run at the same time.
+// firstRead is what firstAttempt is to ask, for askAll.
+const firstRead = 2 * time.Second
+
+// askAll is ask for a question with a large answer: it repeats the question, but still takes the answer to an earlier
+// attempt. Otherwise, a message that takes longer than the last attempt to arrive is never read, however often it is
+// sent. The attempts run at the same time, and are fewer, because each answer holds up the others on a slow connection.
 func askAll[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
 	var cancel context.CancelFunc
 	if _, ok := ctx.Deadline(); ok {
@@ -55,7 +58,7 @@ func askAll[T any](ctx context.Context, question func(context.Context) (T, error
 		case <-ctx.Done():
 		}
 	}
-	for patience := firstAttempt; ; patience *= 2 {
+	for patience := firstRead; ; patience *= 2 {
 		go attempt()
 		again := time.NewTimer(patience)
 		select {

@@ -19,7 +19,7 @@ func TestAnAnswerThatTakesLongerThanAnAttemptIsTaken(t *testing.T) {
 		n, err := askAll(t.Context(), func(ctx context.Context) (int, error) {
 			attempt := asked.Add(1)
 			select {
-			case <-time.After(askTime - 2*time.Second): // longer than each of its attempts
+			case <-time.After(askTime - time.Second): // longer than each of its attempts
 				return int(attempt), nil
 			case <-ctx.Done():
 				return 0, ctx.Err()
@@ -27,8 +27,8 @@ func TestAnAnswerThatTakesLongerThanAnAttemptIsTaken(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, 1, n, "the first attempt is answered first")
-		require.Equal(t, askTime-2*time.Second, time.Since(start))
-		require.EqualValues(t, 3, asked.Load(), "after 0, 1 and 3 s")
+		require.Equal(t, askTime-time.Second, time.Since(start))
+		require.EqualValues(t, 3, asked.Load(), "after 0, 2 and 6 s")
 	})
 }
 
@@ -47,7 +47,7 @@ func TestAQuestionThatGotLostIsAskedAgain(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
-		require.Equal(t, firstAttempt, time.Since(start))
+		require.Equal(t, firstRead, time.Since(start))
 	})
 }
 
@@ -67,11 +67,11 @@ func TestAQuestionEndsWithAnErrorOrItsTime(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, askTime, time.Since(start), "without a deadline")
 
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start = time.Now()
 		_, err = askAll(ctx, silent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, 20*time.Second, time.Since(start))
+		require.Equal(t, time.Minute, time.Since(start))
 	})
 }
