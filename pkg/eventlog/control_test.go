@@ -35,7 +35,7 @@ func TestAMessageThatLooksLikeTheProtocolIsReadLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	for status := range controls {
 		if status != "100" && status != "409" && !mnemetest.All {
-			continue // a client that waits and one that gives up stand for the others, which take ten seconds each
+			continue // one message that makes the client wait and one that makes it give up are enough: the others take ten seconds each
 		}
 		t.Run(status, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@
 //	ErrTooLarge    one event is over the limit of the server
 //	ErrNotFound    no event has this sequence (it was purged, or is beyond the head)
 //	ErrBeyondEnd   a follower was asked to begin after the end of the stream
-//	ErrConflict    the newest event is not the one that an event was to come after: nothing was stored, look and decide again
+//	ErrConflict    the conversation has a newer event than the one expected: nothing was stored, read it and decide again
 //	ErrOtherContent the log has another event with the same identity: this one was not stored, publish it under another id
 //	ErrInterrupted the server was away while events were read: read again from where it stopped
 //	any other      the connection or the server; publish again with the same event: its identity makes a repeat harmless

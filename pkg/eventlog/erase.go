@@ -21,14 +21,13 @@ func (l *Log) NextErasure(ctx context.Context) (batch uint64, err error) {
 	return natsdeploy.ErasedBatch(info.Config) + 1, nil
 }
 
-// Erase overwrites the messages at these sequences with random bytes and removes them one by one,
-// each synced on its own. It first counts them as removed, so they are never missing. done,
-// if not nil, is called after each.
+// Erase overwrites the messages at these sequences with random bytes and removes them one by one, each synced on its
+// own. It counts them as removed before it removes them, so that they never count as missing. done, if not nil, is
+// called after each.
 //
-// A call that was interrupted is repeated with the same batch and the same sequences: the batch is
-// counted once, and what is gone already is skipped. So the caller writes both down before the first
-// call. Only one caller at a time may erase. It needs permission to update the stream and to delete
-// from it.
+// Repeat an interrupted call with the same batch and the same sequences: the batch is counted once, and messages that
+// are already gone are skipped. So the caller must record both before the first call. Only one caller at a time may
+// erase. It needs permission to update the stream and to delete from it.
 func (l *Log) Erase(ctx context.Context, batch uint64, seqs []uint64, done func()) error {
 	if _, err := ask(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, natsdeploy.RecordErased(ctx, l.js, batch, uint64(len(seqs)))
@@ -57,7 +56,7 @@ func (l *Log) erase(ctx context.Context, seq uint64) error {
 	return err
 }
 
-// WithKind lists the conversations of a tenant of which the log holds an event of a kind, sorted.
+// WithKind lists the conversations of a tenant that have an event of this kind in the log, sorted.
 func (l *Log) WithKind(ctx context.Context, tenant, kind string) (list []string, err error) {
 	filter := jetstream.WithSubjectFilter(events.StoredFilter(tenant, "", kind))
 	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return l.stream.Info(ctx, filter) })
@@ -73,8 +72,8 @@ func (l *Log) WithKind(ctx context.Context, tenant, kind string) (list []string,
 	return slices.Compact(list), nil
 }
 
-// Held counts the messages that the log holds of a tenant, by conversation and kind. It leaves out
-// messages whose subjects can't be read.
+// Held counts the messages of a tenant in the log, by conversation and kind. It leaves out messages whose subjects
+// can't be read.
 func (l *Log) Held(ctx context.Context, tenant string) (map[string]map[string]uint64, error) {
 	filter := jetstream.WithSubjectFilter(events.StoredFilter(tenant, "", ""))
 	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return l.stream.Info(ctx, filter) })

@@ -42,7 +42,7 @@ type Follower struct {
 	lost        sync.Once // closes interrupted
 	pending     uint64
 	log         *Log
-	expects     func(*Message) bool // false for a message that only a log with more partitions can have
+	expects     func(*Message) bool // returns false for a message that only a log with more partitions can have
 	outdated    chan struct{}       // closed when such a message came
 	name        string              // of the consumer
 	consumer    jetstream.Consumer
@@ -94,8 +94,7 @@ func (f *Follower) C() <-chan Message { return f.c }
 // delivered stay valid.
 func (f *Follower) Interrupted() <-chan struct{} { return f.interrupted }
 
-// Current reports whether the follower is not interrupted and will not be as soon as it notices that
-// the connection was lost.
+// Current reports whether the follower is neither interrupted nor about to be because the connection was lost.
 func (f *Follower) Current() bool {
 	select {
 	case <-f.interrupted:
@@ -124,7 +123,7 @@ func (f *Follower) Stop() {
 
 func (f *Follower) interrupt() { f.lost.Do(func() { close(f.interrupted) }) }
 
-// everything is what a follower expects that does not follow a partition.
+// everything accepts every message, for a follower that does not follow one partition.
 func everything(*Message) bool { return true }
 
 // follow reads the first message itself, together with a run of undeliverable messages at the
@@ -366,8 +365,8 @@ const idleScan = time.Second
 // errIdle says that no message came before a tick.
 var errIdle = errors.New("no message came")
 
-// next takes a message; what has arrived goes before an interruption. ok is false if
-// the follower is interrupted. When idle ticks before a message comes it returns errIdle.
+// next takes a message. Messages that have arrived come before an interruption. ok is false if the follower is
+// interrupted. If idle ticks before a message comes, next returns errIdle.
 func (f *Follower) next(ctx context.Context, idle <-chan time.Time) (m Message, ok bool, err error) {
 	select {
 	case m = <-f.c:
@@ -484,7 +483,7 @@ func (l *Log) AwaitProgress(ctx context.Context, projection string, partition in
 	stop, err := l.WatchProgress(ctx, projection, partition, func(uint64) {
 		select {
 		case wake <- struct{}{}:
-		default: // it is awake
+		default: // a check is already due
 		}
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64
 	if err != nil {
 		return 0, 0, fmt.Errorf("last event of conversation %q: %w", conversation, err)
 	}
-	// Of the subject only the partition is read: anyone can publish one whose kind can't be read.
+	// Read only the partition from the subject: anyone can publish a subject whose kind can't be read.
 	if n, ok := events.StoredPartition(m.Subject); ok && n >= l.had.Partitions {
 		return 0, 0, l.isOutdated()
 	}

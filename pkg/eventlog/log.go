@@ -80,8 +80,8 @@ func Open(ctx context.Context, conn *nats.Conn, options ...Option) (*Log, error)
 // opened. It can grow, see [Log.AwaitSplit].
 func (l *Log) Partitions() int { return l.had.Partitions }
 
-// PartitionOf returns the partition of a conversation's next event. What the log holds of it can be
-// in the partitions that this one continues, see [Log.Parent].
+// PartitionOf returns the partition of a conversation's next event. Its older events can be in the partitions that this
+// one continues, see [Log.Parent].
 func (l *Log) PartitionOf(tenant, conversation string) int {
 	return events.PartitionOf(tenant, conversation, l.had.Partitions)
 }
@@ -135,8 +135,8 @@ func (l *Log) RecordRemoved(ctx context.Context, events uint64) (missing uint64,
 	return natsdeploy.RecordRemoved(ctx, l.js, events)
 }
 
-// Scan reads every message that a partition holds up to a sequence, in order: about 6 µs a
-// message of the log. It is for operators' questions, never for a reader's.
+// Scan reads every message that a partition holds up to a sequence, in order: about 6 µs a message of the log. It is
+// for operators, never for a reader's request.
 func (l *Log) Scan(ctx context.Context, partition int, upTo uint64, yield func(Message) error) error {
 	filters := []string{events.PartitionFilter(partition)}
 	for from := uint64(1); from <= upTo; {
@@ -170,8 +170,8 @@ func (l *Log) Unreadable(ctx context.Context) (uint64, error) {
 	return damaged - min(damaged, state.damaged), nil
 }
 
-// RecordDamaged notes that so many more messages cannot be read, and that nothing is to be
-// done about them any longer.
+// RecordDamaged adds to the number of messages that are known to be unreadable, so that [Log.Unreadable] no longer
+// counts them.
 func (l *Log) RecordDamaged(ctx context.Context, messages uint64) error {
 	return natsdeploy.RecordDamaged(ctx, l.js, messages)
 }

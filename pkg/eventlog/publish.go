@@ -81,12 +81,12 @@ func (l *Log) publishOne(ctx context.Context, tenant string, e events.Event, opt
 	return l.publish(ctx, msg, options...)
 }
 
-// PublishAfter stores an event only if the newest event of its conversation with this kind (see
-// [events.Kind]; "*" is any kind) is at the sequence last, 0 for none. The server checks and stores
-// in one step, so of several publishers that expect the same event only one succeeds.
+// PublishAfter stores an event only if the newest event of its conversation with this kind (see [events.Kind]; "*" is
+// any kind) is at the sequence last, 0 for none. The server checks and stores in one step, so of several publishers
+// that expect the same event only one succeeds.
 //
-// It returns [ErrConflict] if another event is the newest, even if that is this very event: read it
-// to recognize a repeat. Its other errors are those of Publish.
+// It returns [ErrConflict] if the newest event is another one, even if that is a copy of e: read it to recognize a
+// repeat. Its other errors are those of Publish.
 func (l *Log) PublishAfter(ctx context.Context, tenant string, e events.Event, kind string, last uint64) (Ack, error) {
 	return l.publishOne(ctx, tenant, e, jetstream.WithExpectLastSequenceForSubject(last, events.KindFilter(tenant, e.Subject, kind)))
 }

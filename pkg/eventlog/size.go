@@ -7,9 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ScanAll reads every message that the log holds from one sequence up to another, whatever its
-// partition, in order: about 6 µs a message. It is for what works in the background, never for a
-// reader's request.
+// ScanAll reads every message that the log holds from one sequence up to another, whatever its partition, in order:
+// about 6 µs a message. It is for background work, never for a reader's request.
 func (l *Log) ScanAll(ctx context.Context, from, upTo uint64, yield func(Message) error) error {
 	for from <= upTo {
 		var err error

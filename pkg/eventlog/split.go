@@ -16,16 +16,15 @@ import (
 // ErrPartitions means that the log has been given more partitions since it was opened. Open it again.
 var ErrPartitions = errors.New("the log has other partitions than when this process opened it; the process must open it again")
 
-// Split gives the log more partitions while it is in use, a multiple of what it has. It can be
-// interrupted at any point: call it again with the same number. step, if not nil, is called before each step.
+// Split gives the log more partitions while it is in use, a multiple of what it has. It can be interrupted at any
+// point: call it again with the same number. step, if not nil, is called before each step.
 //
-// No message moves and none is refused. In one update, the server begins to sort new messages into
-// the new partitions; a second one records where they begin. Each new partition continues an old one,
-// its parent: who applies it waits until the parent's messages from before the split are applied, see
-// [Log.Parent].
+// No message moves and none is refused. In one update, the server begins to sort new messages into the new partitions;
+// a second one records where they begin. Each new partition continues an old one, its parent. Its projector must wait
+// until the parent's messages from before the split are applied, see [Log.Parent].
 //
-// It needs permission to update the stream, and nobody else may change the stream's configuration
-// meanwhile. Its errors are those of [natsdeploy.BeginSplit].
+// It needs permission to update the stream, and nobody else may change the stream's configuration meanwhile. Its errors
+// are those of [natsdeploy.BeginSplit].
 func Split(ctx context.Context, conn *nats.Conn, partitions int, step func(string)) error {
 	if step == nil {
 		step = func(string) {}
@@ -64,7 +63,7 @@ func endSplit(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, step
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", natsdeploy.Stream, err)
 	}
-	// The head is read before the new partitions: what they get later is above it.
+	// Read the head first: whatever the new partitions get later is above it.
 	l := &Log{conn: conn, js: js, stream: stream}
 	info, err := l.info(ctx)
 	if err != nil {
@@ -117,10 +116,9 @@ func (l *Log) oldest() int {
 // checkEvery is how often [Log.AwaitSplit] asks for the partitions.
 const checkEvery = time.Second
 
-// AwaitSplit waits until the log has other partitions than when it was opened, and then returns
-// [ErrPartitions]. It returns nil if ctx ends first. A process that serves ends what it does with the
-// log and opens it again. Until then it answers nothing wrong: whatever depends on the partitions
-// returns ErrPartitions.
+// AwaitSplit waits until the log has other partitions than when it was opened, and then returns [ErrPartitions]. It
+// returns nil if ctx ends first. A process must then stop using the log and open it again. Until it does, it gives no
+// wrong answers: every call that depends on the partitions returns ErrPartitions.
 func (l *Log) AwaitSplit(ctx context.Context) error {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -133,7 +131,7 @@ func (l *Log) AwaitSplit(ctx context.Context) error {
 			noticed = nil
 		case <-ticker.C:
 		}
-		// A server that does not answer is no news, and an unfinished split is to be finished first.
+		// Ignore a server that does not answer. An unfinished split must be finished first.
 		if info, err := l.info(ctx); err == nil && natsdeploy.WasSplit(info.Config, l.had) {
 			return ErrPartitions
 		}

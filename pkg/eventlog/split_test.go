@@ -20,7 +20,7 @@ func TestASplitThatWasCutOffAtAnyStepIsEnded(t *testing.T) {
 		n := 0
 		err := Split(ctx, b.log.conn, 8, func(string) {
 			if n++; n == steps {
-				cut() // whatever the step asks of the server fails
+				cut() // every request of this step to the server fails
 			}
 		})
 		cut()

@@ -260,7 +260,7 @@ func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, en
 			if err != nil {
 				return first, err
 			}
-			// An event may have been invalid only because of one that the store has refused.
+			// An event may have been invalid only because of another event, which the store has now refused.
 			maps.DeleteFunc(skip, func(seq uint64, err error) bool { return seq >= entries[middle].seq && errors.Is(err, ErrInvalid) })
 			second, err := p.apply(ctx, s, cp, entries[middle:], skip)
 			second.applied += first.applied

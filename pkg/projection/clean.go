@@ -21,9 +21,9 @@ type Cleaner interface {
 
 // Cleaned is what [Cleaner.Clean] did.
 type Cleaned struct {
-	BytesBefore int64  `json:"bytes_before,omitempty"` // of its files, 0 if they can't be seen
+	BytesBefore int64  `json:"bytes_before,omitempty"` // total size of the read model's files, 0 if unknown
 	BytesAfter  int64  `json:"bytes_after,omitempty"`
-	Left        string `json:"left,omitempty"` // what keeps deleted bytes all the same, and how to clear it
+	Left        string `json:"left,omitempty"` // what still contains deleted bytes, and how to clear it
 }
 
 // ErrNoCleaner means that a store can't overwrite what was deleted.
@@ -37,7 +37,7 @@ func (p *Projector[U]) clean(ctx context.Context) (Cleaned, error) {
 	if !ok {
 		return Cleaned{}, ErrNoCleaner
 	}
-	p.cleaning.Lock() // whoever asks meanwhile gets another one: rows may have been deleted since this one began
+	p.cleaning.Lock() // a concurrent request waits and then cleans again: rows may have been deleted since this cleaning began
 	defer p.cleaning.Unlock()
 	return store.Clean(ctx)
 }

@@ -21,7 +21,7 @@ func TestMessageThatLooksLikeTheProtocolIsSkipped(t *testing.T) {
 	t.Parallel()
 	for status, description := range map[string]string{"100": "Idle Heartbeat", "404": "No Messages", "409": "Consumer Deleted"} {
 		if status == "404" && !mnemetest.All {
-			continue // it is like 100 to the client, and takes ten seconds
+			continue // to the client the same as 100, but takes ten seconds
 		}
 		t.Run(status, func(t *testing.T) {
 			t.Parallel()

@@ -55,7 +55,7 @@ type derivation struct {
 func (d *derivation) of(e *events.Recorded) any {
 	d.once.Do(func() {
 		defer func() {
-			if recover() != nil { // the reducer does the work itself, and fails for its event alone
+			if recover() != nil { // ignore the panic: the reducer repeats the work, and its panic fails this event alone
 				d.value = nil
 			}
 		}()
@@ -105,8 +105,8 @@ func (d *decoded) derivationBy(name string) *derivation {
 	return nil
 }
 
-// ahead is how many events wait for the workers of a reader. A projector derives what is not begun
-// when it needs it, so events that find no place are no loss.
+// ahead is how many events wait for the workers of a reader. If there is no room for an event, the projector derives
+// from it when it needs the result, so nothing is lost.
 const ahead = 256
 
 // work derives from events until the channel is closed.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// differsFor is how long a checkpoint has to differ from the log.
+// differsFor is how long a checkpoint must differ from the log before that counts.
 const differsFor = 500 * time.Millisecond
 
 // Checkpointed has checkpoints, as every [ReadStore] does.
@@ -24,9 +24,9 @@ func CheckpointOf(ctx context.Context, store Checkpointed, partition int) (Check
 	return Checkpoint{}, err
 }
 
-// Differs checks the checkpoint of a partition from outside of its projector, and reads it again while check finds something
-// wrong with it. It returns what check says of a checkpoint that stays as it is for half a second: Neo4j shows
-// one half written while it commits, with the sequence of the new one and the event of the old one.
+// Differs checks the checkpoint of a partition that a projector may be writing. It returns the error of check only if
+// the checkpoint has stayed the same for half a second, and until then reads it again: while Neo4j commits, a reader
+// can see a half-written checkpoint, with the new sequence and the old event.
 func Differs(ctx context.Context, store Checkpointed, partition int, check func(context.Context, Checkpoint) error) error {
 	var before Checkpoint
 	for began := time.Now(); ; {

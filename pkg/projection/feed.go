@@ -62,11 +62,11 @@ func (f *Feed) join(ctx context.Context, partition int, after uint64) (*intake, 
 
 // needs says what to do for events in advance.
 type needs struct {
-	types map[string]bool // to hash: a projector reduces them
+	types map[string]bool // types that a projector reduces; only their events are hashed
 	derivers
 }
 
-// serve tells the feed what a projector needs of events.
+// serve adds the needs of a projector to those of the feed.
 func (f *Feed) serve(types []string, by *deriver) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +112,7 @@ type decoded struct {
 	nkeys   int
 
 	derived []*derivation
-	took    time.Duration // to decode it
+	took    time.Duration // time spent decoding
 }
 
 // decodeMessage decodes and validates a message. It hashes nothing yet.
@@ -145,7 +145,7 @@ type lane struct {
 	partition int
 	opening   chan struct{} // holds a token while a reader is opened, so that others can join it
 
-	mu      sync.Mutex // taken before a reader's
+	mu      sync.Mutex // locked before a reader's mutex
 	readers []*reader  // oldest first
 	several atomic.Bool
 }
@@ -200,7 +200,7 @@ func (l *lane) best(in *intake, own *reader) *reader {
 	if own != nil {
 		most = own.size()
 	}
-	older := true // than own
+	older := true // older than own
 	for _, r := range l.readers {
 		if r == own {
 			older = false
@@ -241,7 +241,7 @@ func (l *lane) expel(in *intake) (empty bool) {
 // intake is how one projector takes events from a lane.
 type intake struct {
 	lane  *lane
-	ready chan struct{} // signals that take has something to say
+	ready chan struct{} // signals that take will return something
 	seq   uint64        // last sequence taken
 	ahead int
 	limit func() int

@@ -7,13 +7,12 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Progress returns the position of a read model on each partition of the log, whether or not a
-// projector ever had it: what it has applied, against what the log holds now. running is the status
-// of projectors, of this process or of all (see [Cluster.Statuses]); without it the state is
-// derived from the positions.
+// Progress returns the position of a read model on each partition of the log, whether or not a projector ever had it:
+// what it has applied, against what the log holds now. running is the status of projectors, of this process or of all
+// (see [Cluster.Statuses]); without it the state is derived from the positions.
 //
-// The true lag is at most the returned one: with several partitions it can include events of others
-// until the server has counted those of this one.
+// The returned lag is an upper bound: with several partitions it can include events of other partitions until the
+// server has counted those of this one.
 func Progress(ctx context.Context, of Build, log *eventlog.Log, model ReadStore, running []Status) ([]Status, error) {
 	cps, err := model.Checkpoints(ctx)
 	if err != nil {

@@ -17,18 +17,17 @@ const (
 	windowBytes  = 2 * maxBatchBytes
 )
 
-// A reader whose window is full waits for its slowest member, because a member that is left behind has
-// its events read and decoded again. Each event that the reader reads lets it wait for worthwhile times
-// the time that the event took to decode, which is about what reading it twice costs the whole process.
-// That time is measured, so it is also right on a busy machine. One wait lasts at most maxPatience. While
-// no member has run out of events, waiting costs nothing.
+// A reader whose window is full waits for its slowest member, because a member that is left behind must have its events
+// read and decoded a second time. The patience grows with each event read, by worthwhile times what the event took to
+// decode: about what a second reading costs the whole process. Because this time is measured, it is right on a busy
+// machine too. One wait lasts at most maxPatience. While no member has run out of events, waiting costs nothing.
 const (
 	worthwhile  = 8
 	maxPatience = time.Second
 	hungerPoll  = 10 * time.Millisecond
 )
 
-// idleWindow is how long no event must come before a reader drops a window that all members have taken.
+// idleWindow is how long a reader waits for another event before it drops a window that all members have taken.
 const idleWindow = time.Second
 
 // errMove tells a projector that its intake needs another reader: its own went on without it, or

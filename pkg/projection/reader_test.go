@@ -44,8 +44,8 @@ func publish(t *testing.T, log *eventlog.Log, count, size int) {
 	}
 }
 
-// A member that joins at the end of a full window has nothing to take, so nothing but its coming tells
-// the reader that it no longer serves the stalled one alone.
+// A member that joins at the end of a full window has nothing to take. Only its arrival tells the reader that the
+// stalled member is no longer the only one.
 func TestAProjectorThatJoinsAStalledOneGetsEvents(t *testing.T) {
 	t.Parallel()
 	log := newLog(t)

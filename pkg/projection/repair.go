@@ -45,7 +45,7 @@ func (p *Projection[U]) Reapply(ctx context.Context, s Store[U], cp Checkpoint, 
 type history struct {
 	read   func(yield func(eventlog.Message) error) error // reads all messages from the log
 	decode func(eventlog.Message) *entry
-	held   []*entry // the first ones: maxHeldBytes of messages and one message more
+	held   []*entry // the first maxHeldBytes of messages, and one message more
 	count  int      // of all events
 }
 
@@ -82,7 +82,7 @@ func (h *history) pieces(limit int, yield func([]*entry) error) error {
 		}
 	}
 	if len(h.held) < h.count {
-		var refused error // by yield: the log would wrap it as if reading had failed
+		var refused error // the error of yield, kept because the log would wrap it as if reading had failed
 		last := h.held[len(h.held)-1].seq
 		err := h.read(func(m eventlog.Message) error {
 			if m.Seq > last {

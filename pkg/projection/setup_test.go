@@ -61,7 +61,7 @@ func (b *bench) anotherStream() {
 	b.t.Helper()
 	partitions := b.log.Partitions()
 	require.NoError(b.t, b.jetstream().DeleteStream(b.t.Context(), natsdeploy.Stream))
-	require.Eventually(b.t, func() bool { // the server still removes files when the deletion is answered
+	require.Eventually(b.t, func() bool { // the server answers before it has removed the files
 		_, err := b.server.Apply(b.t.Context(), natsdeploy.Settings{Partitions: partitions})
 		return err == nil
 	}, 20*time.Second, 10*time.Millisecond)

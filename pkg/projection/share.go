@@ -287,8 +287,8 @@ func (m *membership) wasGivenBack(end ending) {
 	case end.err == nil:
 		m.slog.Info("partition given back", "partition", end.partition)
 	case errors.Is(end.err, ErrFenced):
-		// Fenced by another process that has the lease now, or by one that does not use
-		// leases; then the two must not keep driving each other out.
+		// Fenced by another process that has the lease now, or by one that does not use leases. Wait before taking the
+		// partition again, or the two would keep fencing each other.
 		m.asleep[end.partition] = time.Now().Add(m.ttl)
 		fallthrough
 	default:

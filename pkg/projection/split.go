@@ -13,9 +13,9 @@ import (
 
 // Inheritor is a store whose rows name the partition of their conversation.
 type Inheritor interface {
-	// Inherit prepares a new partition for its first checkpoint, cp: it gives it the conversations of
-	// its ancestors that belong to it, after which readers see what they saw before. A log that was
-	// split again before its parent began has them further up. It may be repeated.
+	// Inherit makes a new partition, whose first checkpoint is cp, the owner of the conversations that now belong to
+	// it, so that readers see what they saw before. The conversations come from its ancestors: after several splits,
+	// some may still be in an ancestor of its parent. It may be repeated.
 	Inherit(ctx context.Context, ancestors []int, cp Checkpoint, belong func(events.ConversationID) bool) error
 }
 
@@ -111,7 +111,7 @@ func precedes(ctx context.Context, log *eventlog.Log, cps []Checkpoint, partitio
 		if next > 0 && next <= upTo {
 			return parent, nil
 		}
-		partition = parent // which may be as new, and have had nothing yet
+		partition = parent // the parent may be just as new, and still empty
 	}
 }
 
@@ -122,7 +122,7 @@ func seqOf(cps []Checkpoint, partition int) uint64 {
 	return 0
 }
 
-// AppliedOf returns up to where a read model with these checkpoints has applied a conversation.
+// AppliedOf returns the sequence up to which a read model with these checkpoints has applied a conversation.
 func AppliedOf(log *eventlog.Log, cps []Checkpoint, id events.ConversationID) uint64 {
 	partition, most := log.PartitionOf(id.Tenant, id.ID), ^uint64(0)
 	for {

@@ -214,7 +214,7 @@ func TestAProjectorOfOnePartitionStopsAtTheSplit(t *testing.T) {
 	b.split(4)
 	b.many(40, 10)
 	require.ErrorIs(t, old.AwaitSplit(t.Context()), eventlog.ErrPartitions)
-	// It reads the log without a filter, so it would take the events of all partitions.
+	// This projector reads the log without a filter, so it would take the events of all partitions.
 	require.Eventually(t, func() bool { return strings.Contains(pr.Status()[0].Error, "open it again") }, time.Minute, time.Millisecond)
 	pr.Stop()
 	pr = b.start(graph.Projection())

@@ -59,9 +59,8 @@ type Claim struct {
 	Seq          uint64
 }
 
-// Store is one projection's read model in one backend, as the engine sees it.
-// All its errors follow the contract in the package comment. Close is for the one who opened it: the
-// engine never calls it.
+// Store is one projection's read model in one backend, as the engine sees it. All its errors follow the contract in the
+// package comment. The engine never calls Close; the code that opened the store does.
 type Store[U Unit] interface {
 	// Acquire takes over a partition: in one transaction it raises the epoch, which fences every
 	// earlier owner, and reads the checkpoint. The fingerprint is stored with the first checkpoint.

@@ -44,8 +44,8 @@ func (p *Projector[U]) confirm(ctx context.Context, cp Checkpoint) error {
 	return err
 }
 
-// checkTail makes sure that the log still holds what the checkpoint has as applied. After a power
-// loss, other events can get the same sequences.
+// checkTail makes sure that the log still holds the event that the checkpoint names. After a power loss, other events
+// can get the same sequences.
 func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 	if cp.Seq == 0 {
 		return nil

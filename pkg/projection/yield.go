@@ -14,10 +14,10 @@ const (
 	yieldRatio = 4
 )
 
-// Projectors that worked a moment ago will soon work again. So a yielding projector keeps its
-// batches short and rests after each: the others find a free processor, and a server with little
-// left to send before it turns to them. Otherwise its batches have full size; and always in a store
-// with [CostlyTransactions], where the others do not wait for a transaction to end.
+// Projectors that worked a moment ago will soon work again. So a yielding projector keeps its batches short and rests
+// after each. The other projectors then find a free processor, and a NATS server that has few events left to send to
+// this one. When the others are idle, batches have full size. In a store with [CostlyTransactions] they always have,
+// because the others do not wait for a transaction there.
 const (
 	recently     = 250 * time.Millisecond
 	shortBatch   = 2 * time.Millisecond // how long one takes, approximately
