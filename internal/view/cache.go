@@ -155,8 +155,8 @@ func (c *Cache) resize(e *entry, part *int, bytes int) {
 // sampled is how many entries are compared to find one to evict.
 const sampled = 3
 
-// victim returns the entry that was searched longest ago, of all or of a random few. To always evict the
-// oldest of all would find nothing in the cache if slightly more conversations than fit into it took turns.
+// victim returns the entry that was searched longest ago, of all or of a random few. If it always were the oldest of
+// all, slightly more conversations than fit into the cache, searched in turn, would never be found in it.
 func (c *Cache) victim() *entry {
 	from := c.list
 	if len(from) > sampled {
@@ -263,7 +263,7 @@ func (e *entry) read(ctx context.Context, r graph.RecallReader, builtIn bool) (e
 	}
 }
 
-// start runs f beside the caller, and returns what waits for its result.
+// start runs f in a goroutine. wait returns its result.
 func start(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -278,8 +278,8 @@ type decoded struct {
 	err     error
 }
 
-// add adds bags to the index, with their built-in vectors if these are used. It decodes them in
-// parallel, and keeps searches from the index only afterwards.
+// add adds bags to the index, with their built-in vectors if these are used. It decodes them in parallel first, and
+// locks searches out of the index only while it adds them.
 func (e *entry) add(list []graph.Bag, builtIn bool) error {
 	bags := iter.Map(list, func(b *graph.Bag) (d decoded) {
 		d.bag, d.vectors, d.table, d.err = b.Decode()

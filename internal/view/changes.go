@@ -13,8 +13,8 @@ import (
 const lookAgain = 5 * time.Second
 
 // Follow calls changed whenever the graph has applied something to a conversation after seq, at most once in every
-// interval, until ctx ends. It also calls it when the conversation is deleted. However many follow, one subscription
-// for each partition hears of progress, and a follower only reads the row of its conversation.
+// interval, until ctx ends. It also calls it when the conversation is deleted. All followers of a partition share one
+// subscription, and each reads only the row of its conversation.
 func (vs *Views) Follow(ctx context.Context, id events.ConversationID, seq uint64, every time.Duration, changed func()) error {
 	progress, stop, err := vs.announcements.join(ctx, vs.Log, "graph", vs.Log.PartitionOf(id.Tenant, id.ID))
 	if err != nil {
@@ -22,7 +22,7 @@ func (vs *Views) Follow(ctx context.Context, id events.ConversationID, seq uint6
 	}
 	defer stop()
 	for {
-		// What comes while it reads or pauses stays in the channel, so the newest change is always seen.
+		// A signal that comes during a read or a pause stays in the channel, so the newest change is always seen.
 		if now, err := vs.position(ctx, id); err == nil && now != seq {
 			seq = now
 			changed()
@@ -71,7 +71,7 @@ type announced struct {
 	number     int
 }
 
-// audience is who hears the announcements of a partition.
+// audience is the followers that hear the announcements of a partition.
 type audience struct {
 	signals map[chan struct{}]bool // guarded by announcements
 
@@ -91,8 +91,8 @@ func (a *announcements) join(ctx context.Context, log *eventlog.Log, projection 
 			a.of = map[announced]*audience{}
 		}
 		a.of[key] = all
-		// Neither under the lock nor within the caller's context: a server that is away lets this take seconds, and others
-		// share it.
+		// Subscribe neither under the lock nor within the caller's context: if the server is away, that takes seconds,
+		// and others share the subscription.
 		go a.subscribe(context.WithoutCancel(ctx), log, key, all)
 	}
 	all.signals[own] = true
@@ -111,7 +111,7 @@ func (a *announcements) join(ctx context.Context, log *eventlog.Log, projection 
 	return own, leave, nil
 }
 
-// subscribe begins the subscription of an audience. If that fails, who joins later tries it again.
+// subscribe begins the subscription of an audience. If that fails, the next follower to join tries again.
 func (a *announcements) subscribe(ctx context.Context, log *eventlog.Log, key announced, all *audience) {
 	all.stop, all.err = log.WatchProgress(ctx, key.projection, key.number, func(uint64) { a.tell(all) })
 	if all.err != nil {
@@ -124,7 +124,7 @@ func (a *announcements) subscribe(ctx context.Context, log *eventlog.Log, key an
 	close(all.ready)
 }
 
-// leave takes somebody out of an audience. The last one to leave ends the subscription.
+// leave takes a follower out of an audience. The last one to leave ends the subscription.
 func (a *announcements) leave(key announced, all *audience, own chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,7 +146,7 @@ func (a *announcements) tell(all *audience) {
 	for signal := range all.signals {
 		select {
 		case signal <- struct{}{}:
-		default: // it has one already
+		default: // a signal is already waiting
 		}
 	}
 }

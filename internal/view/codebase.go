@@ -12,7 +12,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// indexes are the indexes of code that searches have loaded, the last ones used. The one in use always stays.
+// indexes are the indexes of code that searches used most recently. The one in use always stays.
 type indexes struct {
 	mu   sync.Mutex
 	list []*heldIndex // the last one used first
@@ -25,7 +25,7 @@ type heldIndex struct {
 	*codebase.Index
 }
 
-// codeShare is the part of a cache's budget that indexes of code may take, in addition to it.
+// codeShare says how much memory indexes of code may take in addition to a cache's budget: this fraction of it.
 const codeShare = 2
 
 // Code brings the index of a project's code in memory up to date with the store and returns it.

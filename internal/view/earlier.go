@@ -10,10 +10,10 @@ import (
 	"mneme.dev/mneme/pkg/window/projects"
 )
 
-// Earlier returns what a context of this view gathers of the earlier sessions of its project. Until another message
-// of the user changes the query, an agent's next contexts show the same, so what the last one showed is kept. If the
-// last one had no room for earlier sessions, nothing is read until a context asks what fits.
-// models are all that e reads.
+// Earlier returns what a context of this view gathers of the earlier sessions of its project. Until another message of
+// the user changes the query, an agent's next contexts show the same, so what the last one showed is kept. If the last
+// one had no room for earlier sessions, nothing is read until a context asks what fits. models are the read models that
+// e reads.
 func (v *View) Earlier(e *projects.Earlier, models ...Model) window.Earlier {
 	cache := v.pins.views.Cache
 	if cache == nil {
@@ -64,7 +64,7 @@ func (r *rememberedEarlier) Gather(ctx context.Context, query string) (fit func(
 
 // gather is Gather for a context that may ask what fits.
 func (r *rememberedEarlier) gather(ctx context.Context, e *entry, query string) (fit func(room int) ([]window.Item, error), err error) {
-	version, err := r.version(ctx, query) // before the rows are read: they may be newer, and then nobody asks for this version again
+	version, err := r.version(ctx, query) // before the rows are read: if they are newer than this version, no later context asks for it
 	if err != nil {
 		return nil, err
 	}

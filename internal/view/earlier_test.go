@@ -158,7 +158,7 @@ func TestEarlierSessionsAreReadAgainOnlyForAnotherQuery(t *testing.T) {
 	require.Zero(t, read("spaces", 8_000))
 	require.Positive(t, s.views.Cache.Figures().Bytes)
 
-	// A conversation that fills its budget has another room for them in each context.
+	// A conversation that fills its budget leaves a different room for earlier sessions in each context.
 	for room := 7_000; room > 4_000; room -= 1_000 {
 		require.Equal(t, 1, read("spaces", room))
 	}
@@ -186,7 +186,7 @@ func TestEarlierSessionsAreNotReadForContextsWithoutRoom(t *testing.T) {
 	require.Zero(t, read(0))
 	require.Equal(t, 1, read(8_000))
 
-	// A context that is complete without them does not wait for the read.
+	// A context that is complete without earlier sessions does not wait for the read.
 	s.cancelled = true
 	s.earlier("new", first, "quotes", 0)
 	s.cancelled = false
@@ -210,7 +210,7 @@ func TestASessionThatOnlyTheGraphKnowsToBeDeletedDoesNotFailTheContextOfAnother(
 	}
 }
 
-// Whatever happens between two contexts, the second shows what a server would that has just started.
+// Whatever happens between two contexts, the second shows what a server without a cache would show.
 func TestKeptEarlierSessionsAreWhatAReadWouldFind(t *testing.T) {
 	s := sessionsOf(t)
 	topics := []string{"parser", "paths", "quotes", "cache", "index"}

@@ -26,9 +26,9 @@ const (
 // ErrBusy means that too many reads run at once.
 var ErrBusy = errors.New("too many requests of this kind at once: try again")
 
-// places are the places for reads. A tenant that reads alone may hold all of them. If others have
-// read recently, it holds at most half of those that keep the processors busy; tenants that read at
-// the same time divide these. So a read runs beside few others, however many another tenant sends.
+// places are the places for reads. A tenant that reads alone may hold all of them. If others have read recently, it
+// holds at most half of those that keep the processors busy; tenants that read at the same time divide these. So a read
+// shares the processors with few others, however many reads another tenant sends.
 type places struct {
 	all  int
 	busy int // the places that keep the processors busy

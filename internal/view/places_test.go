@@ -165,8 +165,8 @@ func TestAReadThatGetsNoPlaceInTimeIsRefused(t *testing.T) {
 	})
 }
 
-// Whoever asks, gives up or leaves, in any order: no place is lost or given twice, none stays free
-// while a tenant below its share waits, and all who wait are served in the end.
+// In whatever order reads ask, give up or leave: no place is lost or given twice, none stays free while a tenant below
+// its share waits, and all who wait are served in the end.
 func TestPlacesAreNeitherLostNorGivenTwice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

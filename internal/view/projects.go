@@ -68,7 +68,7 @@ func (p *pastOfProjects) Said(ctx context.Context, sessions []project.Session, q
 	return slices.DeleteFunc(best, func(m projects.Message) bool { return m.Role == "" }), nil
 }
 
-// read adds the texts of messages, with one read for each conversation. Messages that are gone stay without.
+// read adds the texts of messages, with one read for each conversation. Deleted messages get no text.
 func (p *pastOfProjects) read(ctx context.Context, list []projects.Message) error {
 	seqs := map[events.ConversationID][]uint64{}
 	var ids []events.ConversationID

@@ -19,7 +19,7 @@ const (
 	compareWithin = 4 * time.Second
 )
 
-// errLeft means that whoever started a comparison left before it began.
+// errLeft means that the caller that started a comparison left before it began.
 var errLeft = errors.New("no caller is left")
 
 // OtherLogError means that a read model was built from another log, or that the log has since

@@ -69,8 +69,8 @@ func (s *search) load(ctx context.Context, id events.ConversationID, whole bool)
 	return s.done(ctx, e, e.load(ctx, s.cache.loading, s.source.Messages, s.cache.builtIn(), whole))
 }
 
-// done removes an entry that could not be read. A client that goes away, or finds no place, leaves what was read for
-// the next one.
+// done removes an entry that could not be read. If the client went away or found no place, the entry stays: the next
+// search needs what was read.
 func (s *search) done(ctx context.Context, e *entry, err error) error {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrBusy) {
 		s.cache.forget(e)
@@ -188,7 +188,7 @@ func (s *search) SeenCode(id events.ConversationID) *code.Seen {
 	return e.code.kept
 }
 
-// KeepCode implements window.Recall. What reaches further stays.
+// KeepCode implements window.Recall. It does not replace code that was read up to a later sequence.
 func (s *search) KeepCode(id events.ConversationID, c *code.Seen) {
 	e := s.cache.held(key{id, s.source.Edition})
 	if e == nil {

@@ -48,7 +48,7 @@ type tools struct {
 	bytes int // of rows and calls, approximate
 }
 
-// resultRow is what is kept of a result beside its terms.
+// resultRow is what is kept of a result besides its terms.
 type resultRow struct {
 	seq  uint64
 	turn int
@@ -62,7 +62,7 @@ type calledRow struct {
 	files []string
 }
 
-// Approximate cost of a row beside its texts.
+// Approximate cost of a row besides its texts.
 const (
 	resultRowBytes = 48 * 5 / 4
 	calledRowBytes = 144

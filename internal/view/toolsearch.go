@@ -74,7 +74,7 @@ func (p *Pins) ToolsOf(ctx context.Context, of project.Project, keep window.Filt
 }
 
 // full reports whether the limits are reached. The indexes of one search take about the share of the cache that one
-// conversation may have, so they do not push out those of everybody else. What branches inherited takes its room in them.
+// conversation may have, so that they do not evict everybody else's. The rows that branches inherited count too.
 func (t *ToolsOf) full(p *Pins, results int) bool {
 	return t.Searched == MaxToolConversations || t.Searched > 0 && (results >= maxToolResults || t.bytes >= p.views.Cache.maxTools())
 }

@@ -65,7 +65,7 @@ type View struct {
 	files   graph.FilesReader // nil without files
 	models  []Model
 	search  *search
-	leave   func() // gives the place for reads back; nil without one
+	leave   func() // returns the place for reads; nil if the view holds none
 }
 
 // Open opens a conversation in the graph. It waits as at says, see the package for errors.

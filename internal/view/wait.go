@@ -104,8 +104,8 @@ func (h *head) see(seq uint64) {
 	h.seq, h.at = seq, time.Now()
 }
 
-// holds reports whether the log certainly reaches a sequence. It does not know for long, because the
-// log may be replaced by an earlier one.
+// holds reports whether the log certainly reaches a sequence. What it knows expires soon, because the log may be
+// replaced by an earlier one.
 func (h *head) holds(seq uint64) bool {
 	h.lock.Lock()
 	defer h.lock.Unlock()

@@ -113,7 +113,7 @@ func TestAThousandWaitersCostTheStoreWhatOneCosts(t *testing.T) {
 	for range crowd {
 		require.NoError(t, <-ended)
 	}
-	// One read every 50 ms, those for announcements, and those of the comparison with the log.
+	// At most one read every 50 ms, plus those for announcements and for the comparison with the log.
 	require.LessOrEqual(t, b.reader.checkpoints.Load(), int64(time.Since(began)/(50*time.Millisecond))+6)
 }
 

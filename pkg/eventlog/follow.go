@@ -280,8 +280,8 @@ func (f *Follower) watch() {
 	}
 }
 
-// same reports whether the consumer is the one that the follower started with. While the client
-// makes another one, which takes it 10 s if a server of the cluster is down, it does not answer.
+// same reports whether the consumer is still the one that the follower started with. The client does not answer while
+// it replaces its consumer, which takes 10 s if a server of the cluster is down.
 func (f *Follower) same() bool {
 	name := make(chan string, 1)
 	go func() { name <- f.consumer.CachedInfo().Name }()

@@ -28,10 +28,10 @@ func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
 	return m, nil
 }
 
-// Last returns the sequence of the newest message of a conversation, valid or not (0 if it has
-// none), and the conversation's partition, which it always has. A read model that has applied that
-// sequence in that partition has applied all of the conversation. It returns [ErrPartitions] if the
-// message is in a partition that the log did not have when it was opened.
+// Last returns the sequence of the newest message of a conversation, valid or not (0 if it has none), and the
+// conversation's partition, even if it has no message. A read model that has applied that sequence in that partition
+// has applied all of the conversation. It returns [ErrPartitions] if the message is in a partition that the log did not
+// have when it was opened.
 func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64, partition int, err error) {
 	partition = l.PartitionOf(tenant, conversation)
 	m, err := l.get(ctx, getRequest{LastFor: events.ConversationFilter(tenant, conversation)})

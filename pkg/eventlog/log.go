@@ -148,9 +148,8 @@ func (l *Log) Scan(ctx context.Context, partition int, upTo uint64, yield func(M
 	return nil
 }
 
-// Unreadable counts the messages that the server believes to hold and does not deliver,
-// because their bytes are damaged. Only reading the whole log shows that. Those that were
-// recorded by [Log.RecordDamaged] are left out.
+// Unreadable counts the messages that the server counts as stored but does not deliver, because their bytes are
+// damaged. It has to read the whole log to find them. It leaves out those that [Log.RecordDamaged] has recorded.
 func (l *Log) Unreadable(ctx context.Context) (uint64, error) {
 	state, err := l.State(ctx)
 	if err != nil {

@@ -14,10 +14,10 @@ func AppendBuiltIn(dst []byte, text string, passages []recall.Passage) []byte {
 	return append(dst, static.Table)
 }
 
-// ParseBuiltIn decodes what [AppendBuiltIn] appended: a vector for each passage, which is nil if
-// the model knows no word of it. A cosine between vectors of two tables means nothing, so vectors
-// that another table made are nil as well, and of is its number, 1 for data without one: searches
-// go by words until the read model is rebuilt. It returns recall.ErrVectors for a wrong length.
+// ParseBuiltIn decodes what [AppendBuiltIn] appended: a vector for each passage, which is nil if the model knows no
+// word of it, and the number of the table that made the vectors, 1 for data without one. Vectors of another table than
+// the current one are nil too, because a cosine between vectors of two tables means nothing: searches go by words until
+// the read model is rebuilt. It returns recall.ErrVectors for a wrong length.
 func ParseBuiltIn(data []byte) (vectors []recall.Vector, of byte, err error) {
 	if n := len(data); n%static.Dimensions == 0 {
 		return make([]recall.Vector, n/static.Dimensions), 1, nil

@@ -22,8 +22,8 @@ const (
 	// assistant with text among its first [OpeningWithin].
 	MaxOpening    = 4
 	OpeningWithin = 32
-	// MaxKeepAsked is about how many of the best matching messages [CandidateQuery.Keep] is asked,
-	// KeepAskedAtOnce of them at a time, because of their texts: at most 8 MiB.
+	// MaxKeepAsked is about how many of the best matching messages are passed to [CandidateQuery.Keep]. KeepAskedAtOnce
+	// is how many texts of them are read at a time: at most 8 MiB.
 	MaxKeepAsked    = 2_000
 	KeepAskedAtOnce = 128
 )

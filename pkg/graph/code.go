@@ -194,7 +194,7 @@ func (q CodeQuery) Mentions(read func(limit int) ([]Mention, error)) (found Ment
 			return Mentions{}, err
 		}
 		found = q.mentioned(list)
-		if found.More { // than the limit
+		if found.More { // more than the limit
 			return found, nil
 		}
 		if len(list) < n {

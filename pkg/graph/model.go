@@ -103,9 +103,8 @@ type Conversation struct {
 	UpdatedAt  string // of the last event that has one
 	FirstSeq   uint64
 	DeletedSeq uint64 // 0 unless deleted
-	// Repairs counts the repaired conversations of at least its partition. When it grows,
-	// the rows may have changed although the counts are the same. Only
-	// Reader.Conversation sets it.
+	// Repairs counts repaired conversations: those of the conversation's partition, or more. When it grows, the rows
+	// may have changed although the counts are the same. Only Reader.Conversation sets it.
 	Repairs uint64
 }
 

@@ -276,7 +276,7 @@ func (in *intake) take(limit int) (batch, error) {
 	return b, err
 }
 
-// lag returns how many events were left to take when it was last known.
+// lag returns the last known number of events that are left to take.
 func (in *intake) lag() uint64 { return in.reader.lag(in) }
 
 // leave ends the intake. The last one to leave a reader ends it. A second leave does nothing.

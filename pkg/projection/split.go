@@ -96,8 +96,8 @@ func ancestors(log *eventlog.Log, partition int) (list []int) {
 	return list
 }
 
-// precedes returns a partition of which a read model must apply more before a new partition may
-// begin, -1 if there is none.
+// precedes returns an ancestor of a new partition that a read model must first apply further, -1 if the new partition
+// may begin.
 func precedes(ctx context.Context, log *eventlog.Log, cps []Checkpoint, partition int) (behind int, err error) {
 	for {
 		parent, upTo, ok := log.Parent(partition)

@@ -22,9 +22,9 @@ const (
 	maxMarks       = 16 // of phrases to contain, and of those to be without; further ones are words
 )
 
-// Ask reads the marks in a query: a "phrase in quotes" must be there, a -word or -"phrase" must not,
-// and the end of a word* is open. A quote that is never closed, a dash before a space, a second dash
-// or a digit, and an asterisk elsewhere are no marks. So "--race" and "-5" are plain words.
+// Ask reads the marks in a query: a "phrase in quotes" must be there, a -word or -"phrase" must not, and a word*
+// matches all words that begin with it. A quote that is never closed, a dash before a space, a second dash or a digit,
+// and an asterisk elsewhere are not marks. So "--race" and "-5" are plain words.
 func Ask(query string) (a Asked) {
 	if utf8.RuneCountInString(query) > maxMarkedChars {
 		a.Text = query
@@ -40,7 +40,7 @@ func Ask(query string) (a Asked) {
 		case (one.quoted || one.open) && !one.without && len(a.Contains) < maxMarks:
 			a.Contains = append(a.Contains, one.text)
 			text, open := strings.CutSuffix(one.text, "*")
-			if open { // its last word is no word, but the beginning of some
+			if open { // its last word is the beginning of words, not a word itself
 				last := strings.LastIndexFunc(text, unicode.IsSpace) + 1
 				a.Prefixes = append(a.Prefixes, text[last:])
 				text = strings.TrimSpace(text[:last])

@@ -35,7 +35,7 @@ func TestMarksInAQueryAreFilters(t *testing.T) {
 	}
 }
 
-// Whatever a query is, no word of it is lost: each is ranked by, or is in a filter.
+// No word of a query is lost: each is ranked by, or is in a filter.
 func TestNoWordOfAQueryIsLost(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

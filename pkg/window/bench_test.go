@@ -14,8 +14,8 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// Contexts of recorded sessions of coding agents, one at a time, in the second read: the cost of a
-// context apart from the API.
+// Contexts of recorded sessions of coding agents, one at a time, each built a second time: the cost of a context apart
+// from the API.
 func BenchmarkContext(b *testing.B) {
 	all := recordings(b)
 	s := newStore(b)

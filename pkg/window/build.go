@@ -138,7 +138,7 @@ func build(ctx context.Context, src Source, req Request, g *gathered) (_ *Contex
 	list := strategies[req.Strategy]
 	if src.Earlier != nil && Young(&b.conversation, req.MaxChars) && slices.ContainsFunc(list, func(s section) bool { return s.name == SectionEarlier }) {
 		b.gathered = g
-		g.begin(ctx, src.Earlier, b.query()) // beside the other sections
+		g.begin(ctx, src.Earlier, b.query()) // in parallel with the other sections
 	}
 	filled, err := b.fill(ctx, list)
 	if err != nil {

@@ -27,14 +27,14 @@ type Candidate struct {
 	Chars  int    `json:"chars"`           // what it would take, without a label
 	Match  *Match `json:"match,omitempty"` // of anything found by search
 	Reason string `json:"reason"`
-	// FitsAt is the smallest of the budgets tried with which a context, otherwise the same, shows it
-	// in any section; absent if none does.
+	// FitsAt is the smallest tried budget with which the same request shows it in some section; absent if no tried
+	// budget does.
 	FitsAt int `json:"fits_at,omitempty"`
 }
 
 const (
 	maxCandidates    = 50                // of a section
-	maxLeft          = 4 * maxCandidates // noted, before those that another section shows are dropped
+	maxLeft          = 4 * maxCandidates // candidates to note, before dropping those that another section shows
 	maxCandidateText = 160               // characters of a candidate's text
 )
 
@@ -114,12 +114,12 @@ var growth = []int{105, 110, 120, 135, 150, 175, 200, 250, 300, 400, 600, 800}
 // maxTried bounds the characters of the contexts that are built to try budgets.
 const maxTried = 4_000_000
 
-// tryBudgets finds out with which larger budgets the candidates are shown. It builds the context
-// with each, because a budget moves the limits between sections: nothing shorter tells for certain.
+// tryBudgets finds out with which larger budgets the candidates are shown. It builds the context with each, because a
+// budget moves the limits between sections: no shortcut is certain.
 func (c *Context) tryBudgets(ctx context.Context, src Source, req Request, g *gathered) error {
 	req.Candidates = false
 	if s := c.Manifest.Search; s != nil && s.Reranked != nil {
-		req.Rerank = Reranking{Order: s.Reranked.Order} // all of them are of the same order
+		req.Rerank = Reranking{Order: s.Reranked.Order} // all budgets use the same order
 	}
 	left := 0 // candidates that none of the budgets tried so far would show
 	for i := range c.Manifest.Sections {

@@ -148,8 +148,8 @@ var (
 	nameOfTool = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
-// checkChat: the APIs accept both lists of messages, and both hold the same and everything that is
-// shown, within the budget.
+// checkChat: the APIs accept both lists of messages, and both lists have the same parts: everything that is shown,
+// within the budget.
 func checkChat(c *window.Context, _ truth) error {
 	openAI, err := openAIParts(c)
 	if err != nil {

@@ -25,8 +25,7 @@ func (it Item) Measured() Item { return it.measured() }
 // Room returns what is left for the items of a section: its room without its heading and what surrounds it.
 func Room(heading string, room int) int { return room - headingCost(heading) - 1 }
 
-// Compose makes a context of sections in page order. c has what they are of; MaxChars is their budget, which they
-// must keep.
+// Compose makes a context of sections in page order. c names what they are about; the sections must fit in c.MaxChars.
 func Compose(c Context, parts []Part) *Context {
 	c.Sections = []Section{}
 	m := &Manifest{Strategy: c.Strategy, AsOf: c.AsOf, Budget: c.MaxChars}

@@ -23,7 +23,7 @@ type ConversationQuery struct {
 	Text   string
 	Except string   // id of a conversation to leave out
 	Only   []string // ids of the conversations to search; nil means all
-	Keep   Filter   // of the messages that are found; its turns don't count, because each conversation has its own
+	Keep   Filter   // which messages are found; its turns are ignored, because each conversation numbers its own
 	Fresh  bool     // see [graph.CandidateQuery]
 	Limit  int      // number of conversations; 0 means all that were ranked
 }

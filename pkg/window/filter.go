@@ -18,17 +18,17 @@ type Filter struct {
 	FromSeq, ToSeq   uint64 // both included; 0 means no limit
 	FromTurn, ToTurn int    // both included; 0 means no limit
 
-	// What is from Since on and before Until is kept. What has no time is not, if either is set.
+	// From Since on and before Until. If either is set, what has no time is left out.
 	Since, Until time.Time
 
-	// Contains are phrases that a text must contain, all of them, and Without those that it must
-	// not contain. Case does not count, and white space of any length is a space. A phrase matches
-	// whole words; with * at its end, its last word may go on.
+	// Contains are phrases that a text must contain, all of them, and Without those that it must not contain. Case does
+	// not count, and white space of any length is a space. A phrase matches whole words; with * at its end, its last
+	// word may be the beginning of a longer one.
 	Contains, Without []string
 }
 
-// Reversed returns the field, as the API names it, of the first range that ends before it begins, and says why nothing can be
-// found; "" if there is none.
+// Reversed returns the first range that ends before it begins, as the API names it, and why nothing can be found; "" if
+// there is none.
 func (f *Filter) Reversed() (field, why string) {
 	switch {
 	case !f.Until.IsZero() && !f.Since.Before(f.Until):
@@ -65,8 +65,8 @@ func (f *Filter) inTime(text string) bool {
 	return err == nil && !at.Before(f.Since) && (f.Until.IsZero() || at.Before(f.Until))
 }
 
-// Within reports whether something that lasted from one time to another may have been between Since and Until. Times that
-// are not known may be any.
+// Within reports whether something that lasted from one time to another may have been between Since and Until. An
+// unknown time counts as any.
 func (f *Filter) Within(first, last string) bool {
 	if at, err := events.ParseTime(last); err == nil && !f.Since.IsZero() && at.Before(f.Since) {
 		return false
@@ -96,7 +96,7 @@ func fits(text string, contains, without []phrase) bool {
 
 // phrase is what a message contains or not.
 type phrase struct {
-	text string // folded
+	text string // its last word may be the beginning of a longer one
 	open bool   // its last word may go on
 }
 
@@ -127,15 +127,15 @@ func (p phrase) in(text string) bool {
 	}
 }
 
-// bounded reports whether no word goes on at this place of a text.
+// bounded reports whether there is a word boundary at this place of a text.
 func bounded(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at:])
 	return !inWord(before) || !inWord(after)
 }
 
-// inWord reports whether a character is part of a word. Those of languages written without spaces
-// are words of their own.
+// inWord reports whether a character is part of a word. Characters of languages written without spaces are words of
+// their own.
 func inWord(r rune) bool {
 	if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) {
 		return false

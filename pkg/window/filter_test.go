@@ -56,7 +56,7 @@ func TestFilterKeepsMessagesByTheirTextPlaceAndTime(t *testing.T) {
 	assert.False(t, (&Filter{Since: at(1)}).OfMessages()(&graph.Message{}), "a message without a time")
 }
 
-// A message contains each run of its words, and each beginning of it.
+// A text contains every run of its words, and every beginning of such a run.
 func TestTextContainsItsOwnWords(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

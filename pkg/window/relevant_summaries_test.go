@@ -65,8 +65,7 @@ func (c *talk) summarise(id string, level int, first, last uint64, text string, 
 	})
 }
 
-// billing has a long run of steps without words, which one summary covers, and much else since,
-// which others cover.
+// billing has a long run of tool steps, covered by one summary, and much else after it, covered by others.
 func billing(c *talk) {
 	c.user("Plan the week.").assistant("Gladly.").user("Go.").summarise("begin", 1, 1, 3, "User: Plan the week.")
 	for i := range 10 {

@@ -83,8 +83,8 @@ func (s *Source) rerank(ctx context.Context, id events.ConversationID, query str
 	return nil
 }
 
-// reorder puts the hits of an order first, in that order. The scores stay where they are, so that they
-// still fall from hit to hit: what a score differs from the sum of its parts is the reranker's.
+// reorder puts the hits of an order first, in that order. The scores stay at their places, so that they still fall from
+// hit to hit. What a score differs from the sum of its parts is due to the reranker.
 func (f *Found) reorder(order []uint64) {
 	place := make(map[uint64]int, len(order))
 	for i, seq := range order {

@@ -50,9 +50,8 @@ type Hit struct {
 	Ranks *Ranks // nil unless asked for
 }
 
-// Search finds the messages that match a text, best first, in the way a context does, and says how
-// it ranked them. next is how many hits it has passed, if there may be more, else 0. It returns
-// graph.ErrNotFound as Build does.
+// Search finds the messages that match a text, best first, in the way a context does, and says how it ranked them. next
+// is the number of hits passed so far if there may be more, else 0. It returns graph.ErrNotFound as Build does.
 func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found Found, next int, err error) {
 	examined, keep := q.Limit, q.Keep.OfMessages()
 	if keep != nil {
@@ -121,10 +120,9 @@ func rankHits(ctx context.Context, src Source, q SearchQuery, hits []Hit) error 
 	return nil
 }
 
-// List returns the messages that a filter keeps, newest first, for a search without words. before is
-// the sequence that the list begins below, 0 for the end; next is where it goes on, 0 if there is no
-// more. A call examines a bounded number of messages, so it may return fewer than there are. It
-// returns graph.ErrNotFound as Build does.
+// List returns the messages that a filter keeps, newest first, for a search without words. The list begins below the
+// sequence before, 0 for the end, and continues at next, 0 if there is no more. A call examines a bounded number of
+// messages, so it may return fewer than there are. It returns graph.ErrNotFound as Build does.
 func List(ctx context.Context, src Source, q SearchQuery, before uint64) (hits []Hit, next uint64, err error) {
 	if q.AsOf != 0 && (before == 0 || before > q.AsOf) {
 		before = q.AsOf + 1
@@ -133,7 +131,8 @@ func List(ctx context.Context, src Source, q SearchQuery, before uint64) (hits [
 	return hits, next, err
 }
 
-// list is [List] without the query's AsOf, and says how many messages it has examined, about most of them at most.
+// list is [List] without the query's AsOf. It examines about most messages at most, and returns how many it has
+// examined.
 func list(ctx context.Context, g Graph, q SearchQuery, before uint64, most int) (hits []Hit, next uint64, examined int, err error) {
 	keep := q.Keep.OfMessages()
 	for examined < most {

@@ -77,7 +77,8 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 	return f, nil
 }
 
-// leaveScopes notes the scopes of an index that did not come to be passages. Those beyond the best have not been read.
+// leaveScopes notes the scopes of an index that are not shown as passages. It only counts those that are not among the
+// best, because they were never read.
 func (b *builder) leaveScopes(f *filled) {
 	for i := range b.code.Left {
 		left := &b.code.Left[i]
@@ -118,7 +119,7 @@ func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err er
 		return err
 	}
 	embed, model := b.src.Recall.Embedding()
-	late := askedLate // it need not be about the current work, nor use the words of the code
+	late := askedLate // the request's query need not be about the current work, nor use the words of the code
 	if b.req.Query == "" {
 		embed, late = nil, doneLate
 	}
@@ -132,7 +133,7 @@ func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err er
 	return nil
 }
 
-// findIndexed searches the code of the project, beside the first read of what tools showed.
+// findIndexed searches the code of the project, in parallel with the first read of the code that tools showed.
 func (b *builder) findIndexed(ctx context.Context) error {
 	if b.src.Project == nil {
 		return nil
@@ -152,7 +153,7 @@ func (b *builder) findIndexed(ctx context.Context) error {
 	return nil
 }
 
-// indexedManifest says what of an index took part.
+// indexedManifest says what an index contributed.
 func (b *builder) indexedManifest(shown []Item) *IndexedManifest {
 	x := b.code.indexed
 	if x == nil {
@@ -176,14 +177,13 @@ type codeSearch struct {
 	beside  []shownItem   // what the recent turns show
 }
 
-// shownItem is an event in the recent turns. The more characters they have, the more of it they
-// show.
+// shownItem is an event in the recent turns. The more characters the turns have, the more of the event they show.
 type shownItem struct {
 	seq   uint64
 	chars int
 }
 
-// shownTo says what items show, for the search for code.
+// shownTo tells the search for code what items show.
 func shownTo(items []Item) []code.Shown {
 	out := make([]code.Shown, len(items))
 	for i := range items {

@@ -9,15 +9,15 @@ import (
 
 // Earlier tells what earlier sessions of the conversation's project left. Package projects has it.
 type Earlier interface {
-	// Gather reads what an agent may need for a query, and returns what of it fits into a room: items, the most needed
-	// ones, that take at most room characters together. They never have anything of the conversation itself.
-	// A context with several budgets calls Gather once. It must be safe for use beside other reads.
+	// Gather reads what an agent may need for a query. fit returns the items that fit into a room: the most needed
+	// ones, at most room characters together. None of them comes from the conversation itself. A context with several
+	// budgets calls Gather once. It must be safe for use in parallel with other reads.
 	Gather(ctx context.Context, query string) (fit func(room int) ([]Item, error), err error)
 }
 
 // The room of the earlier sessions, in characters: what the conversation leaves, within these limits.
 const (
-	minEarlier = 400 // less than this says nothing
+	minEarlier = 400 // less room than this shows nothing useful
 	maxEarlier = 8_000
 )
 
@@ -32,7 +32,7 @@ type gathered struct {
 	err  error
 }
 
-// begin starts reading, unless that was done.
+// begin starts reading, unless that has been done.
 func (g *gathered) begin(ctx context.Context, from Earlier, query string) {
 	g.once.Do(func() {
 		go func() {

@@ -217,7 +217,7 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, r *recen
 			need = sectionCost(relevant.heading, b.showRelevant(b.past.read, forPast-headingCost(relevant.heading)))
 		}
 		b.pastRoom = need
-		if round == 0 { // with more turns hardly less of it is left
+		if round == 0 { // more turns hardly change which code is left to show
 			if err := b.findCode(ctx, r, items); err != nil {
 				return room, err
 			}

@@ -41,8 +41,9 @@ type Source struct {
 
 // ProjectCode searches the code of the conversation's project.
 type ProjectCode interface {
-	// Search returns the code that answers a query as of a sequence, nil if no index counts for the conversation. A context
-	// with several budgets asks for the same several times. It must be safe for use beside other reads.
+	// Search returns the code that answers a query as of a sequence, nil if no index counts for the conversation. A
+	// context with several budgets asks for the same several times. It must be safe for use in parallel with other
+	// reads.
 	Search(ctx context.Context, query string, asOf uint64) (*code.Indexed, error)
 }
 

@@ -69,10 +69,9 @@ func (d *Distinct) Add(of events.ConversationID, h ToolHit) bool {
 	return true
 }
 
-// SearchTools finds the results of tools that have the words of a query, best first, or without
-// words the newest ones that its filter keeps, equal ones once. Only the words count: a result is
-// compared by BM25 alone. next is how many hits it has passed, if there may be more, else 0. It
-// returns graph.ErrNotFound as Build does.
+// SearchTools finds the results of tools that have the words of a query, best first, or without words the newest ones
+// that its filter keeps. Equal results are returned once. Only the words count: a result is compared by BM25 alone.
+// next is the number of hits passed so far if there may be more, else 0. It returns graph.ErrNotFound as Build does.
 func SearchTools(ctx context.Context, src Source, q SearchQuery) (hits []ToolHit, found ToolsFound, next int, err error) {
 	found, err = src.Recall.SearchTools(ctx, q.Conversation, recall.Query{Text: q.Text, Prefixes: q.Prefixes, AsOf: q.AsOf, Among: q.Among, By: recall.ByWords})
 	if err != nil || len(found.Hits) == 0 {

@@ -247,7 +247,7 @@ func (b *builder) resultsOf(ctx context.Context, entries []graph.Entry, calls ma
 	return out, nil
 }
 
-// findCondensed reads what a model condensed of the results that were read.
+// findCondensed reads a model's condensations of the results that were read.
 func (b *builder) findCondensed(ctx context.Context, w *window) (err error) {
 	if w.mode != CondenseLLM {
 		return nil
