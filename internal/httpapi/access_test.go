@@ -167,7 +167,7 @@ func TestNothingBeyondTheTableIsAllowed(t *testing.T) {
 	require.Greater(t, asked, 5000)
 }
 
-// expected says in other words than the product's what a request must be answered.
+// expected computes, independently of the product's code, how a request must be answered.
 func expected(need access.Need, c caller, tenant, conversation, path string) int {
 	power := map[access.Role]int{access.Read: 1, access.Write: 2, access.Operate: 3, access.Admin: 4}
 	switch {

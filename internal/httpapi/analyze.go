@@ -101,7 +101,7 @@ func (a *api) watchAnalyze(ctx context.Context, in *analyzeInput) (*huma.StreamR
 		ctx, cancel := context.WithCancel(h.Context())
 		s := &sender{w: w, control: http.NewResponseController(w), cancel: cancel}
 		var ping sync.WaitGroup
-		ping.Go(func() { a.keepAlive(ctx, s, nil) }) // a server that stops ends the run, which says so
+		ping.Go(func() { a.keepAlive(ctx, s, nil) }) // if the server stops, the run ends and reports that
 		r.Progress = func(done, of int, last *analysis.Analyzed) {
 			_ = s.sendJSON("progress", 0, AnalysisProgress{done, of, last})
 		}
@@ -200,7 +200,7 @@ func (r *run) result() AnalysisResult { return AnalysisResult{r.estimate, *r.Out
 func (r *run) Conversations(ctx context.Context) (list []analysis.Conversation, err error) {
 	tenant := TenantParam{r.tenant}
 	for _, id := range r.request.Conversations {
-		ctx, end := r.a.own(ctx) // of each, because what a read takes is released at its end
+		ctx, end := r.a.own(ctx) // one context for each read, because a read releases what it holds at the end of its context
 		out, err := r.a.show(ctx, &showInput{ConversationParam: ConversationParam{tenant, id}})
 		end()
 		if err != nil {

@@ -57,8 +57,8 @@ type Config struct {
 	ProjectMemoryOff bool
 	// Prices are what tokens cost; nil if that is unknown.
 	Prices *insight.Prices
-	// Gate finds out who sends a request. Nil means that whoever reaches the API may use all
-	// of it, which is for loopback and trusted networks.
+	// Gate finds out who sends a request. Nil means that anyone who reaches the API may use all of it, which is for
+	// loopback and trusted networks.
 	Gate *access.Gate
 	// Model does analyses; nil if none is configured.
 	Model *llm.Writer
@@ -75,7 +75,7 @@ type Config struct {
 	Exported func() otlp.Status
 	// Settings are those of this process, without secrets; nil if they are not known.
 	Settings []settings.Setting
-	// Doctor checks what this process needs, beyond and by its status; nil if nobody can.
+	// Doctor checks what this process needs, starting from its status; nil if nothing can check it.
 	Doctor func(context.Context, Status) []Check
 	// Tools answers agents at [mcp.Path]; nil for mneme's own tools.
 	Tools http.Handler

@@ -138,7 +138,7 @@ func entryOf(ctx huma.Context, need access.Need, body map[string]any) audit.Entr
 	return e
 }
 
-// targetOf returns how an entry says what a request is about: "conversation:ID", or the name of what is true.
+// targetOf returns how an entry says what a request is about: "conversation:ID", or the name of a member that is true.
 func targetOf(name string, value any) string {
 	if name == "id" {
 		name = "conversation"
@@ -173,8 +173,8 @@ var zeroTime = time.Time{}.Format(time.RFC3339)
 // cut bounds what a client sent, so that the entry is stored.
 func cut(text string) string { return text[:min(len(text), 512)] }
 
-// peek returns the members of a small JSON body, which is then read again by the handler. What can't be read has none: the
-// handler refuses it.
+// peek returns the members of a small JSON body, and leaves the body for the handler to read. A body that can't be read
+// has no members: the handler refuses it.
 func peek(ctx huma.Context) (members map[string]any) {
 	most := ctx.Operation().MaxBodyBytes
 	if ctx.Operation().RequestBody == nil || most <= 0 {

@@ -43,7 +43,7 @@ func (b *bundle) entries(token, query string) (list []string, raw string) {
 	return list, raw
 }
 
-// Who adds a route or a tool decides whether it is audited.
+// Adding a route or a tool requires a decision whether it is audited.
 func TestEveryRouteSaysWhetherItIsAudited(t *testing.T) {
 	b := setup(t)
 	var document struct {

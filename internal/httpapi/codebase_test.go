@@ -98,7 +98,7 @@ func TestAContextShowsCodeOfItsProjectThatNobodyHasShown(t *testing.T) {
 		require.Nil(t, manifest.Indexed, id)
 	}
 
-	// What came to the index later changes nothing as of then.
+	// What the index gets later changes nothing as of an earlier sequence.
 	var first, again string
 	asOf := fmt.Sprint("/v1/conversations/inside/context?format=markdown&as_of=", last)
 	b.get(asOf, &first)
@@ -144,7 +144,7 @@ func TestAScopeGivesWayToWhatAToolShowedLater(t *testing.T) {
 		require.Equal(t, "Read", it.ToolName)
 		require.NotContains(t, it.Text, "errTooManyAttempts")
 	}
-	// Indexed again, the file's newest lines are the index's.
+	// Once the file is indexed again, its newest lines come from the index.
 	b.file("upload/retry.go", "Retry", strings.ReplaceAll(retryText, "errTooManyAttempts", "errOfTheNewestVersion"))
 	last = b.tell("c", message("z", "user", "and now?"))
 	items, _ = b.codeOf("c", fmt.Sprintf("at_least=%d&max_chars=6000&query=retry+of+a+part", last))

@@ -24,9 +24,9 @@ import (
 	"mneme.dev/mneme/internal/worker"
 )
 
-// The suite calls tools, resources and prompts that only a server made for it has. Here that server stands behind
-// everything that stands before mneme's tools: the check of hosts, tokens, limits, compression, and the guard. Extensions
-// of the protocol, such as tasks, are not required, and are not there.
+// The suite calls tools, resources and prompts that only a server made for it has. Requests to that server pass here
+// through everything that protects mneme's tools: the check of hosts, tokens, limits, compression, and the guard.
+// Optional extensions of the protocol, such as tasks, are not implemented.
 func TestTheOfficialSuitePassesThroughTheWholeChain(t *testing.T) {
 	installed, err := filepath.Abs("../../.cache/conformance")
 	require.NoError(t, err)

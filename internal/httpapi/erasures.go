@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/internal/erasure"
 )
 
-// Erasures erases conversations for good.
+// Erasures erases conversations permanently.
 type Erasures interface {
 	Look(ctx context.Context, s erasure.Scope) ([]erasure.Found, error)
 	Ask(ctx context.Context, s erasure.Scope) (erasure.Record, error)

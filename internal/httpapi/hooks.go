@@ -23,7 +23,7 @@ import (
 	"mneme.dev/mneme/pkg/window/projects"
 )
 
-// maxHookBytes is the largest event of a hook: an agent that sends it itself sends whole tool results along.
+// maxHookBytes is the largest event of a hook: an agent that calls the server directly includes whole tool results.
 const maxHookBytes = ring.MaxInput
 
 type hookInput struct {
@@ -61,7 +61,7 @@ func (a *api) registerHooks(h huma.API) {
 		"that the prompt names, if anything does, and never twice in a session."
 	op.MaxBodyBytes = maxHookBytes
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}}}
-	op.SkipValidateBody = true // it is the agent's, whatever else is in it
+	op.SkipValidateBody = true // the body is in the agent's format, and may have other members
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "What the hook is to print; empty for nothing",
 		Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}},

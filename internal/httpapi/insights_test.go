@@ -174,7 +174,7 @@ type recordedTotals struct {
 	Tools                            map[string][3]int64
 }
 
-// countRecording counts the lines of a recording, without anything of mneme but the way to read lines.
+// countRecording counts the lines of a recording. It uses nothing of mneme except the way to read lines.
 func countRecording(t *testing.T, path string) recordedTotals {
 	r := recordedTotals{Tools: map[string][3]int64{}}
 	seen, tools := map[string]bool{}, map[string]string{}

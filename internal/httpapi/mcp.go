@@ -10,8 +10,8 @@ import (
 	"mneme.dev/mneme/internal/mcp"
 )
 
-// agents returns the tools for agents. They read through the same views as the operations, but are no
-// operations: agents find them by the Model Context Protocol, not in the OpenAPI document.
+// agents returns the tools for agents. They read through the same views as the operations, but are not operations:
+// agents find them by the Model Context Protocol, not in the OpenAPI document.
 func (a *api) agents() http.Handler {
 	return mcp.New(mcp.Config{
 		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Condense: a.Condense, Logger: a.Logger,

@@ -67,7 +67,7 @@ type conversationEventsOutput struct {
 	}
 }
 
-// How much raw events a page has: it ends with the event that exceeds maxEventsBytes.
+// The size of a page of raw events: it ends with the event that exceeds maxEventsBytes.
 const (
 	maxShownEvent  = 256 << 10
 	maxEventsBytes = 1 << 20

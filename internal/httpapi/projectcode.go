@@ -56,7 +56,7 @@ func (a *api) projectCode(ctx context.Context, v *view.View) *indexesNear {
 	go func() {
 		defer close(n.done)
 		n.read(ctx)
-		if len(n.scans) > 0 && n.err == nil && (v.At.AsOf != 0 || v.At.AtLeast != 0) { // there may be more of it
+		if len(n.scans) > 0 && n.err == nil && (v.At.AsOf != 0 || v.At.AtLeast != 0) { // the read model may have more of the index later
 			if n.err = a.views.AwaitAllAsOf(ctx, v.At, m); n.err == nil {
 				n.read(ctx)
 			}
@@ -78,14 +78,14 @@ type indexesNear struct {
 	done       chan struct{} // closed when the fields above are final
 }
 
-// read reads them.
+// read reads the indexes.
 func (n *indexesNear) read(ctx context.Context) {
 	if n.scans, n.err = n.reader.Indexes(ctx, n.id.Tenant, n.asOf); n.err == nil {
 		n.scans = slices.DeleteFunc(n.scans, func(s codebase.Scan) bool { return s.Base(n.cwd) == "" })
 	}
 }
 
-// wait waits for the read. Whoever began it must call it before the read model is released.
+// wait waits for the read. The caller that began the read must call wait before it releases the read model.
 func (n *indexesNear) wait() { <-n.done }
 
 // counting returns the search in the indexes that count, nil if none do.
@@ -102,7 +102,8 @@ func (n *indexesNear) counting(ctx context.Context) (*projectCode, error) {
 }
 
 // ofItsProject keeps the indexes of a conversation's project, and of a folder that holds the one that it works in: the
-// conversation itself may not show that this is a repository. Who may read one project only sees that one.
+// conversation itself may not show that this is a repository. A caller that may read only one project sees only that
+// one.
 func (a *api) ofItsProject(ctx context.Context, id events.ConversationID, scans []codebase.Scan, asOf uint64) ([]codebase.Scan, error) {
 	r, _, err := a.pins(ctx).Projects(ctx)
 	if err != nil {

@@ -238,7 +238,7 @@ func (a *api) listOfProject(ctx context.Context, g graph.Reader, tenant, name st
 			return page, nil
 		}
 		page.Rows = append(page.Rows, kept...)
-		examined += max(len(chunk.Rows), projectChunk) // of a filter that keeps little, the store has examined many
+		examined += max(len(chunk.Rows), projectChunk) // with a filter that keeps little, the store has examined many conversations
 		page.Next, q.Before = chunk.Next, chunk.Next
 		if chunk.Next == 0 || len(page.Rows) == limit || examined >= projectExamined {
 			return page, nil

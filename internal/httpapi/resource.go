@@ -12,8 +12,8 @@ import (
 // follow it.
 const wellKnown = "/.well-known/oauth-protected-resource"
 
-// protectedResource is the metadata of RFC 9728. It names no scopes: which claims of a token grant what, the server's
-// claims file says.
+// protectedResource is the metadata of RFC 9728. It names no scopes, because the server's claims file decides what the
+// claims of a token grant.
 type protectedResource struct {
 	Resource             string   `json:"resource"`
 	AuthorizationServers []string `json:"authorization_servers"`

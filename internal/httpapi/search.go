@@ -274,8 +274,8 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 	return out, nil
 }
 
-// searchMessages adds the messages that a query finds. next is where the next page starts, 0 for none:
-// so many hits are before it, or without words, it is below that sequence.
+// searchMessages adds the messages that a query finds. next is where the next page starts, 0 if there is none: after
+// that many hits or, without words, below that sequence.
 func searchMessages(ctx context.Context, source window.Source, query window.SearchQuery, start uint64, out *searchConversationOutput) (next uint64, err error) {
 	if strings.TrimSpace(query.Text) == "" && len(query.Prefixes) == 0 {
 		hits, next, err := window.List(ctx, source, query, start)

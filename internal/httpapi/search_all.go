@@ -164,7 +164,7 @@ func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader, a
 		return nil, a.problem(err)
 	}
 	shown := in.FoundParams
-	shown.Limit = graph.MaxCandidates // some may have gone to another project since their entries
+	shown.Limit = graph.MaxCandidates // some conversations may have moved to another project since their entries
 	out, err := a.find(ctx, source, shown, q)
 	if err != nil {
 		return nil, err

@@ -13,17 +13,17 @@ const sessionPath = "/session"
 // maxSessionBody bounds the body with which a browser signs in.
 const maxSessionBody = 32 << 10
 
-// sessionState says how a browser stands with this server.
+// sessionState tells a browser whether it is signed in, and how it can sign in.
 type sessionState struct {
 	Needed   bool   `json:"needed"`             // the server demands a token
 	SignedIn bool   `json:"signed_in"`          // the browser has sent one that is valid
 	Tokens   bool   `json:"tokens"`             // tokens of mneme tokens are accepted
 	Provider string `json:"provider,omitempty"` // where people can sign in, at access.SignInPath
-	Problem  string `json:"problem,omitempty"`  // why a token that may be good is none now
+	Problem  string `json:"problem,omitempty"`  // why a token that may be valid can't be accepted now
 }
 
-// serveSessions serves what the inspector page needs to sign people in. Nothing of it is for programs: they send
-// their token with each request.
+// serveSessions serves what the inspector page needs to sign people in. Programs do not use it: they send their token
+// with each request.
 func (a *api) serveSessions(mux *http.ServeMux) {
 	public(mux, sessionPath, func(w http.ResponseWriter, r *http.Request) {
 		state := sessionState{Needed: a.Gate != nil}

@@ -12,7 +12,7 @@ import (
 	"mneme.dev/mneme/internal/access"
 )
 
-// session asks how a browser with a cookie stands.
+// session asks for the session state of a browser with a cookie.
 func (g *guarded) session(cookie string) (state struct {
 	Needed   bool
 	SignedIn bool `json:"signed_in"`

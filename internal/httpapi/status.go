@@ -139,7 +139,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	return out, nil
 }
 
-// conceal takes out what may name other tenants' conversations, and the machines.
+// conceal removes what may name other tenants' conversations, and the names of machines.
 func (s *Status) conceal() {
 	hide := func(text *string) {
 		if *text != "" {

@@ -21,7 +21,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Limits of streams. Each follows the log with a consumer of its own, which every publish passes.
+// Limits of streams. Each stream has its own consumer of the log, which slows down every publish a little.
 const (
 	maxStreams    = 32
 	tenantStreams = 8

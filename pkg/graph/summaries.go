@@ -87,9 +87,9 @@ func (c *Condensed) Ref() Ref { return Ref{c.Depth, c.ToolCallID} }
 
 // SummaryReader reads summaries and condensations. It returns ErrNotFound like Reader.
 type SummaryReader interface {
-	// Summaries reads summaries in the order of their own sequences, newest first by
-	// default. Superseded ones that are left out cost as much as returned
-	// ones. Reading the frontier costs by its size, not by the number of summaries.
+	// Summaries reads summaries in the order of their own sequences, newest first by default. Superseded ones that are
+	// left out cost as much as returned ones. A read of the frontier costs in proportion to its size, not to the number
+	// of summaries.
 	Summaries(ctx context.Context, id events.ConversationID, q SummaryQuery) ([]Summary, error)
 	// SummariesByID reads summaries by summary_id as of a sequence, including older revisions.
 	SummariesByID(ctx context.Context, id events.ConversationID, summaries []string, asOf uint64) (map[string]Summary, error)

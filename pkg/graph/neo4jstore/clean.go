@@ -10,10 +10,10 @@ import (
 const keptBytes = "the rows are deleted, but Neo4j keeps their bytes in free records of its store files until it reuses them, in segments of its full-text indexes until they are merged, and in its transaction logs until they rotate. " +
 	"To clear them, stop mneme's programs and Neo4j, remove the folders databases and transactions of this database from its data folder, and start Neo4j and then the programs, which fill it from the log; in the Enterprise edition, neo4j-admin database copy instead writes a store without deleted records"
 
-// Clean implements projection.Cleaner: it has the full-text indexes apply their deletions and asks for
-// a checkpoint, after which old transaction logs may be pruned. What Neo4j keeps all the same is in
-// Cleaned.Left. A user who may not run these procedures, or a server that has none for a checkpoint, such as the Community
-// edition, gets the same result a little later: by default a checkpoint comes every 15 minutes.
+// Clean implements projection.Cleaner: it has the full-text indexes apply their deletions and asks for a checkpoint,
+// after which old transaction logs may be pruned. Cleaned.Left says what Neo4j keeps nevertheless. If the user may not
+// run these procedures, or the server has none for a checkpoint, such as the Community edition, the result is the same
+// a little later: by default a checkpoint comes every 15 minutes.
 func (s *store) Clean(ctx context.Context) (projection.Cleaned, error) {
 	if err := ctx.Err(); err != nil {
 		return projection.Cleaned{}, err

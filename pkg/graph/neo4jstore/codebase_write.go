@@ -24,8 +24,8 @@ var codebaseLayout = Layout{
 		Tombstone("CodeConversation", ", c.project = null, c.listed = null"),
 		Events("CodeEvent"),
 		NewPiece("versions", "UNWIND $in.rows AS r CREATE (:CodeVersion:CodeEvent "+slices.Concat(claimedProps, codeVersionProps).create()+")"),
-		// The server converts the bytes to floats, because a float takes nine bytes to send. Without the properties key and
-		// file, which those of the projection graph have, nothing of that projection finds these nodes.
+		// The server converts the bytes to floats, because a float takes nine bytes to send. These nodes lack the
+		// properties key and file of the Scope nodes of the projection graph, so nothing in that projection finds them.
 		NewPiece("scopes", "UNWIND $in.rows AS r CREATE (n:CodeScope:Scope "+codeScopeProps.create()+") SET n.embedding = [x IN r.vector | toFloat(x)]"),
 		NewPiece("scans", "UNWIND $in.rows AS r CREATE (:CodeScan:CodeEvent "+slices.Concat(claimedProps, codeScanProps).create()+")"),
 	},

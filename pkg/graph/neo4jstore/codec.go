@@ -186,8 +186,8 @@ func (l Layout) check() error {
 	return nil
 }
 
-// missing returns the statements of the layout's schema whose index or constraint does not exist.
-// The index of a constraint that is being made, or that remains of one, is not the constraint.
+// missing returns the statements of the layout's schema whose index or constraint does not exist. The index that
+// belongs to a constraint does not prove the constraint: that may still be in the making, or have failed.
 func (d *db) missing(ctx context.Context, l Layout) ([]string, error) {
 	if l.migrated() {
 		return nil, nil

@@ -38,14 +38,14 @@
 // separate node, and readers see nothing beyond that sequence: rows never change, and
 // changing values are read from rows and versions as of it. Which file accesses are
 // current does change: a superseded access records since when, and stays among the current
-// ones until the commit after the next. A read overtaken by several commits is repeated, at last among
-// all accesses. Some reads are not as exact: a list of conversations can show one with
+// ones until the commit after the next. A read overtaken by several commits is repeated, in the end
+// over all accesses. Some reads are not as exact: a list of conversations can show one with
 // counts of a commit in progress, and so can the count of accesses of a file whose last
-// call failed. Of the conversations that accessed a file one can be missing, for the moment
-// of a commit that accesses it again. And a repair, which replaces the rows of a conversation,
-// can be seen half done. It is counted, in projection.Checkpoint.Repairs, only when all of it
-// can be seen, so nothing that was read meanwhile is cached as the new rows. What a search over all conversations finds is a full-text
-// index that follows the commits a moment later, see [Graph.Candidates].
+// call failed. A list of the conversations that accessed a file can miss one during a commit in
+// which it accesses the file again. A repair, which replaces the rows of a conversation, can be seen
+// half done. It is counted, in projection.Checkpoint.Repairs, only when all of it can be seen, so
+// that nobody caches what was read meanwhile as the new rows. A search over all conversations uses a
+// full-text index that follows the commits a moment later, see [Graph.Candidates].
 //
 // # Deletion
 //

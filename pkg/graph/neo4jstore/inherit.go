@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// The new partition shows what its ancestors showed, and counts repairs on from there.
+	// The new partition shows what its ancestors showed, and continues their count of repairs.
 	showInherited = `MATCH (s:$EngineSettled {key: $key}) SET s.seq = CASE WHEN s.seq < $seq THEN $seq ELSE s.seq END
 		WITH s MATCH (p:$EngineSettled) WHERE p.key IN $ancestors
 		WITH s, max(p.repairs) AS repairs SET s.repairs = coalesce(s.repairs, repairs)`
@@ -16,8 +16,8 @@ const (
 	inheritedAtOnce = 1000
 )
 
-// Inherit implements projection.Inheritor: a conversation is shown up to where its partition is
-// settled. First that is raised, then the conversations move, so that none is hidden in between.
+// Inherit implements projection.Inheritor. A conversation is shown up to the settled sequence of its partition. So that
+// of the new partition is raised before the conversations move: otherwise their newest rows would be hidden in between.
 func (s *store) Inherit(ctx context.Context, ancestors []int, cp projection.Checkpoint, belong func(events.ConversationID) bool) error {
 	key := s.checkpointKey(cp.Partition)
 	from := make([]string, len(ancestors))

@@ -72,7 +72,7 @@ func (d *db) define(ctx context.Context, statement string) error {
 	began := time.Now()
 	for attempt := 1; ; attempt++ {
 		_, err := d.write(ctx, statement, nil)
-		deadlocked := strings.HasSuffix(codeOf(err), ".DeadlockDetected") // with another process, for longer than a write is tried
+		deadlocked := strings.HasSuffix(codeOf(err), ".DeadlockDetected") // a deadlock with another process can last longer than a write is retried
 		if !contested(err) && !deadlocked || time.Since(began) > definePatience {
 			return err
 		}

@@ -96,7 +96,7 @@ func TestUnreadableStatesAreRemoved(t *testing.T) {
 	}
 	require.Equal(t, 2*keptStates, most)
 
-	// An older build left more.
+	// An older build left more states.
 	_, err := s.write(t.Context(), "UNWIND range(-1500, -1) AS seq CREATE (:SummariesState {conversation: $key, seq: seq})", map[string]any{"key": s.Key(conversation("c"))})
 	require.NoError(t, err)
 	for range 3 * keptStates {
