@@ -54,7 +54,7 @@ func TestAnalyzeAsksAboutEachConversationOnce(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Equal(t, 3, strings.Count(out, `"known": true`)+strings.Count(out, `"known":true`))
 	require.Equal(t, 3, e.Calls())
-	// Of a conversation that has grown, it is.
+	// A conversation that has grown is asked about again.
 	s.publish("testagent:1", userMessage("more", "What else?"))
 	require.Eventually(t, func() bool {
 		_, stderr, code = analyze("--yes")

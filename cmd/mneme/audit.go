@@ -46,8 +46,8 @@ var auditColumns = []column{
 	{Name: "ACTION", Min: 10}, {Name: "TARGET", Min: 8}, {Name: "OUTCOME"}, {Name: "TIMES", Right: true, Drop: 2},
 }
 
-// auditTable prints rows of entries. A person sees no column that is empty in all of them, such as the subject where no
-// token is demanded: its room is the others'.
+// auditTable prints rows of entries. For a person it leaves out columns that are empty in all of them, such as the
+// subject where no token is demanded, to give the others their room.
 func auditTable(t *terminal, rows [][]any) error {
 	columns := slices.Clone(auditColumns)
 	for i := len(columns) - 1; i >= 0 && t.isPerson() && len(rows) > 0; i-- {

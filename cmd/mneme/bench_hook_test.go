@@ -96,7 +96,7 @@ func TestBenchHookShowsNothingOfLaterOrOfTheSessionItself(t *testing.T) {
 	s.begin("claude_code:new", 20)
 	s.turn("claude_code:new", 20, "why is readCache.go slow with cold pages?", "It reads each page of readCache.go twice.", "readCache.go")
 	s.turn("claude_code:new", 21, "so why is readCache.go slow with cold pages?", "As I said.", "readCache.go")
-	s.turn("claude_code:beside", 30, "make readCache.go fast with cold pages", "I read each page of readCache.go once.", "readCache.go") // began before, said it later
+	s.turn("claude_code:beside", 30, "make readCache.go fast with cold pages", "I read each page of readCache.go once.", "readCache.go") // this session began earlier and said it later
 
 	r := s.measure()
 	require.Equal(t, 3, r.All.Prompts)

@@ -224,7 +224,7 @@ type environmentError []string
 
 func (e environmentError) Error() string { return strings.Join(e, "\n") }
 
-// unreadable says why the variable of a flag is no value of it, nil if it is one or is not set.
+// unreadable returns why the flag does not accept the value of its variable, nil if it does or the variable is not set.
 func unreadable(flag *kong.Flag) error {
 	name := variable(flag.Value)
 	text, ok := os.LookupEnv(name)

@@ -45,8 +45,8 @@ func (g *Globals) publishingTenant() (string, error) {
 	return cmp.Or(g.Tenant, defaultTenant), nil
 }
 
-// ownTenant returns the tenant for a request that is about all tenants if it names none: with a
-// token, the token's.
+// ownTenant returns the tenant for requests that are about all tenants unless they name one. With a token it is the
+// token's tenant.
 func (g *Globals) ownTenant() string {
 	if g.Token.Token != "" || g.TokenFile != "" {
 		return g.Tenant

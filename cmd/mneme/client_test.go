@@ -41,7 +41,7 @@ func TestTheTenantIsThatOfTheFlag(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	require.NoError(t, json.NewDecoder(response.Body).Decode(&described))
-	// These are about all tenants if a request names none, or are asked by no command.
+	// A request for one of these is about all tenants if it names none, or no command sends it.
 	others := []string{"/v1/audit", "/v1/failed", "/v1/hooks", "/v1/hooks/{agent}", "/v1/quotas", "/v1/stream"}
 	for path, methods := range described.Paths {
 		for method, operation := range methods {

@@ -48,7 +48,7 @@ Examples:
     mneme connect codex --url https://mneme.example.com --token-file ~/.mneme-token`
 }
 
-// DisconnectCmd undoes it.
+// DisconnectCmd undoes what [ConnectCmd] did.
 type DisconnectCmd struct{ agentArgs }
 
 // Help implements kong.HelpProvider.

@@ -70,7 +70,7 @@ func TestTheProfilesInTheDocsAreValid(t *testing.T) {
 func TestTheProgramAndTheCommandsInTheDocsWork(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
-	dir, err := os.MkdirTemp(".", "_readme-") // inside of the module, and not in ./..., which other tests list
+	dir, err := os.MkdirTemp(".", "_readme-") // inside the module, but not in ./..., which other tests list
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	program := strings.Replace(blocks(t, "docs/publish.md", "go")[0], "nats://127.0.0.1:4222", s.ready.NATS, 1)

@@ -17,7 +17,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// EraseCmd erases conversations for good, or proves that nothing of them is left.
+// EraseCmd erases conversations permanently, or proves that nothing of them is left.
 type EraseCmd struct {
 	What      string   `arg:"" optional:"" help:"What to erase: conversation, project or tenant."`
 	Name      string   `arg:"" optional:"" help:"Its id or name."`
@@ -67,7 +67,7 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	last, same := c.last(ctx, api, &request) // of a command that was killed
+	last, same := c.last(ctx, api, &request) // started by a command that was then killed
 	if same && !c.DryRun && last.State != string(erasure.Done) {
 		t.say("this erasure was asked for before, and runs")
 		return c.finish(ctx, g, api, t, last)
@@ -123,7 +123,7 @@ func (c *EraseCmd) finish(ctx context.Context, g *Globals, api *client, t *termi
 	return c.print(t, &state)
 }
 
-// last returns the erasure that runs, or the last one, and whether it is the one that is asked for.
+// last returns the running erasure, or else the last one, and whether it is the requested one.
 func (c *EraseCmd) last(ctx context.Context, api *client, asked *httpapi.ErasureRequest) (e httpapi.Erasure, same bool) {
 	if err := api.get(ctx, "/v1/erasure", nil, &e); err != nil || e.Report == nil {
 		return e, false

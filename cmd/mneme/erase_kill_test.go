@@ -40,7 +40,8 @@ func doomed(t *testing.T, s *server, tenant, canary string, n int) {
 	require.NoError(t, err)
 }
 
-// The server does the work and the command waits for it: both are killed with SIGKILL, at later and later points, and run again.
+// The server does the work and the command waits for it. Both are killed with SIGKILL at ever later points, and run
+// again.
 func TestAnErasureWhoseServerAndCommandAreKilledIsFinished(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
@@ -100,8 +101,8 @@ func TestAnErasureWhoseServerAndCommandAreKilledIsFinished(t *testing.T) {
 			cancel()
 		}
 	}
-	// nats-server marks a message as removed before it overwrites it. Killed in between, it can't be asked for the message
-	// again, whose bytes then stay in its file: at most one message for each kill.
+	// nats-server marks a message as removed before it overwrites it. If it is killed in between, nobody can ask for
+	// the message again, and its bytes stay in its file: at most one message for each kill.
 	out, stderr, code := s.mneme(append([]string{"erase", "--json", "--path", data}, canaries...)...)
 	require.Contains(t, []int{0, exitDifference}, code, stderr)
 	var left erasure.Searched

@@ -54,8 +54,8 @@ func TestEraseRemovesAConversationAndProvesIt(t *testing.T) {
 	run(1, "conversations", "show", "gone")
 }
 
-// Whoever reads the log meanwhile has read events that the erasure then takes: none of them may write what it has read
-// after the erasure has looked there.
+// Whatever reads the log meanwhile has read events that the erasure then removes. None of these readers may write what
+// it has read to a place where the erasure has already looked.
 func TestAnErasureLeavesNothingWhileReadModelsAreRebuiltAndSessionsImportedAndSummarised(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()

@@ -50,8 +50,8 @@ func TestImportPublishesEveryEventOnceAndVerifies(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, read[[]httpapi.Conversation](again, "conversations", "list")), "a restart changes nothing")
 }
 
-// A kill -9 in the middle of an import loses nothing that was acknowledged: after a restart
-// and another import everything is as if nothing had happened.
+// A kill -9 in the middle of an import loses nothing that was acknowledged: after a restart and another import
+// everything is as if nothing had happened.
 func TestAKilledImportRepeatedEqualsAnUndisturbedOne(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()

@@ -16,8 +16,8 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-// limited makes a control group whose processes are killed beyond a size in bytes, and returns the file that takes a
-// process in. It skips the test where nobody may make one.
+// limited makes a control group that kills its processes beyond a size in bytes, and returns the file to which a
+// process writes to join it. It skips the test where control groups can't be made.
 func limited(t *testing.T, bytes int64) (tasks string) {
 	t.Helper()
 	for _, version := range []struct{ parent, limit, tasks string }{

@@ -127,12 +127,12 @@ func (c *PartitionsCmd) agree(ctx context.Context, t *terminal, info natsdeploy.
 	return confirm(ctx, t, question, "give the log more partitions", "nothing was changed")
 }
 
-// split does it, unless an erasure runs, which counts what it erases in the same configuration.
+// split makes the partitions, unless an erasure is running: that keeps its count in the same configuration.
 func (c *PartitionsCmd) split(ctx context.Context, conn *nats.Conn, t *terminal, unfinished bool) error {
 	work := func(ctx context.Context) error {
 		return eventlog.Split(ctx, conn, *c.Number, func(step string) { t.status("%s", step) })
 	}
-	if unfinished { // no erasure can run, and the audit log has what began
+	if unfinished { // otherwise no erasure can run, and the audit log has the entry already
 		return work(ctx)
 	}
 	writer, err := audit.NewWriter(conn, 0)

@@ -128,8 +128,8 @@ func (b *attended) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// patient returns how a long command asks a busy server again: one that does not answer now, or that lets its tenant do no
-// more at the moment. The first time that it waits, it says so.
+// patient returns how a long command repeats a request to a busy server: one that does not answer now, or that allows
+// its tenant no more at the moment. Before the first wait it tells the user.
 func (t *terminal) patient(bar *progressbar.ProgressBar) *importer.Patience {
 	var said sync.Once
 	return &importer.Patience{

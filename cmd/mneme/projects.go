@@ -54,7 +54,7 @@ func (a projectArg) path(below string) (string, error) {
 	return "/v1/projects/" + segment(name) + below, err
 }
 
-// unknownProject returns what to say of a project that the server does not know, and other errors as they are.
+// unknownProject returns what to tell a user about a project that the server does not know, and other errors unchanged.
 func unknownProject(err error, project string, past pastFlags) error {
 	var answered *answeredError
 	if past.AsOf != 0 || !errors.As(err, &answered) || answered.status != http.StatusNotFound {
@@ -207,7 +207,7 @@ func (c *ProjectsAliasCmd) Run(ctx context.Context, g *Globals, t *terminal) err
 	return g.change(ctx, t, http.MethodPut, path, fmt.Sprintf("%s is now %s: stored in", c.Project, into), nil, map[string]any{"into": into})
 }
 
-// ProjectsUnaliasCmd takes that back.
+// ProjectsUnaliasCmd removes an alias.
 type ProjectsUnaliasCmd struct{ projectArg }
 
 // Help implements kong.HelpProvider.

@@ -26,7 +26,7 @@ import (
 // folder pkg of this repository, with the summaries written meanwhile.
 const recordedScout = "examples/scout.jsonl.gz"
 
-// exampleContexts are the pages of docs/examples that are generated from it.
+// exampleContexts are the pages of docs/examples that are generated from recordedScout.
 var exampleContexts = []struct {
 	name, about string
 	request     window.Request

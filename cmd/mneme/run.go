@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	if len(args) > 0 && args[0] == "hook" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
-		ring.Main(args[1:], os.Stdin, stdout) // whatever is wrong, an agent never hears of it
+		ring.Main(args[1:], os.Stdin, stdout) // whatever is wrong, the agent must not notice
 		return exitDone
 	}
 	var commands CLI

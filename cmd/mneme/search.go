@@ -257,15 +257,15 @@ func (t *terminal) found(out *strings.Builder, list []httpapi.Found) {
 	}
 }
 
-// remarkUnknown says so if no conversation belongs to a project, whose name may be misspelt. Being only a remark, an
-// error is none.
+// remarkUnknown tells the user if no conversation belongs to a project, whose name may be misspelt. It ignores errors,
+// because this is only a remark.
 func (c *client) remarkUnknown(ctx context.Context, t *terminal, project string) {
 	if project != "" && c.hasNone(ctx, parameters{"project": project}) {
 		t.say("Perhaps the name is wrong: %s", nothingOf(project))
 	}
 }
 
-// remarkUnknownAgent says so if no conversation is of an agent.
+// remarkUnknownAgent tells the user if no conversation is of an agent.
 func (c *client) remarkUnknownAgent(ctx context.Context, t *terminal, agent string) {
 	if agent != "" && c.hasNone(ctx, parameters{"agent": agent}) {
 		t.say("Perhaps the name is wrong: no conversation is of the agent %s: mneme insights --by agent shows the names", agent)

@@ -53,7 +53,7 @@ func TestTwoTeamsHaveTokensOfTheirOwn(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "needs the role write, and the token has read")
 
-	// The list shows both and who was here; nothing of it is a token.
+	// The list shows both tokens and when each was last used; it reveals neither.
 	require.Eventually(t, func() bool {
 		out, _, _ := s.mneme("tokens", "list", "--json")
 		require.NotContains(t, out, teamA.Token[6:])
@@ -72,7 +72,7 @@ func TestTwoTeamsHaveTokensOfTheirOwn(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "no token has this id")
 
-	// The server keeps its own rule after a restart: revoking all opens nothing.
+	// The server still demands a token after a restart: revoking all tokens does not open it.
 	_, _, code = s.mneme("tokens", "revoke", "--all", "--tenant", "team-b")
 	require.Zero(t, code)
 	require.Empty(t, read[[]listedToken](s, "tokens", "list"))

@@ -46,8 +46,8 @@ func unpack(t *testing.T, name string) (dir string) {
 	}
 }
 
-// An upgrade needs no downtime and no deleted file: what the new program makes alike goes on, what it makes in another way
-// serves as it is and is rebuilt beside, and new read models are built from the log.
+// An upgrade needs no downtime and no deleted file. Read models that the new program makes in the same way continue,
+// those that it makes in another way serve while they are rebuilt, and new ones are built from the log.
 func TestTheDataOfAnEarlierVersionServesAndIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	for _, name := range earlier {

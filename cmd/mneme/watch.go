@@ -161,7 +161,7 @@ func stateFile(command string, parts ...string) (string, error) {
 	return filepath.Join(base, "mneme", fmt.Sprintf("%s-%x.json", command, sum[:8])), nil
 }
 
-// claimed makes sure that no other process uses a file that remembers something.
+// claimed makes sure that no other process uses a file in which a command remembers something.
 func claimed(command, path string) (string, func(), error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", nil, err

@@ -10,8 +10,9 @@ import (
 	"mneme.dev/mneme/internal/codeindex"
 )
 
-// How often watch looks whether files of an indexed folder have changed: every lookEvery, and so that the looks take at most
-// one part in lookShare of the time. It walks rather than being told by the system, which wants a watch for each folder.
+// How often watch looks whether files of an indexed folder have changed: every lookEvery, but so that looking takes at
+// most one part in lookShare of the time. It walks through the folders, because the system would need a watch for each
+// of them.
 const (
 	lookEvery = 10 * time.Second
 	lookShare = 20
@@ -59,8 +60,8 @@ func (f *codeFollower) follow(ctx context.Context) {
 	}
 }
 
-// look indexes what has changed in the folders that are due. What fails is tried again at the next look, and logged when it
-// first fails and when it fails differently.
+// look indexes what has changed in the folders that are due. A failure is retried at the next look, and logged when it
+// first occurs and when it changes.
 func (f *codeFollower) look(ctx context.Context) {
 	for _, folder := range f.folders {
 		if time.Now().Before(folder.due) {

@@ -179,7 +179,7 @@ func TestTasksAreLookedForInTheFolderOfEachEditor(t *testing.T) {
 	require.Len(t, cline, 1+len(editors))
 }
 
-// A hook of the first session of all calls before the agent has made its folder.
+// An agent's very first hook calls before the agent has made its folder.
 func TestADoorbellBeforeTheAgentHasMadeItsFolderIsNotRefused(t *testing.T) {
 	b := setup(t)
 	b.root = b.path("projects")

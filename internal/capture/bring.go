@@ -43,7 +43,7 @@ func (r *Receiver) bring(j job) (o outcome) {
 		return o
 	}
 	for _, earlier := range r.earlier(j.agent, path) {
-		if real, info, err := r.resolve(j.agent, earlier); err == nil && o.err == nil { // else its own turn tells why
+		if real, info, err := r.resolve(j.agent, earlier); err == nil && o.err == nil { // otherwise the session's own look reports the error
 			r.importFile(j, real, info, &o)
 		}
 	}
@@ -89,7 +89,7 @@ func (r *Receiver) earlier(agent, path string) (paths []string) {
 		if piece >= path || !isTranscript(agent, piece) {
 			continue
 		}
-		if r.marks[key{agent, piece}] != nil { // then so were those before it
+		if r.marks[key{agent, piece}] != nil { // the files before it were read, too
 			break
 		}
 		paths = append(paths, piece)
@@ -187,8 +187,8 @@ func (r *Receiver) until(k key) time.Time {
 	return time.Time{}
 }
 
-// note remembers what a file was like, held if its last message counts as complete once it rests, and counts what its import did. more says that more lines
-// were refused than at the import before.
+// note remembers the state of a file after an import, and counts what the import did. held says that the file's last
+// message counts as complete once the file rests. more reports that the import refused more lines than the one before.
 func (r *Receiver) note(k key, info fs.FileInfo, held bool, report importer.Report, err error) (more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

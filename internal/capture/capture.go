@@ -38,7 +38,7 @@ const (
 	maxPause = 20 * time.Second // and half as much again, by chance
 )
 
-// rest is how many times the duration of an import its file then rests.
+// rest is how long a file is left alone after an import, in multiples of the import's duration.
 const rest = 4
 
 // looks are the times after a doorbell or an import at which a file is looked at again.
@@ -49,7 +49,7 @@ var looks = []time.Duration{
 // Log is where a receiver publishes: an [eventlog.Log], or a server's API.
 type Log interface {
 	importer.Log
-	logstate.Log // what was read belongs to one log
+	logstate.Log // marks belong to one log
 }
 
 // Config configures a receiver.
@@ -84,18 +84,18 @@ type Receiver struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	wake    chan struct{} // has room for one
-	unknown chan struct{} // an agent rang whose folder is not followed; has room for one
+	unknown chan struct{} // signals that an agent rang whose folder is not followed; has room for one
 	news    rate.Sometimes
 
 	mu       sync.Mutex
 	files    map[key]*file
 	marks    map[key]*mark // of files and of those of subagents
 	named    map[key]bool  // refused files, so that each is logged once
-	status   Status        // without what is counted in the other fields
+	status   Status        // except for what the other fields count
 	followed []Followed
-	history  []found   // what followed folders held when they were walked and is not read yet, the oldest first
-	past     *found    // of the history, what is being read
-	resume   time.Time // before which none of the history is read
+	history  []found   // what a walk found in followed folders and is not read yet, oldest first
+	past     *found    // the file of the history that is being read
+	resume   time.Time // no file of the history is read before this time
 	pause    *backoff.ExponentialBackOff
 	seq      uint64 // the highest that an import published
 	dirty    bool   // marks differ from their file
@@ -109,16 +109,16 @@ type key struct{ agent, path string }
 type file struct {
 	key
 	session string
-	rung    bool      // since the worker last took it
+	rung    bool      // it rang since the worker last took it
 	reading bool      // the worker has it
 	missing bool      // it did not exist at the last look
 	due     time.Time // when the worker takes it; zero if it is idle
-	base    time.Time // from which looks count
-	look    int       // the next one
-	rested  time.Time // before which it is not read again
+	base    time.Time // the time from which looks count
+	look    int       // index of the next look
+	rested  time.Time // it is not read again before this time
 	used    time.Time // when it last rang or was read
 	pause   *backoff.ExponentialBackOff
-	failing bool // the last import failed for a reason that is not the file's
+	failing bool // the last import failed for a reason outside the file
 }
 
 // New starts a receiver. It imports until Close.
@@ -149,9 +149,8 @@ func newPause() *backoff.ExponentialBackOff {
 	return p
 }
 
-// Close stops the receiver and waits for its worker, which leaves an import in the middle. What
-// is not imported yet comes with the next walk or a later doorbell for its file, at any receiver.
-// It is idempotent.
+// Close stops the receiver and waits for its worker, which abandons a running import. What is not imported yet comes
+// with the next walk or a later doorbell for its file, at any receiver. It is idempotent.
 func (r *Receiver) Close() {
 	r.stop()
 	r.running.Wait()
@@ -260,8 +259,8 @@ func (r *Receiver) work() {
 	}
 }
 
-// next takes the file that has been due for longest, else one of the history, or says how long there
-// will be none. f is nil for one of the history.
+// next takes the file that has been due for longest, else one of the history, or says how long to wait for one. f is
+// nil for a file of the history.
 func (r *Receiver) next() (f *file, j job, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -295,7 +294,7 @@ type outcome struct {
 	read  bool          // something was imported
 	took  time.Duration // what the imports took
 	again time.Time     // when a last message counts as complete, or zero
-	err   error         // ErrPath, errMissing, or a reason that is not the file's
+	err   error         // ErrPath, errMissing, or an error from outside the file
 }
 
 // settle says when a file is due again.

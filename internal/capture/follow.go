@@ -20,19 +20,19 @@ type Folder struct{ Agent, Path string }
 // else a file would be forgotten and read again after each walk.
 const maxFollowed = maxMarks / 2
 
-// pace is how often the receiver looks at what.
+// pace is how often the receiver looks at files and folders.
 type pace struct {
 	looks  []time.Duration // at a file, after a doorbell or an import
-	walk   time.Duration   // through a folder of which the system tells what changes
+	walk   time.Duration   // through a folder whose changes the system reports
 	poll   time.Duration   // through any other
-	notify bool            // whether the system is asked to tell
+	notify bool            // whether to ask the system for reports
 }
 
 // usual is the pace outside of tests. kqueue, of macOS and the BSDs, would hold each file of a watched
 // folder open.
 var usual = pace{looks: looks, walk: time.Minute, poll: 5 * time.Second, notify: runtime.GOOS == "linux" || runtime.GOOS == "windows"}
 
-// idle is how many times the duration of a walk its folder then rests at least.
+// idle is how long a folder is left alone after a walk at least, in multiples of the walk's duration.
 const idle = 20
 
 // Followed is a folder that is followed.
@@ -41,7 +41,7 @@ type Followed struct {
 	Folder     string `json:"folder"`
 	Files      int    `json:"files"`                // transcripts in it, at the last walk
 	Unreadable int    `json:"unreadable,omitempty"` // files and folders that this walk could not look at
-	Polled     bool   `json:"polled,omitempty"`     // it is walked every few seconds, because the system does not tell of all changes
+	Polled     bool   `json:"polled,omitempty"`     // it is walked every few seconds, because the system does not report all changes
 }
 
 // follower finds what changes in followed folders.
@@ -51,7 +51,7 @@ type follower struct {
 	watch   *fsnotify.Watcher // nil if there is none
 	folders []*following
 	asked   time.Time       // when Follow was last called
-	told    map[string]bool // what could not be read, so that each is logged once
+	told    map[string]bool // logged read failures, so that each is logged once
 }
 
 // following is a folder and what the last walk found.
@@ -62,7 +62,7 @@ type following struct {
 	due     time.Time // when the next walk is
 	begun   bool      // it was walked before
 	limited bool      // a warning said that it has too many files
-	deaf    bool      // a warning said that the system does not tell of all changes
+	deaf    bool      // a warning said that the system does not report all changes
 }
 
 // follow follows folders until Close.
@@ -188,8 +188,8 @@ func (f *follower) walk(at *following) {
 	at.due = now.Add(max(interval, idle*now.Sub(began)))
 }
 
-// list finds the transcripts below a folder, and has the system tell of changes in it from now on. It
-// does not follow links, which an agent does not make, so it can't walk in circles.
+// list finds the transcripts below a folder, and asks the system to report changes in it from now on. It does not
+// follow links, which agents do not make, so it can't walk in circles.
 func (f *follower) list(at *following, folder string) (list []found) {
 	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -216,7 +216,7 @@ func (f *follower) list(at *following, folder string) (list []found) {
 	return list
 }
 
-// listen has the system tell of changes in a folder, or else has its root polled.
+// listen asks the system to report changes in a folder. If that fails, the root of the folder is polled.
 func (f *follower) listen(at *following, folder string) {
 	if f.watch == nil {
 		return
@@ -231,7 +231,7 @@ func (f *follower) listen(at *following, folder string) {
 	}
 }
 
-// unread counts and logs what can't be looked at, unless it is not there.
+// unread counts and logs a file or folder that can't be looked at, unless it does not exist.
 func (f *follower) unread(at *following, path string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -244,7 +244,7 @@ func (f *follower) unread(at *following, path string, err error) {
 	f.Logger.Warn("transcripts can't be looked at", "agent", at.folder.Agent, "path", path, "error", err)
 }
 
-// changed takes an event of the system.
+// changed handles a change that the system reports.
 func (f *follower) changed(e fsnotify.Event) {
 	gone := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 	if !gone && !e.Has(fsnotify.Create) && !e.Has(fsnotify.Write) {

@@ -20,7 +20,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-// Paces at which only one way leads to a file: what the system tells after the first walk, or walks.
+// Paces at which only one way leads to a file: what the system reports after the first walk, or walks.
 var (
 	told   = pace{walk: time.Hour, poll: 10 * time.Millisecond, notify: true}
 	walked = pace{walk: 20 * time.Millisecond, poll: 10 * time.Millisecond}

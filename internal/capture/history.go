@@ -15,8 +15,8 @@ type found struct {
 	modified time.Time
 }
 
-// consider queues what must be read of the files found. A file that may still be written is queued as
-// if it had rung; the rest is history. whole says that list is all there is in the folder.
+// consider queues the files found that must be read. A file that may still be written is queued as if it had rung; the
+// rest is history. whole says that list is everything in the folder.
 func (r *Receiver) consider(folder Folder, list []found, whole bool) (stale int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -75,7 +75,7 @@ func isTranscript(agent, path string) bool {
 	return isLines(path)
 }
 
-// changedFile returns the file of which a change of another one tells: a database has a log beside it, in which its agent
+// changedFile returns the file that changes when another one does: a database has a log beside it, in which its agent
 // writes first.
 func changedFile(path string) string {
 	if database, ok := strings.CutSuffix(path, ".db-wal"); ok {
@@ -125,11 +125,11 @@ func agentNamed(name string) (agent, error) {
 //	copilot-cli   $COPILOT_HOME/session-state, else ~/.copilot/session-state
 //	goose         $XDG_DATA_HOME/goose/sessions, else ~/.local/share/goose/sessions
 //	kilo          $XDG_DATA_HOME/kilo, else ~/.local/share/kilo
-//	cline         ~/.cline/data/sessions, and tasks in the folder of its extension in each editor
+//	cline         ~/.cline/data/sessions, and tasks in its extension's folder in each editor
 //	openhands     $OPENHANDS_PERSISTENCE_DIR/conversations, else ~/.openhands/conversations
-//	roo           tasks in the folder of its extension in each editor
+//	roo           tasks in its extension's folder in each editor
 //
-// The folder of an extension is User/globalStorage/EXTENSION in that of the editor, which is in [os.UserConfigDir].
+// An extension's folder is User/globalStorage/EXTENSION in the editor's folder, which is in [os.UserConfigDir].
 // It returns [ErrAgent] for any other agent, and an error if there is no home folder.
 func Roots(agent string) ([]string, error) {
 	a, err := agentNamed(agent)

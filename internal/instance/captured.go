@@ -116,14 +116,13 @@ func reaches(called, self string) bool {
 	return a.Hostname() == b.Hostname() || onLoopback(a.Hostname()) && onLoopback(b.Hostname())
 }
 
-// onLoopback reports whether a host is reached on this machine's loopback, as one that listens on all
-// addresses is.
+// onLoopback reports whether a host can be reached on this machine's loopback; one that listens on all addresses can.
 func onLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
-// doorbell passes on what hooks tell, of the agents whose transcripts are to be read.
+// doorbell passes on what hooks report, for the agents whose transcripts are to be read.
 type doorbell struct {
 	to     *capture.Receiver
 	agents []string

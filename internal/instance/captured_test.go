@@ -92,7 +92,7 @@ func TestAHookBringsItsTranscriptIntoTheLogWithoutSecrets(t *testing.T) {
 func TestWithoutCaptureAHookBringsNothing(t *testing.T) {
 	r := start(t)
 	r.hook("s1", r.session(r.folder, "s1", "Nobody reads this."))
-	// Not require.Never: its last request can still be under way when the test closes the instance.
+	// require.Never would not do: its last request can still be running when the test closes the instance.
 	for until := time.Now().Add(time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		status, _ := r.get("/v1/conversations/claude_code:s1")
 		require.Equal(t, http.StatusNotFound, status)

@@ -63,7 +63,7 @@ func (i *Instance) OTLPURLs() []string {
 	return urls
 }
 
-// exportedStatus returns what tells of the receiver, nil if there is none.
+// exportedStatus returns a function that reports the receiver's status, nil if there is no receiver.
 func (i *Instance) exportedStatus() func() otlp.Status {
 	if i.receiver == nil {
 		return nil

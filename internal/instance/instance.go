@@ -188,7 +188,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	return i, nil
 }
 
-// checkAddresses refuses addresses that others reach without proving who they are.
+// checkAddresses refuses addresses that others can reach without a token.
 func (c *Config) checkAddresses() error {
 	if err := errors.Join(c.Access.Listen("--listen", c.Listen, false), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (i *Instance) openLog(ctx context.Context, c *Config) (err error) {
 	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
 		return fmt.Errorf("connect to the embedded server: %w", err)
 	}
-	if err := eventlog.EndSplit(ctx, i.conn); err != nil { // nobody else can: the server ends with this process
+	if err := eventlog.EndSplit(ctx, i.conn); err != nil { // no other process can do it: the server ends with this one
 		return err
 	}
 	stream, err := i.server.Apply(ctx, natsdeploy.Settings{MaxBytes: c.MaxBytes, DuplicateWindow: c.DuplicateWindow})

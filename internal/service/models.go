@@ -118,7 +118,7 @@ func (m *Models) Again() {
 
 // Close closes the stores that were opened here.
 func (m *Models) Close() error {
-	for _, from := range m.sources { // first of all: an attempt of one to reach a server keeps the others from closing what they share
+	for _, from := range m.sources { // stop all first: an attempt of one source to reach a server keeps the others from closing what they share
 		from.stop()
 	}
 	var errs []error
@@ -164,8 +164,8 @@ type library struct {
 	until  time.Time // how long failed stays valid
 }
 
-// look is one attempt to open the generation that serves. Everybody who needs the model waits
-// for the same attempt, for as long as they like; it goes on without them.
+// look is one attempt to open the generation that serves. All callers that need the model wait for the same attempt; a
+// caller that gives up does not end it.
 type look struct {
 	ended chan struct{}
 	err   error // valid once ended is closed

@@ -187,7 +187,7 @@ func TestAModelThatFailsDelaysInsightsVisiblyAndNothingElse(t *testing.T) {
 	require.Contains(t, i.projectContext("acme", "markdown"), "please repair canary0", "nothing else waits")
 	require.NotContains(t, i.projectContext("acme", "markdown"), "left to do")
 
-	// An answer in another form is asked for once more, with the reason, and then left alone.
+	// An answer in another form is requested once more, with the reason, and then the session is left alone.
 	endpoint.Reply(llmtest.Chat(`{"main_topic":"x"}`))
 	j := summarizing(t, t.TempDir(), telling(endpoint))
 	before := endpoint.Calls()

@@ -30,7 +30,7 @@ func RunSummarizer(ctx context.Context) (err error) {
 	closeQuotas := func() {}
 	defer func() { closeQuotas() }()
 	return worker.Run(ctx, "summarizer", &s.Worker, func(p worker.Parts) (_ worker.Worker, err error) {
-		closeQuotas() // of the run before, if the log was given more partitions
+		closeQuotas() // those of the previous run, if the log was given more partitions
 		if p.Quotas, closeQuotas, err = program.OpenQuotas(ctx, s.Quotas, "", nil, p.Logger); err != nil {
 			closeQuotas = func() {}
 			return nil, err
@@ -62,8 +62,8 @@ type Summarizer struct {
 	model   *llm.Writer
 }
 
-// Model returns the model of the default profile, nil if there is none. Whoever uses it shares its caps and its limit of
-// calls at the same time.
+// Model returns the model of the default profile, nil if there is none. All its users share its caps and its limit of
+// concurrent calls.
 func (c *Summarizer) Model() *llm.Writer { return c.model }
 
 // NewSummarizer opens the read model "summaries" for writing and creates its projector and

@@ -53,8 +53,8 @@ func recordedIndex(t testing.TB, n int) *Index {
 	return x
 }
 
-// BenchmarkSearch searches as a caller that wants a page of hits, and as a context, whose
-// limit is that of short messages in 100,000 characters.
+// BenchmarkSearch searches as a caller that wants a page of hits does, and as a context does, whose limit is what
+// 100,000 characters of short messages need.
 func BenchmarkSearch(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 85_792} {
 		x := recordedIndex(b, n)

@@ -23,15 +23,15 @@ func idfOf(df, passages int) float64 {
 	return ln(1 + (float64(passages-df)+0.5)/(float64(df)+0.5))
 }
 
-// bm25 returns what a term that occurs n times in a passage adds to its score. norm is that of the
+// bm25 returns what a term that occurs n times in a passage adds to the passage's score. norm is the norm of the
 // passage's length.
 func (w *weights) bm25(idf float64, n int32, norm float64) float64 {
 	f := float64(n)
 	return float64(idf * f * (w.k1 + 1) / (f + norm))
 }
 
-// norm returns what the length of a passage does to its scores. The conversions keep the
-// compiler from fusing operations, which only some processors do.
+// norm returns how the length of a passage scales its scores. The conversions keep the compiler from fusing operations,
+// which only some processors do.
 func (w *weights) norm(length, mean float64) float64 {
 	norm := 1 - w.b + float64(w.b*length)/mean
 	return float64(w.k1 * norm)

@@ -15,8 +15,8 @@ import (
 	"mneme.dev/mneme/pkg/recall/static"
 )
 
-// plainSearch is [Index.Search] as its definition reads: one thing after the other, every
-// message, with slices of its own.
+// plainSearch is [Index.Search] written as its definition reads: step by step, over every message, with slices of its
+// own.
 func plainSearch(x *Index, q Query) []Hit {
 	n := x.until(q.AsOf)
 	if n == 0 {

@@ -22,8 +22,8 @@ func NewText(text string) Text {
 	return t
 }
 
-// Rank scores texts as an [Index] would in which each text is a passage and there are no
-// others. If the query or all texts lack a vector, only words count and byMeaning is false.
+// Rank scores texts like an [Index] whose only passages are these texts. If the query or all texts lack a vector, only
+// words count and byMeaning is false.
 func Rank(query Text, texts []Text) (scores []Parts, byMeaning bool) {
 	scores = make([]Parts, len(texts))
 	cosines := rankDense(query.Vector, texts)

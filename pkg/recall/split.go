@@ -118,7 +118,7 @@ var abbreviations = map[string]bool{
 	"mr": true, "mrs": true, "ms": true, "dr": true, "prof": true, "st": true, "fig": true, "sec": true,
 }
 
-// ends reports whether a piece that the library calls a sentence really ends one.
+// ends reports whether what the library calls a sentence really ends one.
 func ends(piece string) bool {
 	last, _ := utf8.DecodeLastRuneInString(piece)
 	if last == '\n' || last == '\r' || last == '\u2028' || last == '\u2029' || last == '\u0085' {

@@ -49,9 +49,9 @@ type asking struct {
 	evidence []string
 }
 
-// BenchmarkConstants prints three tables: how standard does on each set; what each other value of
-// each constant changes; and what the constants would be, and do, if one set were not there when
-// they are chosen. It takes minutes and only looks, so it is no test; make tune runs it once.
+// BenchmarkConstants prints three tables: how standard does on each set; what each other value of each constant
+// changes; and what the constants would be, and achieve, if one set were missing when they are chosen. It takes minutes
+// and only prints, so it is no test; make tune runs it once.
 func BenchmarkConstants(b *testing.B) {
 	s := &study{seen: map[weights][][]float64{}}
 	for _, name := range tuneSets {
@@ -86,7 +86,7 @@ func BenchmarkConstants(b *testing.B) {
 type study struct {
 	names []string
 	sets  [][]asking
-	seen  map[weights][][]float64 // by set and question, the share of evidence among ten
+	seen  map[weights][][]float64 // by set and question: the share of the evidence that is among the first ten messages
 }
 
 func (s *study) all() (list []int) {
@@ -159,8 +159,8 @@ func (s *study) climb(sets []int) weights {
 // samples is how often the bootstrap draws the questions.
 const samples = 2_000
 
-// against says how much better one is than the other on some sets: the mean over the sets, with
-// its interval, and the worst set.
+// against says how much better the weights w are than others on some sets: the mean over the sets, with its interval,
+// and the worst set.
 func (s *study) against(w, than weights, sets []int) string {
 	a, b := s.results(w), s.results(than)
 	worst, where := 100.0, 0
@@ -189,7 +189,7 @@ func (s *study) against(w, than weights, sets []int) string {
 	return fmt.Sprintf("mean %+5.2f [%+5.2f %+5.2f], worst %+5.2f on %s", sum/float64(len(sets)), drawn[samples/40], drawn[samples-samples/40], worst, s.names[where])
 }
 
-// ask returns the share of the evidence among ten messages.
+// ask returns the share of the evidence that is among the first ten messages.
 func (a *asking) ask(w weights) float64 {
 	q := a.query
 	q.weights = &w
@@ -202,9 +202,8 @@ func (a *asking) ask(w weights) float64 {
 	return float64(n) / float64(len(a.evidence))
 }
 
-// askings returns the questions of a set that have evidence. In other words means without the
-// words that a question shares with its evidence; a question of which nothing is left is no
-// question.
+// askings returns the questions of a set that have evidence. With otherWords, each loses the words that it shares with
+// its evidence; a question without words left is dropped.
 func askings(t testing.TB, name string, all map[string]*conversation, otherWords bool) (list []asking) {
 	for q := range testdata.Lines[question](t, filepath.Join(testdata.Dir(t), "qa", name+".jsonl.gz")) {
 		c := all[q.ConversationID]
@@ -240,7 +239,7 @@ func (c *conversation) without(text string, ids []string) string {
 	return strings.Join(words, " ")
 }
 
-// differences names what is not as in standard.
+// differences names the constants that differ from standard.
 func differences(w weights) string {
 	var list []string
 	for _, k := range knobs {

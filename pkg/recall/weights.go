@@ -19,11 +19,10 @@ type weights struct {
 // shares of the cosine of the nearest message: not at all up to least, in full from full on.
 type agreement struct{ least, full float64 }
 
-// of returns the share of BM25 that counts, by the score and the cosine of each message; best is
-// the highest score.
+// of returns the share of BM25 that counts, by the score and the cosine of each message; best is the highest score.
 //
-// Words say where the answer is if what holds them is also near the query by meaning. In a
-// conversation that puts it in other words, they occur by chance, somewhere else.
+// The query's words show where the answer is if the messages that hold them are also near the query by meaning. In a
+// conversation that uses other words for the answer, these words occur elsewhere by chance.
 func (a agreement) of(bm25, cosines []float64, best float64) float64 {
 	held, nearest := 0.0, 0.0
 	for i, score := range bm25 {
@@ -38,13 +37,13 @@ func (a agreement) of(bm25, cosines []float64, best float64) float64 {
 	return min(1, max(0, (held/nearest-a.least)/(a.full-a.least)))
 }
 
-// standard is what all searches use. The numbers are round. make tune compares them with others:
-// change one only if the mean over the sets gains and the worst set loses less than chance may.
+// standard is what all searches use. The numbers are round. make tune compares them with others: change one only if the
+// mean over the sets gains and the worst set loses less than chance may.
 //
-// The usual b of 0.75 is for whole documents; passages are of similar length, so length says less.
-// Of many passages one is good by chance, hence length. expect is for queries in other words than
-// those of the conversation: only common words are in both, and the best message by these is not
-// as good as one that holds the whole query; agree is for those whose common words are elsewhere.
+// The usual b of 0.75 is for whole documents; passages are of similar length, so length says less. length is needed
+// because one of many passages is good by chance. expect is for queries in other words than the conversation: only
+// common words are in both, and the best message by these is not as good as one that holds the whole query. agree is
+// for queries whose common words occur elsewhere.
 var standard = weights{
 	k1: 1.2, b: 0.4, length: 0.2,
 	lexical: 0.35, expect: 0.35, agree: agreement{least: 0.3, full: 0.9},
