@@ -103,7 +103,7 @@ type job struct {
 	old *File
 }
 
-// outcome is what became of a file.
+// outcome is the result of reading a file.
 type outcome struct {
 	job
 	hash     string
@@ -148,7 +148,7 @@ func (r *run) run(ctx context.Context) error {
 	return err
 }
 
-// announced is how many changed files are worth saying that a run has begun.
+// announced is from how many changed files on a run publishes that it has begun.
 const announced = 100
 
 // open reads the state.
@@ -171,7 +171,7 @@ func (r *run) open(ctx context.Context) (err error) {
 			}
 		}
 		r.fresh = true
-		if err := r.save(); err != nil { // intents are about a state
+		if err := r.save(); err != nil { // intents refer to a saved state
 			return err
 		}
 	}
@@ -444,7 +444,8 @@ func (r *run) remove(ctx context.Context, list []string) error {
 // shown reports whether the index may hold something of a file.
 func (f *File) shown() bool { return f != nil && (f.Unsure || f.ID != "" && !f.Gone) }
 
-// before names the event before the one that removes a file. If that is not known, nothing was ever named so.
+// before names the event before the one that removes a file. If its id is not known, it returns a value that no event
+// has.
 func (r *run) before(f *File) string {
 	if f.ID == "" {
 		return fmt.Sprint("unknown at ", r.began)
@@ -490,7 +491,7 @@ func (r *run) digest() string {
 	return events.DigestOf(append(ids, r.Root, r.state.Scan)...).String()
 }
 
-// publish publishes events, and calls what remembers each.
+// publish publishes events, and calls the function of each that remembers it.
 func (r *run) publish(ctx context.Context, list []events.Event, paths []string, remember []func()) error {
 	if len(list) == 0 {
 		return nil

@@ -294,7 +294,8 @@ func TestWithoutItsStateARunAsksWhatIsKnown(t *testing.T) {
 	require.Contains(t, b.index()["a.go"], "func A()")
 }
 
-// Whatever changes between runs, and wherever a run ends, the next one that ends well leaves an index of what is there.
+// Whatever changes between runs, and wherever a run ends, the next run that succeeds leaves an index of the folder's
+// present files.
 func TestAnIndexIsWhatTheFolderHoldsHoweverRunsEnd(t *testing.T) {
 	b := setup(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -307,7 +308,7 @@ func TestAnIndexIsWhatTheFolderHoldsHoweverRunsEnd(t *testing.T) {
 				before, err := os.ReadFile(b.State)
 				b.intended = nil
 				b.run(rt)
-				if rapid.Bool().Draw(rt, "killed") { // before it wrote its state, which it does once at its beginning too
+				if rapid.Bool().Draw(rt, "killed") { // before it wrote its state at the end; it also writes it once at the beginning
 					if err != nil {
 						s, err := LoadState(b.State)
 						require.NoError(rt, err)

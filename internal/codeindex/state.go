@@ -39,19 +39,19 @@ type File struct {
 	Unsure bool `json:"u,omitempty"`
 }
 
-// settledAfter is how long before it was read a file must have changed last, for its size and time to stand for its bytes:
-// the clock of a file system may be this coarse.
+// settledAfter is how long a file must have been unchanged before it was read, so that its size and time prove its
+// content: the clock of a file system may be this coarse.
 const settledAfter = 2 * time.Second
 
 func (f *File) same(now found) bool {
 	return f.Size == now.size && f.Time == now.time && f.Read-f.Time > int64(settledAfter)
 }
 
-// intents is a file beside a state, which names the files that are about to be published. A run that is killed between the
-// log's answer and the next write of the state leaves it, and the next run takes nothing for granted about those files.
+// intents is a file beside a state. It names the files that are about to be published. A run that is killed between the
+// log's answer and the next write of the state leaves it behind, and the next run assumes nothing about those files.
 func intents(path string) string { return path + ".pending" }
 
-// scan is what the intents name for the events that say that a run began or ended. No file has this path.
+// scan stands in the intents for the events that say that a run began or ended. No file has this path.
 const scan = "."
 
 // intend names files that are about to be published.
@@ -64,7 +64,7 @@ func intend(path string, files []string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// recover takes into account what a run that was killed intended.
+// recover takes into account the intents of a run that was killed.
 func (s *State) recover(path string) error {
 	raw, err := os.ReadFile(intents(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func LoadState(path string) (*State, error) {
 	return s, s.recover(path)
 }
 
-// save writes a state. unsure keeps the intents: it is not known whether all were published.
+// save writes a state. unsure keeps the intents, because it is not known whether all of them were published.
 func (s *State) save(path string, unsure bool) error {
 	// In pieces, because a state of many files is large.
 	content, to := io.Pipe()

@@ -53,7 +53,7 @@ func (w *walker) walk(ctx context.Context, below string) error {
 	var patterns []gitignore.Pattern
 	var domain []string
 	patterns = w.ignored(patterns, filepath.Join(w.root, ".git", "info", "exclude"), nil)
-	if below != "" { // what is above it may ignore files in it
+	if below != "" { // folders above it may ignore files in it
 		for _, part := range strings.Split(below, "/") {
 			patterns = w.ignored(patterns, filepath.Join(w.root, filepath.Join(domain...), ".gitignore"), domain)
 			domain = append(domain, part)
@@ -141,7 +141,8 @@ func newWalker(root string, most int) *walker {
 	return &walker{root: root, most: most, excluded: files.Exclude(append([]string{"vendor"}, names(files.DefaultExclusions)...)), skipped: map[string]int{}}
 }
 
-// names keeps the patterns of single names: a project may lie in a folder for temporary files.
+// names keeps the patterns of single names, because a project may itself lie in a folder whose path matches a longer
+// pattern, such as one for temporary files.
 func names(patterns []string) (list []string) {
 	for _, p := range patterns {
 		if !strings.Contains(p, "/") {

@@ -63,25 +63,25 @@ type Options struct {
 	// Rejected is called for each line that could not be imported, and once for each
 	// deleted conversation.
 	Rejected func(file string, err *transcript.LineError)
-	// Admit is called before events are published that are new, with the size of their data. If it fails, the
-	// import ends with its error; else settle is called when they are published, or can't be. Nil admits all.
+	// Admit is called before new events are published, with the size of their data. If it fails, the import ends with
+	// its error; otherwise settle is called once they are published, or can't be. Nil admits all.
 	Admit func(count, size int) (settle func(), err error)
 	// Redact are the rules of what is redacted before it is published. Nil redacts nothing.
 	Redact *redact.Rules
-	// RedactAll redacts recordings of every format; else only those of formats that an agent itself writes are.
+	// RedactAll redacts recordings of every format; otherwise only those in formats that agents themselves write.
 	RedactAll bool
 	// Cleaner removes what is not to be published. It remembers calls of mneme's own tools from one import to the next; nil
 	// makes one for each recording. Its rules are set by the import.
 	Cleaner *intake.Cleaner
-	// FirstCounts takes an event whose identity has other content in the log for a duplicate: the recording tells the same
-	// in several ways.
+	// FirstCounts makes an event a duplicate if the log has other content under its identity, for recordings that tell
+	// the same in several ways.
 	FirstCounts bool
 	// MaxRefused stops the import with [ErrRefused] once more lines than this are invalid;
 	// 0 means never. Lines that contradict events of the log don't count.
 	MaxRefused int
 	// StillWritten replaces [StillWritten]; 0 means that.
 	StillWritten time.Duration
-	// Since has databases read only from there on, see [transcript.ReadDatabase]; zero means from their start.
+	// Since is the time from which on databases are read, see [transcript.ReadDatabase]; zero means from their start.
 	Since time.Time
 	// Progress is called with the number of compressed bytes of a file read since the last
 	// call, and the number of events handled.
@@ -200,8 +200,8 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 	if transcript.IsDatabase(in) {
 		return r.database(ctx, f, opened.Size())
 	}
-	// Called after the end was read. The file must have been old when it was opened, and the same since:
-	// a copying program may write the last bytes and set an old time after they were missed here.
+	// Call this after the end was read: a copying program may write the last bytes, and then set an old time, after
+	// they were missed here. So the file must have been old when it was opened, and unchanged since.
 	growing := sync.OnceValue(func() bool {
 		if f.Named || compressed(f.Path) {
 			return false
@@ -218,8 +218,8 @@ func compressed(path string) bool {
 	return strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst")
 }
 
-// database imports a recording that is a database of SQLite. It says itself which messages are finished, however long
-// that takes.
+// database imports a recording that is a SQLite database. The database says which messages are finished, so the time of
+// its last change does not matter.
 func (r *run) database(ctx context.Context, f transcript.File, size int64) (unread, err error) {
 	counted := &countingReader{n: size}
 	return r.items(ctx, f.Path, counted, func() bool { return !f.Named }, func(yield func(transcript.Item) error, options ...transcript.Option) (err error) {
@@ -467,7 +467,7 @@ func (r *run) known(item transcript.Item, k Known) {
 	case k.Content == "":
 		r.deleted[conversation] = true
 		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d, so its events are not imported", conversation, k.Seq)})
-	case item.Cleaned || r.FirstCounts: // by other rules than then: the first one counts
+	case item.Cleaned || r.FirstCounts: // it was cleaned by other rules then; the first one counts
 		r.counts.Duplicate++
 	default:
 		r.reject(otherContent(&item, k.Seq))

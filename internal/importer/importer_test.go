@@ -338,7 +338,7 @@ func TestAnImportedSummaryGetsItsRangeInThisLog(t *testing.T) {
 	}
 	file := write(t, filepath.Join(dir, "export.ndjson"),
 		say(10, "m1"), say(12, "m2"), sum(13, "s1", 1, 10, 12),
-		// 16, the last of the range, is missing: it was only a duplicate.
+		// 16, the last sequence of the range, is missing, because that event was only a duplicate.
 		say(15, "m3"), sum(17, "s2", 1, 13, 16), sum(18, "s3", 2, 10, 16, "s1", "s2"),
 		sum(40, "s4", 1, 30, 31), say(41, "m4"))
 	first, err := b.bring(file)
@@ -406,7 +406,7 @@ func TestASummaryReimportedIntoItsLogKeepsItsRange(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 6, Duplicate: 6, Conversations: 1}, report)
 
-	// A restored copy lacks the end, which is imported after what others wrote there.
+	// A restored copy lacks the end, which is imported after other events were published to it.
 	restored := setup(t)
 	part := write(t, filepath.Join(t.TempDir(), "part.ndjson"), lines[:4]...)
 	_, err = restored.bring(part)

@@ -73,8 +73,8 @@ func (m *moved) span(first, last uint64) (from, to uint64, ok bool) {
 	return from, to, from <= to
 }
 
-// isMoved reports whether an item is a summary from an export. Such a summary is published
-// at once, because a summarizer may be about to write what it makes unnecessary.
+// isMoved reports whether an item is a summary from an export. Such a summary is published at once, because a
+// summarizer may be about to write summaries that it makes unnecessary.
 func isMoved(item *transcript.Item) bool {
 	return item.Seq > 0 && item.Event.Type == events.TypeSummaryWritten
 }

@@ -11,11 +11,13 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Patience asks a server again that can't answer at the moment: for two minutes, first after a second and then after longer
-// waits, or when the server says. If it still can't, or says that it can't for longer, the error is its last one.
+// Patience repeats requests to a server that can't answer at the moment: for two minutes, first after a second and then
+// after longer waits, or when the server says. If the server still can't answer then, or says that it will take longer,
+// the error is its last one.
 type Patience struct {
-	// Busy reports whether an error means that the server can't answer at the moment, and when to try again. If it does not
-	// say when (0), only a server that has answered before is asked again: another one is probably the wrong one.
+	// Busy reports whether an error means that the server can't answer at the moment, and when to try again. If that is
+	// not known (0), Patience repeats the request only if this server has answered before: otherwise it is probably the
+	// wrong one.
 	Busy func(error) (after time.Duration, busy bool)
 	// Waiting is called before each wait.
 	Waiting func(err error, wait time.Duration)
@@ -29,7 +31,7 @@ const (
 	maxPatience = 2 * time.Minute
 )
 
-// Ask calls ask until its error is not that the server is busy.
+// Ask calls ask until it succeeds, or fails for another reason than a busy server.
 func (p *Patience) Ask(ctx context.Context, ask func() error) (err error) {
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.MaxInterval = firstWait, longestWait
@@ -53,8 +55,8 @@ func (p *Patience) Ask(ctx context.Context, ask func() error) (err error) {
 	return err
 }
 
-// PatientLog publishes again what a log can't take at the moment. That is safe, because an event that the log took without
-// saying so is a duplicate then.
+// PatientLog publishes again what a log can't take at the moment. That is safe: an event that the log took without
+// confirming it is then a duplicate.
 type PatientLog struct {
 	Log
 	*Patience
@@ -80,7 +82,7 @@ func (l PatientLog) PublishAll(ctx context.Context, tenant string, list []events
 	return acks, err
 }
 
-// Patiently returns an [Options.Lookup] that asks again while the server is busy.
+// Patiently returns an [Options.Lookup] that is repeated while the server is busy.
 func (p *Patience) Patiently(lookup func(context.Context, []events.Event) ([]Known, error)) func(context.Context, []events.Event) ([]Known, error) {
 	return func(ctx context.Context, list []events.Event) (known []Known, err error) {
 		err = p.Ask(ctx, func() (err error) {

@@ -16,7 +16,7 @@ import (
 
 var errBusy = errors.New("busy")
 
-// scripted is a log whose answers are given: how many events it takes of each list, and the error.
+// scripted is a log with prepared answers: how many events of each list it takes, and the error.
 type scripted struct {
 	answers []answer
 	seq     uint64
@@ -47,7 +47,8 @@ func (s *scripted) Publish(ctx context.Context, tenant string, e events.Event) (
 	return acks[0], nil
 }
 
-// patient returns a log that asks s again, and the waits so far. after is when s says that it can.
+// patient returns a log that retries publishing to s, and the waits so far. after is when s says that it will be able
+// to.
 func patient(s *scripted, after time.Duration) (importer.PatientLog, *[]time.Duration) {
 	waits := &[]time.Duration{}
 	return importer.PatientLog{Log: s, Patience: &importer.Patience{

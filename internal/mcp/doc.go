@@ -1,13 +1,13 @@
 // Package mcp serves mneme to agents by the Model Context Protocol: five tools over the view of a
 // conversation and of a project, on streamable HTTP ([New]) and on stdio ([Proxy]).
 //
-// A request is about one project and one conversation. They are, first that is given: the tool's
+// A request is about one project and one conversation. The first source that names them counts: the tool's
 // arguments, the parameters project and conversation of the URL, the headers Mneme-Project and
 // Mneme-Conversation. If nothing names a project, the tools that need one refuse, and list the newest:
-// an agent that was told about the wrong project is worse off than one that has to ask. With a token of
+// an agent that is told about the wrong project is worse off than one that has to ask. With a token of
 // one project it is always that project.
 //
-// Every answer names its project, has a limit of its size, and says how to go on if something was left
+// Every answer names its project, has a limited size, and says how to continue if something was left
 // out. What was recorded is framed as data: structured answers carry a note, and in texts every line of
 // a record after its first begins with a tab, as in a context.
 //

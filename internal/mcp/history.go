@@ -38,15 +38,15 @@ type history struct {
 	Note    string  `json:"note"`
 	Touches []touch `json:"touches"`
 	More    bool    `json:"more"`
-	// Meant are the pieces of code that the arguments may mean, if there are several: messages that name one of them are found
-	// if path and line say which.
+	// Meant are the pieces of code that the arguments may mean, if there are several. Messages that name one of them
+	// are found only if path and line say which.
 	Meant []string `json:"meant,omitempty"`
 }
 
-// kindMention is the kind of a touch that only spoke of the code.
+// kindMention is the kind of a touch that only mentions the code.
 const kindMention = "mention"
 
-// maxAbout is how many conversations about a piece of code are looked at.
+// maxAbout is how many conversations about a piece of code are examined.
 const maxAbout = 100
 
 const touchPath = 200
@@ -119,8 +119,8 @@ type naming struct {
 	meant []string // pieces of code, if several may be meant: then the list is empty
 }
 
-// namedIn returns the conversations of a project whose messages name a piece of its code, if mneme index has read it and the
-// arguments mean exactly one: messages rarely declare what they refer to.
+// namedIn returns the conversations of a project whose messages name a piece of its code, because messages rarely
+// declare their references. It needs an index of the code (mneme index), and arguments that mean exactly one piece.
 func (c *call) namedIn(ctx context.Context, g graph.Reader, p project.Project, in historyArguments) (n naming, err error) {
 	if c.Cache == nil || in.Symbol == "" && in.Line == 0 {
 		return n, nil
@@ -152,7 +152,7 @@ func (c *call) namedIn(ctx context.Context, g graph.Reader, p project.Project, i
 	return n, err
 }
 
-// touchesOf lists what conversations did with a piece of code, and which of them name it, the newest first.
+// touchesOf lists what conversations did with a piece of code, including which of them name it, newest first.
 func touchesOf(list []graph.AboutCode, n naming) []touch {
 	type touched struct {
 		last    uint64 // sequence of the newest
@@ -178,7 +178,7 @@ func touchesOf(list []graph.AboutCode, n naming) []touch {
 		about := &list[i]
 		at := slices.IndexFunc(n.list, func(c codebase.About) bool { return c.ID == about.Conversation.ID })
 		switch {
-		case at >= 0: // these have the references too
+		case at >= 0: // these include the references
 			add(&about.Conversation, about.Accesses, n.list[at].Mentions[0].Seq, n.path, len(n.list[at].Mentions))
 			n.list = slices.Delete(n.list, at, at+1)
 		case len(about.References) > 0:

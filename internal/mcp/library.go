@@ -44,7 +44,7 @@ const (
 const (
 	listed      = 20    // conversations among the resources
 	completions = 100   // as the protocol demands
-	searched    = 1_000 // names of projects that are looked at for a completion
+	searched    = 1_000 // project names that are examined for a completion
 )
 
 // markdown is the type of all resources.
@@ -116,7 +116,7 @@ func listing(l library) sdk.Middleware {
 	}
 }
 
-// problem returns an error as the protocol has it.
+// problem returns an error in the protocol's form.
 func problem(err error) error {
 	code := int64(jsonrpc.CodeInternalError)
 	var mine refusal
@@ -180,7 +180,8 @@ func (s *Server) resource(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: text}}}, nil
 }
 
-// resourceAt returns what reads the resource at an address, nil if there is none, and the tool that answers the same.
+// resourceAt returns the function that reads the resource at an address, nil if there is none, and the name of the tool
+// with the same answer.
 func resourceAt(address string) (tool string, read func(context.Context, *call) (answer, error)) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -44,8 +44,8 @@ func (r Remote) endpoint() string {
 	return strings.TrimRight(r.URL, "/") + Path + "?" + query.Encode()
 }
 
-// dial connects to the server in the name of a client, "" if it has none. updated hears of changes of the resources that
-// the session subscribes to.
+// dial connects to the server in the name of a client, "" if it has none. updated is called when a resource changes
+// that the session subscribes to.
 func (r Remote) dial(ctx context.Context, client string, updated func(address string)) (*sdk.ClientSession, error) {
 	c := sdk.NewClient(&sdk.Implementation{Name: cmp.Or(client, "mneme"), Version: version.Get().Version}, &sdk.ClientOptions{
 		Capabilities:           &sdk.ClientCapabilities{},
@@ -72,8 +72,8 @@ func (r Remote) Tools(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// Proxy serves the tools on two streams, as programs do that agents start themselves. It lists them and the prompts by
-// itself, and has the server answer each call. It runs without a server too: calls then say what is
+// Proxy serves the tools on two streams, for agents that start their MCP servers as programs. It lists tools and
+// prompts itself, and has the server answer each call. It also runs while there is no server: calls then say what is
 // missing, because a host shows nothing of a program that ended.
 func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteCloser, logger *slog.Logger) error {
 	p := &proxy{Remote: remote, watched: map[string]int{}}
@@ -94,7 +94,7 @@ func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteClo
 	return err
 }
 
-// proxy hands calls on to the server.
+// proxy passes calls on to the server.
 type proxy struct {
 	Remote
 	updated func(address string)
@@ -103,7 +103,7 @@ type proxy struct {
 	watched map[string]int     // how often each resource is subscribed to
 }
 
-// call hands a call of a tool on.
+// call passes a call of a tool on.
 func (p *proxy) call(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	params := &sdk.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments, Meta: traceOf(r.Params.Meta)}
 	if len(r.Params.Arguments) == 0 {
@@ -148,8 +148,8 @@ func (p *proxy) complete(ctx context.Context, r *sdk.CompleteRequest) (*sdk.Comp
 	return result, p.problem(err)
 }
 
-// subscribe has the server notify of changes of a resource. A server answers a subscription only when it ends, so that
-// the resource can be read is asked first.
+// subscribe has the server report changes of a resource. Because a server answers a subscription only when it ends,
+// subscribe asks first whether the resource can be read.
 func (p *proxy) subscribe(ctx context.Context, r *sdk.SubscribeRequest) error {
 	if _, err := conversationAt(r.Params.URI); err != nil {
 		return problem(err)
@@ -162,7 +162,7 @@ func (p *proxy) subscribe(ctx context.Context, r *sdk.SubscribeRequest) error {
 	session := p.session
 	p.mu.Unlock()
 	if session == nil {
-		return nil // the connection broke since; the next one subscribes
+		return nil // the connection broke meanwhile; the next one subscribes
 	}
 	return p.problem(session.Subscribe(ctx, &sdk.SubscribeParams{URI: r.Params.URI}))
 }
@@ -180,7 +180,7 @@ func (p *proxy) unsubscribe(ctx context.Context, r *sdk.UnsubscribeRequest) erro
 	return p.problem(p.session.Unsubscribe(ctx, &sdk.UnsubscribeParams{URI: r.Params.URI}))
 }
 
-// problem returns why a request got no answer: what the server refused, or why it does not answer.
+// problem returns why a request got no answer: the server's refusal, or why it does not answer.
 func (p *proxy) problem(err error) error {
 	if err == nil || isRefused(err) {
 		return err
@@ -194,8 +194,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &answered) && answered.Code == jsonrpc.CodeInvalidParams
 }
 
-// hand hands a request on. If the connection was one of an earlier request, which the server may have closed
-// since, it tries once more: requests only read, or change nothing when they are repeated.
+// hand passes a request on. If the connection is from an earlier request, the server may have closed it since. Then it
+// tries once more, which is safe because requests only read, or change nothing when they are repeated.
 func hand[R any](ctx context.Context, p *proxy, client string, do func(*sdk.ClientSession) (R, error)) (result R, err error) {
 	for {
 		session, fresh, err := p.connected(ctx, client)
@@ -211,7 +211,7 @@ func hand[R any](ctx context.Context, p *proxy, client string, do func(*sdk.Clie
 	}
 }
 
-// traceOf keeps what a call says about its trace. The rest of _meta is about the connection to the agent.
+// traceOf keeps the trace that a call belongs to. The rest of _meta concerns the connection to the agent.
 func traceOf(meta sdk.Meta) sdk.Meta {
 	kept := sdk.Meta{}
 	for _, name := range []string{"traceparent", "tracestate"} {
@@ -239,7 +239,7 @@ func (p *proxy) connected(ctx context.Context, client string) (session *sdk.Clie
 	return session, true, nil
 }
 
-// drop closes a connection, nil for whichever there is.
+// drop closes a connection; nil means the current one.
 func (p *proxy) drop(session *sdk.ClientSession) {
 	p.mu.Lock()
 	if session == nil || session == p.session {

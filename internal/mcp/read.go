@@ -27,7 +27,7 @@ type readArguments struct {
 // stepsEach is how many steps of a turn are read at once.
 const stepsEach = 20
 
-// record is what a ref names: a part of it, rendered.
+// record is the rendered part of what a ref names.
 type record struct {
 	about string // what it is, for the first line
 	asOf  uint64
@@ -35,8 +35,8 @@ type record struct {
 	next  uint64 // where the next part begins, 0 at the end
 }
 
-// read answers with a page of what a ref names. A cursor is the part of the record that is rendered and
-// the characters of it that were shown: "18421.8000".
+// read answers with a page of what a ref names. A cursor consists of the rendered part of the record and the number of
+// its characters that were shown: "18421.8000".
 func (c *call) read(ctx context.Context, in readArguments) (answer, error) {
 	conversation, kind, n, err := parseRef(in.Ref)
 	if err != nil {
@@ -96,7 +96,7 @@ func page(project, conversation string, r record, part uint64, shown, most int) 
 	}
 	body := string(piece)
 	if shown > 0 {
-		body = "\t" + body // it goes on in the middle of a record
+		body = "\t" + body // the page continues in the middle of a record
 	}
 	out := head(project, conversation+" "+r.about, r.asOf, len(piece), most) + window.FirstLine + "\n\n" + strings.TrimRight(body, "\n") + "\n"
 	if next != "" {
@@ -237,7 +237,7 @@ func named(role, speaker string) string {
 	return role + " " + plain.Speaker(speaker)
 }
 
-// kept writes a stored text, and where the rest of it is.
+// kept writes a stored text, and where to find the rest of it.
 func kept(b graph.Body, seq uint64) string {
 	if b.Whole() {
 		return b.Text

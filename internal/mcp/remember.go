@@ -33,8 +33,8 @@ type remembered struct {
 	Duplicate bool   `json:"duplicate"`
 }
 
-// remember stores a note, and answers when the log has acknowledged it. The id of a note is the hash of
-// everything that it says, so the same note is stored once, whoever sends it again.
+// remember stores a note, and answers when the log has acknowledged it. The id of a note is a hash of all its content,
+// so the same note is stored once, whoever sends it again.
 func (c *call) remember(ctx context.Context, in rememberArguments) (answer, error) {
 	said := strings.TrimSpace(strings.ToValidUTF8(in.Text, "\uFFFD"))
 	if said == "" {
@@ -86,8 +86,8 @@ func noted(id events.ConversationID, p project.Project, seq uint64, duplicate bo
 	return answer{value: remembered{Ref: refTo(id.ID, seq), Project: plain.Clip(plain.Line(p.Name), headProject), Seq: seq, Duplicate: duplicate}, bare: true}
 }
 
-// known returns the sequence of a note that the read model has already, 0 if it has not. It refuses
-// notes in a conversation that was deleted, which would never be read.
+// known returns the sequence of a note that the read model already has, else 0. It refuses notes in a conversation that
+// was deleted, which would never be read.
 func (c *call) known(ctx context.Context, id events.ConversationID, key string) (uint64, error) {
 	g, _, err := c.pins.Graph(ctx)
 	if err != nil {

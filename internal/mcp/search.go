@@ -58,8 +58,8 @@ func (in *searchArguments) filter() (f window.Filter, err error) {
 	return f, nil
 }
 
-// momentOf reads the argument of this name: a time, or a date, which means its midnight in UTC. It returns
-// the zero time for an absent one.
+// momentOf reads a time argument: a time, or a date, which means its midnight in UTC. It returns the zero time for an
+// absent one.
 func momentOf(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -110,7 +110,7 @@ type found struct {
 	NextCursor string `json:"next_cursor,omitempty"`
 	// Left is how many older conversations of a project were not searched for tool results.
 	Left int `json:"conversations_left_out,omitempty"`
-	// Partial says that not all results of the newer ones were looked at.
+	// Partial says that the search did not examine all results of the newer ones.
 	Partial bool `json:"tool_results_partial,omitempty"`
 }
 
@@ -139,7 +139,7 @@ func (c *call) search(ctx context.Context, in searchArguments) (answer, error) {
 		return answer{}, err
 	}
 	out := found{Note: note, Hits: []hit{}}
-	var list []hit // from the first hit on, one more than are shown if there is one
+	var list []hit // from the first hit on; one more than are shown, if there is one
 	most := offset + in.Limit + 1
 	switch {
 	case in.Conversation != "":
@@ -282,7 +282,7 @@ func (c *call) inConversation(ctx context.Context, in searchArguments, kind stri
 	return inTurn(said, shown), err
 }
 
-// messagesIn finds messages; without words in the query, the newest ones.
+// messagesIn finds messages; if the query has no words, the newest ones.
 func messagesIn(ctx context.Context, src window.Source, query window.SearchQuery) (hits []window.Hit, err error) {
 	if strings.TrimSpace(query.Text) == "" && len(query.Prefixes) == 0 {
 		hits, _, err = window.List(ctx, src, query, 0)
@@ -292,7 +292,7 @@ func messagesIn(ctx context.Context, src window.Source, query window.SearchQuery
 	return hits, err
 }
 
-// inTurn takes from two lists in turn: their scores cannot be compared.
+// inTurn takes from two lists alternately, because their scores cannot be compared.
 func inTurn(a, b []hit) (list []hit) {
 	for i := range max(len(a), len(b)) {
 		list = append(list, a[min(i, len(a)):min(i+1, len(a))]...)

@@ -11,7 +11,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// inSeveral searches the messages of several conversations, the tool results of a project, or both in turn.
+// inSeveral searches the messages of several conversations, the tool results of a project, or both alternately.
 func (c *call) inSeveral(ctx context.Context, in searchArguments, kind string, keep window.Filter, out *found, most int) (messages []hit, err error) {
 	if c.Cache == nil {
 		return nil, errNoSearch
@@ -149,9 +149,8 @@ func (c *call) sessions(ctx context.Context, named, query string) (project.Proje
 	return p, sessions, err
 }
 
-// ranked searches the conversations of a project, or of all. The search over a tenant ranks the best
-// conversations of all projects; if few of them belong to this project, a search over the project's own
-// conversations adds to them.
+// ranked searches the conversations of a project, or of all. The search over a tenant ranks the best conversations of
+// all projects. If few of them belong to this project, a search over the project's own conversations adds more.
 func (c *call) ranked(ctx context.Context, in searchArguments, asked window.Asked, keep window.Filter, out *found, most int) ([]hit, error) {
 	g, _, err := c.pins.Graph(ctx)
 	if err != nil {
@@ -165,7 +164,7 @@ func (c *call) ranked(ctx context.Context, in searchArguments, asked window.Aske
 			return nil, err
 		}
 		out.Project, q.Limit = p.Name, graph.MaxCandidates
-		if filtered { // better matches of other projects would hide them
+		if filtered { // otherwise better matches of other projects would hide them
 			if q.Only, err = c.entered(ctx, p); err != nil {
 				return nil, err
 			}
@@ -199,7 +198,7 @@ func (c *call) ranked(ctx context.Context, in searchArguments, asked window.Aske
 			shown[h.Ref] = true
 			list = append(list, h)
 		}
-		if len(f.Messages) == 0 { // its title fits
+		if len(f.Messages) == 0 { // its title matches
 			list = append(list, hit{Ref: refToTurn(f.ID.ID, 1), Conversation: f.ID.ID, Title: plain.Clip(plain.Line(f.Title), hitTitle), Time: f.UpdatedAt, Score: rounded(f.Match.Relevance)})
 		}
 	}

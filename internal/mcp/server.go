@@ -54,18 +54,18 @@ type Config struct {
 	Explain func(context.Context, error) string
 	// Refuse answers a request that never becomes a tool call.
 	Refuse func(w http.ResponseWriter, status int, detail string)
-	// Admit is asked before a tenant stores events, with the size of their data; settle is called when they are
+	// Admit is called before a tenant stores events, with the size of their data; settle is called when they are
 	// stored, or can't be. Nil admits all.
 	Admit func(tenant string, count, size int) (settle func(), err error)
-	// Enter waits for one of the places for calls, which leave gives back.
+	// Enter waits for one of the places for calls; leave gives it back.
 	Enter func(context.Context) (leave func(), err error)
-	// Subscribe takes one of the tenant's places for requests that wait for changes, which leave gives back.
+	// Subscribe takes one of the tenant's places for requests that wait for changes; leave gives it back.
 	Subscribe func(tenant string) (leave func(), ok bool)
 	// Stopping returns a channel that closes when the server of a request begins to stop.
 	Stopping func(context.Context) <-chan struct{}
-	// Called is told of each call; outcome is ok, refused or failed.
+	// Called is called for each call; outcome is ok, refused or failed.
 	Called func(tool, outcome string, took time.Duration)
-	// Audit is told of each call of an audited tool; outcome is as above.
+	// Audit is called for each call of an audited tool; outcome is as above.
 	Audit  func(ctx context.Context, call, tenant, outcome string)
 	Logger *slog.Logger
 }
@@ -77,8 +77,8 @@ type Server struct {
 	http          http.Handler
 }
 
-// New returns a handler for [Path]. It keeps nothing between two requests. Whoever sends a request must
-// be known already: see [access.Of].
+// New returns a handler for [Path]. It keeps no state between requests. The sender of each request must have been
+// identified before: see [access.Of].
 func New(c Config) *Server {
 	if c.Build == nil {
 		c.Build = window.Build
@@ -97,8 +97,8 @@ func New(c Config) *Server {
 	return s
 }
 
-// Handler serves MCP servers statelessly, which the protocol demands since 2026-07-28. Cross-origin
-// requests are the caller's to refuse.
+// Handler serves MCP servers statelessly, which the protocol demands since 2026-07-28. The caller must refuse
+// cross-origin requests.
 func Handler(server func(*http.Request) *sdk.Server, logger *slog.Logger) http.Handler {
 	return sdk.NewStreamableHTTPHandler(server, &sdk.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody, Logger: logger,
@@ -110,7 +110,7 @@ func Handler(server func(*http.Request) *sdk.Server, logger *slog.Logger) http.H
 func options(logger *slog.Logger) *sdk.ServerOptions {
 	return &sdk.ServerOptions{
 		Instructions: instructions, Logger: logger,
-		Capabilities: &sdk.ServerCapabilities{Resources: &sdk.ResourceCapabilities{Subscribe: true}, Prompts: &sdk.PromptCapabilities{}}, // changes of lists are not told
+		Capabilities: &sdk.ServerCapabilities{Resources: &sdk.ResourceCapabilities{Subscribe: true}, Prompts: &sdk.PromptCapabilities{}}, // clients are not notified when lists change
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	}
 }
@@ -119,7 +119,7 @@ func implementation() *sdk.Implementation {
 	return &sdk.Implementation{Name: "mneme", Title: "mneme", Version: version.Get().Version}
 }
 
-// with returns a server with the tools that read, and with write also the one that writes.
+// with returns a server with the tools that read and, if write is true, the one that writes.
 func (s *Server) with(write bool) *sdk.Server {
 	server := newServer(s, plainly(s.Logger))
 	server.AddReceivingMiddleware(withoutSubscriptions)
@@ -157,8 +157,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r)
 }
 
-// answer serves one request. What the protocol needs for a request is far more than the request itself, so those that must
-// wait do so before it is made, and after they have arrived: a client that sends slowly occupies no place.
+// answer serves one request. Preparing a request for the protocol takes far more memory than the request itself. So a
+// request waits for its place before that, but only once it has arrived: a client that sends slowly occupies no place.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
@@ -183,12 +183,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.http.ServeHTTP(w, r)
 }
 
-// placeKey is for what gives back the place of a request once its work is done: a client that takes its answer slowly
-// occupies none.
+// placeKey is the context key for the function that gives back the place of a request once its work is done: a client
+// that takes its answer slowly occupies none.
 type placeKey struct{}
 
-// answer is what a tool returns: a text, or a value that is also shown as text. What was recorded stands in a frame,
-// see package frame, of this id and sequence.
+// answer is what a tool returns: a text, or a value that is also shown as text. Recorded text is put into a frame, see
+// package frame, with this id and sequence.
 type answer struct {
 	text  string
 	value any
@@ -200,14 +200,14 @@ type answer struct {
 // frameRoom is the room for the frame of an answer, whose id has 16 characters.
 const frameRoom = frame.Room - 64 + 16
 
-// refusal is an error whose text is for the caller, who can mend it.
+// refusal is an error whose text is for the caller, who can correct the request.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// call is one call of a tool, or a request that is answered as one.
+// call is one call of a tool, or another request that is answered in the same way.
 type call struct {
 	*Server
 	scope
@@ -244,7 +244,7 @@ type failure string
 
 func (f failure) Error() string { return string(f) }
 
-// perform does what a request asks for, if the caller has the rights, and counts it. The error is a refusal or a failure.
+// perform carries out a request if the caller has the rights, and counts it. The error is a refusal or a failure.
 func (s *Server) perform(ctx context.Context, r request, do func(context.Context, *call) error) error {
 	began := time.Now()
 	ctx, span := begin(ctx, r.span, r.meta)
@@ -305,7 +305,7 @@ func (a answer) framed() string {
 	return frame.Wrap(cmp.Or(a.id, hex.EncodeToString(hash[:8])), a.seq, strings.TrimSuffix(a.text, "\n"))
 }
 
-// encode writes JSON for a model: < stays <.
+// encode writes JSON for a model: it does not escape <.
 func encode(value any) ([]byte, error) {
 	var w bytes.Buffer
 	e := json.NewEncoder(&w)
@@ -314,9 +314,9 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSpace(w.Bytes()), err
 }
 
-// Guard returns what stands between the protocol and the tools. It cuts the texts of errors, which can
-// quote an argument. A panic becomes an error of its request: the SDK handles requests in goroutines of
-// its own, where a panic would end the program. Arguments that are null are an empty object, which the SDK does not see.
+// Guard returns the layer between the protocol and the tools. It cuts the texts of errors, which can quote an argument.
+// It turns a panic into an error of its request: the SDK handles requests in goroutines of its own, where a panic would
+// end the program. It replaces arguments that are null by an empty object, because the SDK can't handle null.
 func Guard(logger *slog.Logger) sdk.Middleware {
 	return func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (result sdk.Result, err error) {
@@ -344,8 +344,7 @@ func Guard(logger *slog.Logger) sdk.Middleware {
 	}
 }
 
-// begin begins the span of a call, in the trace that the caller names in _meta, or else in that of the
-// HTTP request.
+// begin begins the span of a call, in the trace that the caller names in _meta, or else in that of the HTTP request.
 func begin(ctx context.Context, name string, meta sdk.Meta) (context.Context, trace.Span) {
 	tracer := trace.SpanFromContext(ctx).TracerProvider().Tracer("mneme.dev/mneme/internal/mcp")
 	carrier := propagation.MapCarrier{}

@@ -466,7 +466,7 @@ func TestASearchFindsWhatToolsReturned(t *testing.T) {
 	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "since": "soon"}), "since")
 	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "since": "2026-02-01", "until": "2026-01-01"}), "until is not after since")
 	require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "from_turn": 3, "to_turn": 2}), "to_turn is below from_turn")
-	for range 20 { // always the same of two wrong arguments
+	for range 20 { // of two wrong arguments, the same one is always reported
 		require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "since": "soon", "until": "later"}), "since is neither")
 	}
 	require.Contains(t, a.refused("memory_search", arguments{"conversation": "c"}), "query is missing")

@@ -26,9 +26,9 @@ import (
 type bundle struct {
 	t *testing.T
 	*instance.Instance
-	tokens *access.File // nil if it asks for none
+	tokens *access.File // nil if the server asks for none
 	head   uint64
-	time   time.Time // of what is said next, none if zero
+	time   time.Time // time of the following messages, none if zero
 	admin  string    // a token, once it is needed
 }
 
@@ -96,7 +96,7 @@ func (b *bundle) applied() {
 
 func (b *bundle) appliedTo(seq uint64) {
 	b.t.Helper()
-	b.await(seq, "/v1/projects?", "/v1/code/conversations?name=nothing&") // between them they wait for the read models but code
+	b.await(seq, "/v1/projects?", "/v1/code/conversations?name=nothing&") // together these paths wait for all read models
 }
 
 // await waits until what these paths read is applied up to a sequence.

@@ -71,7 +71,7 @@ func TestNoAnswerIsLargerThanItsLimit(t *testing.T) {
 	})
 }
 
-// Whoever follows the cursors reads all of it, in order.
+// A client that follows the cursors reads all of it, in order.
 func TestThePagesOfARecordMakeUpTheRecord(t *testing.T) {
 	b := setup(t)
 	var lines []string

@@ -26,8 +26,8 @@ const (
 
 type listenerKey struct{}
 
-// listener is a request that waits for changes of resources. It has a server of its own, because the SDK notifies
-// everybody who subscribed to an address, and the same address is another conversation in another tenant.
+// listener is a request that waits for changes of resources. It has a server of its own, because the SDK notifies all
+// subscribers of an address, and the same address is another conversation in another tenant.
 type listener struct {
 	server  *sdk.Server
 	watched int
@@ -67,7 +67,7 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
 // ended is for subscriptions that end with their request.
 func ended(context.Context, *sdk.UnsubscribeRequest) error { return nil }
 
-// follow notifies a listener of changes of a conversation from now on. Who may not read it may not wait for it.
+// follow notifies a listener of changes of a conversation from now on. It refuses callers that may not read it.
 func (s *Server) follow(ctx context.Context, l *listener, r *sdk.SubscribeRequest) error {
 	address := r.Params.URI
 	var id events.ConversationID
@@ -118,8 +118,8 @@ func conversationAt(address string) (string, error) {
 }
 
 // plainly returns the options of a server that answers one request at a time. Before protocol 2026-07-28, clients
-// subscribed in one request and were notified in another; over HTTP, which keeps nothing between two requests, they
-// are told that it cannot be.
+// subscribed in one request and were notified in another. Over HTTP no state is kept between requests, so these clients
+// are told that they can't subscribe.
 func plainly(logger *slog.Logger) *sdk.ServerOptions {
 	o := options(logger)
 	o.SubscribeHandler = func(context.Context, *sdk.SubscribeRequest) error {
@@ -129,7 +129,7 @@ func plainly(logger *slog.Logger) *sdk.ServerOptions {
 	return o
 }
 
-// withoutSubscriptions takes subscriptions out of what a client of an earlier protocol is told that the server can do.
+// withoutSubscriptions removes subscriptions from the capabilities that a client of an earlier protocol is told.
 func withoutSubscriptions(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, r)

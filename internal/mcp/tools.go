@@ -30,7 +30,7 @@ const (
 	maxNote                                        = 2_000
 	maxError                                       = 500
 
-	// maxResult is what Claude Code is told to show of an answer, instead of writing it to a file.
+	// maxResult is the length up to which Claude Code is told to show an answer, instead of writing it to a file.
 	maxResult = 50_000
 )
 

@@ -28,7 +28,7 @@ func TestTheListOfToolsIsTheGoldenOne(t *testing.T) {
 	require.Equal(t, string(want), string(got)+"\n", "clients cache the list: if the change is meant, run with -update")
 }
 
-// Every session of every agent pays for the list.
+// Every session of every agent pays for the list of tools.
 func TestTheToolsAreSmall(t *testing.T) {
 	const most = 3_200
 	bytes := 0
