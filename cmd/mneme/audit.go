@@ -156,7 +156,7 @@ func auditRow(e *httpapi.AuditEntry) []any {
 // auditWide is the width of a terminal from which on the line of an entry has its day and its tenant.
 const auditWide = 100
 
-// auditLine returns an entry as a line of its own: its end can't be aligned with entries that are still to come.
+// auditLine returns an entry as a line by itself: its columns can't be aligned with those of entries still to come.
 func auditLine(t *terminal, e *httpapi.AuditEntry) string {
 	if !t.isPerson() {
 		cells := []string{e.Time.UTC().Format(time.RFC3339Nano), e.Tenant, e.Subject, e.Role, e.Via, e.Action, e.Target, e.Outcome, strconv.Itoa(e.Count)}

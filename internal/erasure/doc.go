@@ -1,4 +1,4 @@
-// Package erasure removes conversations for good: from the log, byte by byte, and from all that is
+// Package erasure removes conversations permanently: from the log, byte by byte, and from all that is
 // derived from it.
 //
 // An erasure is a record in the bucket AGENT_CONTROL. A process that serves the API carries it out, and

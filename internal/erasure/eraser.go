@@ -28,25 +28,25 @@ type Config struct {
 	Store       string // name of the backend
 	Generations projection.Generations
 	Projections []string // that exist in this version
-	// Graph and Projects lend the read models in the generations that serve.
+	// Graph and Projects lend the read models in the serving generations.
 	Graph     func(ctx context.Context, read func(graph.Reader) error) error
 	Projects  func(ctx context.Context, read func(project.Reader) error) error
 	Retention map[string]time.Duration // by tenant; empty for none
-	// Audited asks for an erasure that a retention demands, and records that in the audit log. If it can't, it returns an
-	// error and does not ask.
+	// Audited begins an erasure that a retention demands, and records that in the audit log. If it can't record it, it
+	// returns an error and does not begin.
 	Audited func(ctx context.Context, s Scope, ask func() error) error
 	Logger  *slog.Logger
-	// Step, if not nil, is called before each step that a kill could come before. Tests kill the process there.
+	// Step, if not nil, is called before each step at which a kill matters. Tests kill the process there.
 	Step func(step string)
 }
 
-// Eraser carries erasures out, and asks for those that the retention of a tenant demands.
+// Eraser carries out erasures, and begins those that a tenant's retention demands.
 type Eraser struct {
 	Config
 	records records
 	wake    chan struct{}
 
-	recorded time.Time // when the record last got what is waited for
+	recorded time.Time // when the record was last updated with what is waited for
 
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
@@ -72,7 +72,7 @@ var (
 	kindStory   = events.Kind(events.TypeStoryWritten)
 )
 
-// isTombstone reports whether a message is one that an erasure published and keeps.
+// isTombstone reports whether a message was published by an erasure, which keeps it.
 func isTombstone(m *eventlog.Message) bool {
 	r, _, err := m.Decode()
 	p, ok := r.Payload.(*events.ConversationDeleted)
@@ -97,8 +97,8 @@ func (e *Eraser) Look(ctx context.Context, s Scope) (list []Found, err error) {
 	return list, err
 }
 
-// Ask begins an erasure, which goes on by itself. It returns [ErrNothing], and [ErrRunning] with the
-// record of the one that runs.
+// Ask begins an erasure, which continues by itself. It returns [ErrNothing], and [ErrRunning] with the record of the
+// running one.
 func (e *Eraser) Ask(ctx context.Context, s Scope) (Record, error) {
 	list, err := e.Look(ctx, s)
 	if err != nil {
@@ -128,21 +128,20 @@ func (e *Eraser) Ask(ctx context.Context, s Scope) (Record, error) {
 	return r, nil
 }
 
-// Last returns the record of the erasure that runs, or of the last one; zero if there was none.
+// Last returns the record of the running erasure, or else of the last one; zero if there was none.
 func (e *Eraser) Last(ctx context.Context) (Record, error) { return e.records.get(ctx) }
 
 // Ages returns the retention of each tenant that has one.
 func (e *Eraser) Ages() map[string]time.Duration { return e.Retention }
 
-// Start begins to carry erasures out.
+// Start begins to carry out erasures.
 func (e *Eraser) Start() {
 	var ctx context.Context
 	ctx, e.cancel = context.WithCancel(context.Background())
 	e.ended.Go(func() { e.run(ctx) })
 }
 
-// Stop ends the work between two messages; another process, or the next start, continues it. It is
-// legal before Start.
+// Stop ends the work between two messages; another process, or the next start, continues it. It is legal before Start.
 func (e *Eraser) Stop() {
 	if e.cancel != nil {
 		e.cancel()
@@ -186,7 +185,7 @@ func (e *Eraser) run(ctx context.Context) {
 	}
 }
 
-// work carries the erasure out that the record asks for, if there is one and no other process does.
+// work carries out the erasure in the record, if there is one and no other process is doing it.
 func (e *Eraser) work(ctx context.Context) error {
 	r, err := e.records.get(ctx)
 	if err != nil || !r.Running() {
@@ -206,7 +205,7 @@ func (e *Eraser) work(ctx context.Context) error {
 	return err
 }
 
-// retain asks for an erasure of what a tenant must no longer keep.
+// retain begins an erasure of what a tenant may no longer keep.
 func (e *Eraser) retain(ctx context.Context) (asked bool, err error) {
 	for _, tenant := range slices.Sorted(maps.Keys(e.Retention)) {
 		age := e.Retention[tenant]
@@ -216,7 +215,7 @@ func (e *Eraser) retain(ctx context.Context) (asked bool, err error) {
 		} else if len(list) == 0 {
 			continue
 		}
-		if r, err := e.records.get(ctx); err != nil || r.Running() { // another process may have asked
+		if r, err := e.records.get(ctx); err != nil || r.Running() { // another process may have begun one
 			return err == nil, err
 		}
 		err := e.Audited(ctx, s, func() error { _, err := e.Ask(ctx, s); return err })

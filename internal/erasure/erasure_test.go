@@ -78,8 +78,8 @@ func TestReadsHoldNothingOfAnErasedConversation(t *testing.T) {
 	}))
 }
 
-// An eraser that is killed before any of its steps leaves everything so that another one can finish it:
-// nothing is left, nothing counts as lost, and the report counts each event once.
+// An eraser that is killed before any of its steps leaves a state from which another one can finish: nothing is left,
+// nothing counts as lost, and the report counts each event once.
 func TestAnErasureGoesOnAfterAKillAtAnyStep(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestEventsThatComeAfterAnErasureGoWithTheNext(t *testing.T) {
 	w.consistent()
 }
 
-// Somebody publishes while the erasure runs: what came after the tombstone goes too.
+// Somebody publishes while the erasure runs: events after the tombstone are erased too.
 func TestEventsThatComeDuringAnErasureGoToo(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -296,7 +296,7 @@ func TestWithoutRetentionNothingIsErased(t *testing.T) {
 	require.NotEmpty(t, w.search("canaryold1"))
 }
 
-// A branch is a view: it has no copy of what it shares with its origin, and loses it.
+// A branch is a view: it has no copy of what it shares with its origin, and so it loses that.
 func TestABranchLosesWhatItSharesWithAnErasedOrigin(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

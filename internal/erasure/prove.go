@@ -27,7 +27,7 @@ type Hit struct {
 	Form   string `json:"form"`   // how it is written there
 }
 
-// Searched is what a search has read, and found.
+// Searched is what a search has read and found.
 type Searched struct {
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
@@ -35,18 +35,18 @@ type Searched struct {
 	More  bool  `json:"more,omitempty"`
 }
 
-// maxHits is when a search has found enough.
+// maxHits is the number of hits after which a search ends.
 const maxHits = 1000
 
-// form is a way to write a canary.
+// form is an encoding of a canary.
 type form struct {
 	name   string
 	bytes  []byte
 	canary int
 }
 
-// forms are the ways in which the log and the stores may hold a text: as it is, in UTF-16, within JSON,
-// in an event's header, in a subject, and in the lower case of search terms.
+// forms are the encodings in which the log and the stores may hold a text: unchanged, in UTF-16, within JSON, in an
+// event's header, in a subject, and in the lower case of search terms.
 func forms(canaries []string) (list []form) {
 	for i, text := range canaries {
 		known := map[string]bool{}
@@ -171,7 +171,7 @@ func (s *Searched) file(ctx context.Context, path string, patterns []form) error
 		if err != nil && !ended {
 			return err
 		}
-		limit := held // a match that begins behind it is found with the next part
+		limit := held // the next read finds matches that begin after it
 		if !ended {
 			limit = held - longest
 		}

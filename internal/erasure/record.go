@@ -15,7 +15,7 @@ import (
 // a time.
 const recordKey = "erasure"
 
-// State is how far an erasure is.
+// State is the progress of an erasure.
 type State string
 
 // The states, in order; see the package comment.
@@ -39,7 +39,7 @@ type Record struct {
 	Batch     uint64   `json:"batch,omitempty"`
 	Sequences []uint64 `json:"sequences,omitempty"`
 
-	Rounds int `json:"rounds,omitempty"` // how often events came while the stores were cleaned
+	Rounds int `json:"rounds,omitempty"` // how often new events were found after the stores were cleaned
 
 	revision uint64
 }
@@ -53,7 +53,7 @@ func (r *Record) Erased() uint64 { return r.Report.total() - uint64(len(r.Sequen
 // ErrRunning means that another erasure runs.
 var ErrRunning = errors.New("an erasure is running")
 
-// ErrUnreadable means that the record is none of mneme's. It is not ignored, because it may name
+// ErrUnreadable means that the record was not written by mneme, or is damaged. It is not ignored, because it may name
 // messages that are half erased.
 var ErrUnreadable = errors.New("the record of the erasure can't be read")
 

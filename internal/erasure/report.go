@@ -11,7 +11,7 @@ import (
 // maxHashes limits how many hashes of conversations a report lists; the record must stay small.
 const maxHashes = 1000
 
-// Report says what an erasure removed. It holds no content, and no id but those of its scope.
+// Report says what an erasure removed. It holds no content, and no ids except those of its scope.
 type Report struct {
 	Scope         Scope     `json:"scope"`
 	AskedAt       time.Time `json:"asked_at"`
@@ -84,7 +84,7 @@ func (r *Report) sum() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// HashOf stands for a conversation in a report: whoever knows the id can look for it.
+// HashOf identifies a conversation in a report: only those who know the id can find it there.
 func HashOf(tenant, conversation string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", len(tenant), tenant, conversation))
 	return hex.EncodeToString(sum[:8])

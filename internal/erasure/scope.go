@@ -28,7 +28,7 @@ type Scope struct {
 	Retention    bool      `json:"retention,omitempty"` // asked for by the setting, with Before
 }
 
-// Check returns why the scope is not one.
+// Check returns why the scope is invalid.
 func (s Scope) Check() error {
 	chosen := 0
 	for _, is := range []bool{s.Conversation != "", s.Project != "", s.All, !s.Before.IsZero()} {
@@ -48,11 +48,11 @@ type Found struct {
 	Events uint64 // that the log holds, except for the tombstone of an earlier erasure
 }
 
-// Find lists the conversations of a scope, sorted: those that the log holds, deleted ones included. It
-// leaves out those of which an earlier erasure left only its tombstone, unless the scope names them.
+// Find lists the conversations of a scope, sorted: those that the log holds, deleted ones included. It leaves out
+// conversations of which an earlier erasure left only the tombstone, unless the scope names them.
 //
-// Of a project it finds those that belong to it now, and of the deleted ones those that would. With a conversation it
-// finds the chapters of stories that tell of it.
+// For a project it finds the conversations that belong to it now, and the deleted ones that would. With a conversation
+// it finds the chapters of stories that tell of it.
 func (s Scope) Find(ctx context.Context, log *eventlog.Log, g graph.Reader, r project.Reader) ([]Found, error) {
 	list, err := s.find(ctx, log, g, r)
 	if err != nil || len(list) == 0 || s.All {
@@ -61,8 +61,8 @@ func (s Scope) Find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 	return s.withChapters(ctx, log, list)
 }
 
-// withChapters adds the chapters that tell of a conversation in the list, also those that were deleted. What they tell
-// of, the log says itself.
+// withChapters adds the chapters that tell of a conversation in the list, deleted chapters included. It reads from the
+// log which conversations a chapter tells of.
 func (s Scope) withChapters(ctx context.Context, log *eventlog.Log, list []Found) ([]Found, error) {
 	erased := map[string]bool{}
 	for _, f := range list {
@@ -156,7 +156,7 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 	return list, nil
 }
 
-// one finds the conversation that the scope names. It counts if a read model alone holds it.
+// one finds the conversation that the scope names, even if only a read model holds it.
 func (s Scope) one(ctx context.Context, log *eventlog.Log, g graph.Reader) ([]Found, error) {
 	n, err := s.count(ctx, log, s.Conversation)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s Scope) one(ctx context.Context, log *eventlog.Log, g graph.Reader) ([]Fo
 	return []Found{{s.Conversation, n}}, err
 }
 
-// withoutTombstone counts the events of a conversation of which the log holds only deletions.
+// withoutTombstone counts the events of a conversation that has only deletions in the log.
 func withoutTombstone(ctx context.Context, log *eventlog.Log, tenant, id string, total uint64) (uint64, error) {
 	m, err := log.LastOfKind(ctx, tenant, id, kindDeleted)
 	if errors.Is(err, eventlog.ErrNotFound) {
@@ -216,8 +216,8 @@ func (s Scope) living(ctx context.Context, g graph.Reader, r project.Reader, p p
 	}
 }
 
-// held reports whether a conversation that no read model lists, because it was deleted, belongs to the
-// scope, by what the log still holds of it.
+// held reports whether a conversation that no read model lists, because it was deleted, belongs to the scope. It
+// decides from the events that the log still holds.
 func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p project.Project, id string) (bool, error) {
 	if s.Project != "" {
 		m, err := log.LastOfKind(ctx, s.Tenant, id, events.Kind(events.TypeConversationStarted))
@@ -246,7 +246,7 @@ func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p 
 	return err == nil && !e.Time.IsZero() && e.Time.Before(s.Before), nil
 }
 
-// Text says what the scope is, for a person.
+// Text describes the scope for a person.
 func (s Scope) Text() string {
 	switch {
 	case s.Conversation != "":

@@ -138,8 +138,8 @@ func (w *world) erase(s erasure.Scope) erasure.Report {
 	return w.ended(e).Report
 }
 
-// until runs an eraser and kills it when it comes to a step for the nth time. It reports false if the
-// erasure was done before. A kill ends the goroutine where it is: nothing after it is written down.
+// until runs an eraser and kills it when it comes to a step for the nth time. It returns false if the erasure was done
+// before. A kill ends the goroutine where it is, so that nothing after it is recorded.
 func (w *world) until(step string, nth int) (killed bool) {
 	e := w.eraser(nil)
 	var mu sync.Mutex
@@ -177,7 +177,7 @@ func event(t testing.TB, conversation, id string, payload events.Payload) events
 	return e
 }
 
-// history is events of every kind, with the canary wherever there is text. Some of them fail.
+// history is events of every kind, with the canary wherever there is text. Some of the events fail.
 func history(t testing.TB, conversation, canary, project string) []events.Event {
 	long := strings.Repeat(canary+" ", 9000) // more than a read model keeps
 	yes := true
@@ -246,7 +246,7 @@ func (w *world) search(canary string) []erasure.Hit {
 	return found.Hits
 }
 
-// consistent checks that nothing counts as lost and that the read models are what the log makes.
+// consistent checks that nothing counts as lost and that the read models equal a replay of the log.
 func (w *world) consistent() {
 	w.Helper()
 	state, err := w.log.State(w.Context())

@@ -17,9 +17,9 @@ import (
 const (
 	// batchEvents is how many messages the record names at once.
 	batchEvents = 500
-	// maxRounds is how often an erasure removes events that came while it ran.
+	// maxRounds is how often an erasure repeats its work for events that came while it ran.
 	maxRounds = 5
-	// pollEvery is how often a step looks whether what it waits for has happened.
+	// pollEvery is how often a step checks whether what it waits for has happened.
 	pollEvery = 200 * time.Millisecond
 )
 
@@ -147,7 +147,7 @@ func (e *Eraser) await(ctx context.Context, r *Record) error {
 	return nil
 }
 
-// behind says what a read model still has to apply, "" if it has applied all or does not exist.
+// behind says what a read model still has to apply, "" for nothing or if the read model does not exist.
 func (e *Eraser) behind(ctx context.Context, name string, goals []uint64) (string, error) {
 	builds, err := e.Generations.Builds(ctx, name)
 	if err != nil {
@@ -177,7 +177,7 @@ func (e *Eraser) behind(ctx context.Context, name string, goals []uint64) (strin
 	return "", nil
 }
 
-// waitFor records what is waited for, at most once a second, and waits a little.
+// waitFor records what the erasure waits for, at most once a second, and waits a little.
 func (e *Eraser) waitFor(ctx context.Context, r *Record, what string) error {
 	e.Step("waiting")
 	if r.Doing == "" || r.Doing != what && time.Since(e.recorded) > time.Second {
@@ -195,9 +195,9 @@ func (e *Eraser) waitFor(ctx context.Context, r *Record, what string) error {
 	}
 }
 
-// overwrite erases every event of the marked conversations but their tombstones.
+// overwrite erases all events of the marked conversations except their tombstones.
 func (e *Eraser) overwrite(ctx context.Context, r *Record) error {
-	if err := e.finishBatch(ctx, r); err != nil { // of a process that died
+	if err := e.finishBatch(ctx, r); err != nil { // the batch of a process that died
 		return err
 	}
 	list, err := e.targets(ctx, r)
@@ -230,7 +230,7 @@ func (e *Eraser) overwrite(ctx context.Context, r *Record) error {
 	return e.eraseBatch(ctx, r, batch)
 }
 
-// errEnough ends a read of the log.
+// errEnough makes a read of the log stop early.
 var errEnough = errors.New("enough")
 
 // erasable is a message to erase.
@@ -240,8 +240,7 @@ type erasable struct {
 	bytes uint64
 }
 
-// find lists up to limit messages of a conversation that an erasure does not keep. It keeps the newest
-// tombstone.
+// find lists up to limit messages of a conversation that an erasure erases: all but the newest tombstone.
 func (e *Eraser) find(ctx context.Context, r *Record, id string, limit int) (list []erasable, more bool, err error) {
 	tenant := r.Report.Scope.Tenant
 	keep, err := e.kept(ctx, tenant, id)
@@ -269,8 +268,8 @@ func (e *Eraser) find(ctx context.Context, r *Record, id string, limit int) (lis
 	return list, more, err
 }
 
-// kept returns the sequence of the newest tombstone of a conversation. A later deletion by somebody
-// else does not hide it.
+// kept returns the sequence of the newest tombstone of a conversation. It finds it even if somebody else deleted the
+// conversation later.
 func (e *Eraser) kept(ctx context.Context, tenant, id string) (seq uint64, err error) {
 	m, err := e.Log.LastOfKind(ctx, tenant, id, kindDeleted)
 	if errors.Is(err, eventlog.ErrNotFound) {
@@ -291,8 +290,8 @@ func (e *Eraser) kept(ctx context.Context, tenant, id string) (seq uint64, err e
 	return seq, err
 }
 
-// eraseBatch writes down which messages it erases, and what the report says of them, before the first
-// one goes.
+// eraseBatch erases messages. Before the first one goes, it records which messages these are and what the report says
+// of them.
 func (e *Eraser) eraseBatch(ctx context.Context, r *Record, list []erasable) error {
 	if len(list) == 0 {
 		return nil
@@ -327,7 +326,7 @@ func (e *Eraser) finishBatch(ctx context.Context, r *Record) error {
 	return e.records.put(ctx, r)
 }
 
-// erasableOf keeps what the report says of a message.
+// erasableOf extracts what the report says of a message.
 func erasableOf(m *eventlog.Message) erasable {
 	one := erasable{m.Seq, "other", uint64(len(m.Subject) + len(m.Data))}
 	if address, err := events.ParseSubject(m.Subject); err == nil && slices.Contains(kinds(), address.Kind) {
@@ -398,8 +397,8 @@ func (e *Eraser) clean(ctx context.Context, r *Record) (next State, err error) {
 	return Done, nil
 }
 
-// cleanModel cleans the generations of a read model that exist now. It says what is left and has to be
-// waited for, "" for nothing.
+// cleanModel cleans the generations of a read model that exist now. It returns what it still has to wait for, "" for
+// nothing.
 func (e *Eraser) cleanModel(ctx context.Context, r *Record, name string, list []string) (left string, err error) {
 	builds, err := e.Generations.Builds(ctx, name)
 	if err != nil {

@@ -128,7 +128,7 @@ func (a *api) ofItsProject(ctx context.Context, id events.ConversationID, scans 
 	}), nil
 }
 
-// leastCode is the least score of a scope for a context, and leastOfBest its least part of the best one's.
+// A context shows a scope only if its score is at least leastCode, and at least leastOfBest of the best score.
 const (
 	leastCode   = 0.3
 	leastOfBest = 0.6

@@ -61,7 +61,7 @@ func valueOf(v *commonpb.AnyValue, depth int) any {
 	return nil
 }
 
-// text returns the first of these attributes that is there, as a text.
+// text returns the first of these attributes that exists, as a text.
 func (a attributes) text(keys ...string) string {
 	for _, key := range keys {
 		switch v := a[key].(type) {
@@ -111,7 +111,7 @@ func (a attributes) truth(key string) *bool {
 	return nil
 }
 
-// has reports whether one of these attributes is there.
+// has reports whether one of these attributes exists.
 func (a attributes) has(keys ...string) bool {
 	for _, key := range keys {
 		if a[key] != nil {
@@ -142,7 +142,7 @@ func (a attributes) json(key string, v any) (bool, error) {
 	return true, nil
 }
 
-// raw returns an attribute as JSON, nil if it is not there. A text that is JSON itself is taken as that.
+// raw returns an attribute as JSON, nil if it does not exist. A text that is itself JSON is returned as that JSON.
 func (a attributes) raw(keys ...string) json.RawMessage {
 	for _, key := range keys {
 		switch v := a[key].(type) {
@@ -156,7 +156,7 @@ func (a attributes) raw(keys ...string) json.RawMessage {
 	return nil
 }
 
-// rawOf returns a text that is JSON as it is, and any other as a JSON string.
+// rawOf returns a text that is JSON unchanged, and any other as a JSON string.
 func rawOf(s string) json.RawMessage {
 	if t := strings.TrimSpace(s); t != "" && (t[0] == '{' || t[0] == '[') && json.Valid([]byte(t)) {
 		return json.RawMessage(t)

@@ -104,8 +104,8 @@ func entryOf(shared attributes, scope *commonpb.InstrumentationScope, own []*com
 	return e
 }
 
-// idOf returns the id of a trace or span in hex, "" if there is none. In JSON it is hex, which the decoder of
-// protobuf took for base64: encoded again, it is the text that was sent.
+// idOf returns the id of a trace or span in hex, "" if there is none. In JSON the id is hex, but the decoder of
+// protobuf decodes it as base64: encoding it again gives the text that was sent.
 func idOf(id []byte, hexIDs bool) string {
 	if !slices.ContainsFunc(id, func(b byte) bool { return b != 0 }) {
 		return ""
@@ -115,7 +115,7 @@ func idOf(id []byte, hexIDs bool) string {
 	}
 	sent := base64.StdEncoding.EncodeToString(id)
 	raw, err := hex.DecodeString(sent)
-	if err != nil { // base64 after all, as some exporters send it
+	if err != nil { // it was base64 after all, as some exporters send it
 		return hex.EncodeToString(id)
 	}
 	if !slices.ContainsFunc(raw, func(b byte) bool { return b != 0 }) {
@@ -124,7 +124,8 @@ func idOf(id []byte, hexIDs bool) string {
 	return hex.EncodeToString(raw)
 }
 
-// timeOf returns a time, zero if it is unknown or not before the year 10000.
+// timeOf returns a time, zero if it is unknown or after the year 2262, beyond what a signed number of nanoseconds
+// holds.
 func timeOf(nanoseconds uint64) time.Time {
 	if nanoseconds == 0 || nanoseconds > 1<<63-1 {
 		return time.Time{}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// aiSDK reads spans of the AI SDK by Vercel. The outer ones repeat what those of the provider's calls say.
+// aiSDK reads spans of the AI SDK by Vercel. Its outer spans repeat the content of the spans of calls to providers.
 func (e *entry) aiSDK() (recorded, error) {
 	operation := e.text("ai.operationId")
 	switch {
@@ -87,7 +87,7 @@ func (e *entry) traceloop() (recorded, error) {
 	})
 }
 
-// hidden is what Claude Code and Codex write in place of a text that is not captured.
+// hidden is what Claude Code and Codex write in place of a text that they do not capture.
 func hidden(text string) bool {
 	return text == "" || strings.EqualFold(text, "<redacted>") || strings.EqualFold(text, "[redacted]")
 }
@@ -122,7 +122,7 @@ func (e *entry) claudeCode() (recorded, error) {
 	return r, nil
 }
 
-// codex reads a log record of Codex, which has no text of the assistant.
+// codex reads a log record of Codex, which never has the assistant's text.
 func (e *entry) codex() (recorded, error) {
 	r := recorded{agent: "codex"}
 	switch strings.TrimPrefix(e.name, "codex.") {
@@ -147,7 +147,7 @@ func (e *entry) codex() (recorded, error) {
 	return recorded{leftOut: notContent}, nil
 }
 
-// moment is an id for a log record that has none: when it happened, to the nanosecond.
+// moment makes an id for a log record that has none, from its time in nanoseconds.
 func (e *entry) moment() string {
 	if at := e.text("event.timestamp"); at != "" {
 		return at

@@ -14,8 +14,8 @@ import (
 	"mneme.dev/mneme/internal/frame"
 )
 
-// Bounds of what is remembered. What is forgotten gets the same ids when it comes again, so the log drops it; only where a
-// client left out old messages it is recorded again.
+// Bounds of what is remembered. What was forgotten gets the same ids when it comes again, so the log drops it. Only
+// where a client left out old messages is it recorded twice.
 const (
 	maxSessions = 2_000
 	maxLinks    = 200_000 // of all sessions, 41 bytes each
@@ -32,25 +32,25 @@ func (h hash) id() string { return "px:" + hex.EncodeToString(h[:]) }
 // link is one message of a history.
 type link struct {
 	chain hash    // over it and all before it
-	own   [8]byte // of it alone
-	said  bool    // it is a message in the log, not only results of tools
-	event hash    // the chain under which it was recorded: another one if the client had left out older messages
+	own   [8]byte // hash of this message alone
+	said  bool    // it is a message in the log, not just results of tools
+	event hash    // the chain under which it was recorded; differs from chain if the client had left out older messages then
 }
 
-// thread is a history as it was sent last.
+// thread is a history as it was last sent.
 type thread struct {
 	conversation string
 	inherited    int // of the links, those of the conversation that this one branched from
 	links        []link
 }
 
-// session is what is remembered of one session. It is not changed: a plan changes a copy.
+// session is what is remembered of one session. It is never modified: a plan modifies a copy.
 type session struct {
 	tenant, key string
 	nameless    bool // its client names no session
 	transcript  bool // its messages come from the agent's transcript
 	started     bool
-	threads     []*thread // the one used last is the last
+	threads     []*thread // most recently used last
 	used        time.Time
 
 	calls    map[string]string // the id in the log of the last call under each id
@@ -85,8 +85,8 @@ func (s *session) links() int {
 	return n
 }
 
-// root begins the chains of a session. Those of clients that name no session have one root: there the history itself tells
-// which conversation goes on.
+// root begins the chains of a session. All clients that name no session share one root: for them only the history shows
+// which conversation continues.
 func (s *session) root() hash {
 	if s.nameless {
 		return rootOf(s.tenant, "")
@@ -114,8 +114,8 @@ func chained(root hash, list []message) []link {
 	return links
 }
 
-// canonical returns what of a message stays the same when a client sends it again. Clients drop reasoning, join texts,
-// clear old results of tools, write arguments in another way, and what mneme has shown comes and goes.
+// canonical returns the part of a message that stays the same when a client sends it again. Clients drop reasoning,
+// join texts, clear old results of tools and write arguments in another way, and what mneme has shown comes and goes.
 func canonical(m *message) string {
 	var b strings.Builder
 	part := func(s string) {
@@ -150,7 +150,7 @@ func sorted(raw json.RawMessage) string {
 type place struct {
 	to        *thread // a copy to which the new messages are added
 	from      int     // the first new message of those after the summary
-	summary   int     // so many messages before the known ones are new: a compaction's
+	summary   int     // number of new messages before the known ones: a compaction's
 	branch    bool    // to is a new conversation
 	parent    string  // of a branch: where it branched
 	parentAt  hash
@@ -160,9 +160,9 @@ type place struct {
 
 // find compares a history with the threads of the session.
 //
-//	it goes on where a thread ends                 the rest is new
+//	it continues at the end of a thread            the rest is new
 //	it leaves a thread earlier                     an edit, a rewind, another answer: a branch from there
-//	it begins anew, and then a thread's end comes  what came before is a compaction's summary, or older messages are left out
+//	it begins differently, then reaches a thread's end  what came before is a compaction's summary, or older messages are left out
 //	nothing of it is known                         all is new
 func (s *session) find(links []link, compacted bool) place {
 	var best *thread
@@ -206,8 +206,8 @@ func (s *session) find(links []link, compacted bool) place {
 	return place{to: &thread{conversation: s.conversation()}, compacted: compacted && len(s.threads) > 0}
 }
 
-// common returns how many links a history shares with the beginning of the thread. As each link stands for all before it,
-// one comparison tells of many.
+// common returns how many links a history shares with the beginning of the thread. Each link includes all before it, so
+// a binary search works.
 func (t *thread) common(links []link) int {
 	low, high := 0, min(len(t.links), len(links))
 	for low < high {
@@ -221,8 +221,8 @@ func (t *thread) common(links []link) int {
 	return low
 }
 
-// goesOn finds the end of the thread in a history that has another beginning. from is where in the history, at where in the
-// thread. A single message does not count: people repeat themselves.
+// goesOn finds the end of the thread in a history that has another beginning. from is the place in the history, at the
+// place in the thread. A single message does not count: people repeat themselves.
 func (t *thread) goesOn(links []link) (from, at int, ok bool) {
 	places := map[[8]byte][]int{}
 	for i, l := range t.links {

@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// told is a receiver's memory without a log: what its plans add.
+// told is a receiver's memory without a log. It keeps what its plans add.
 type told struct {
 	memory
 	t      require.TestingT
@@ -165,7 +165,7 @@ func TestARepeatedIDOfACallIsAnotherCall(t *testing.T) {
 func TestTheRunOfAToolIsTheResultOfItsCall(t *testing.T) {
 	m := remembering(t)
 	m.send("s", modelCall{input: []message{user("A")}, output: []message{calling("c1")}})
-	for _, id := range []string{"c1", ""} { // without an id, its name tells
+	for _, id := range []string{"c1", ""} { // without an id, the tool's name identifies the call
 		p := &plan{sessions: map[*session]*session{}}
 		p.run(p.change(m.session("default", "s", false)), &entry{attributes: attributes{}, span: "ab"}, &toolRun{id: id, name: "look", result: encode("R")})
 		if id == "c1" {

@@ -15,7 +15,7 @@ const maxTraces = 10_000
 // memory is what a receiver remembers of sessions.
 type memory struct {
 	sessions map[[2]string]*session // by tenant and key
-	nameless map[hash]*session      // whose client names no session, by the links of their histories
+	nameless map[hash]*session      // sessions whose client names none, by the links of their histories
 	traces   map[[2]string]string   // the key of the session, by tenant and trace
 	seq      uint64                 // the highest that was published
 	dirty    bool
@@ -36,7 +36,7 @@ func (m *memory) session(tenant, key string, nameless bool) *session {
 	return s
 }
 
-// follow says to which session a trace belongs. The first one counts, so that a trace stays in one conversation.
+// follow records to which session a trace belongs. The first one counts, so that a trace stays in one conversation.
 func (m *memory) follow(tenant, trace, key string) {
 	k := [2]string{tenant, trace}
 	if m.traces[k] != "" {
@@ -48,7 +48,7 @@ func (m *memory) follow(tenant, trace, key string) {
 	m.traces[k] = key
 }
 
-// point makes a session found by its history.
+// point lets a session be found by its history.
 func (m *memory) point(s *session) {
 	if !s.nameless {
 		return
@@ -61,7 +61,7 @@ func (m *memory) point(s *session) {
 	}
 }
 
-// reindex makes the nameless sessions found by their histories, and by nothing else.
+// reindex lets the nameless sessions be found by their present histories only.
 func (m *memory) reindex() {
 	clear(m.nameless)
 	for _, s := range m.sessions {
@@ -69,7 +69,7 @@ func (m *memory) reindex() {
 	}
 }
 
-// remember takes over what a plan changed, and forgets the sessions that were used least recently.
+// remember applies what a plan changed, and forgets the least recently used sessions.
 func (m *memory) remember(p *plan) {
 	for before, after := range p.sessions {
 		*before = *after

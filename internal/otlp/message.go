@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// message is one message of a model call, whoever wrote it down.
+// message is one message of a model call, in one form for all sources.
 type message struct {
 	role    string // user, assistant or system
 	name    string
@@ -22,7 +22,7 @@ type toolCall struct {
 }
 
 type toolResult struct {
-	call, name string // the name only serves to find a call without an id
+	call, name string // the name is only used to find a call without an id
 	result     json.RawMessage
 	failed     bool
 }
@@ -31,7 +31,7 @@ func (m *message) empty() bool {
 	return len(m.texts) == 0 && len(m.calls) == 0 && len(m.results) == 0
 }
 
-// speaks reports whether it is more than results of tools.
+// speaks reports whether the message is more than results of tools.
 func (m *message) speaks() bool { return len(m.texts) > 0 || len(m.results) == 0 }
 
 // written is a message as the conventions and libraries write it in JSON: with parts, with content that is a text or a list
@@ -188,7 +188,7 @@ func (p *part) kind() string {
 	return p.Type
 }
 
-// add adds a part. One that is no text, such as a picture, stands as its type in brackets.
+// add adds a part. A part that is no text, such as a picture, is replaced by its type in brackets.
 func (m *message) add(p *part) {
 	switch kind := p.kind(); kind {
 	case "text":
@@ -214,7 +214,7 @@ func (m *message) add(p *part) {
 	}
 }
 
-// or returns the first value that is there and not null.
+// or returns the first value that exists and is not null.
 func or(list ...json.RawMessage) json.RawMessage {
 	for _, raw := range list {
 		if len(raw) > 0 && string(raw) != "null" {
@@ -330,7 +330,7 @@ func merged(answers []message) []message {
 	return []message{one}
 }
 
-// systemOf takes the messages of the system out of a list, and those without content.
+// systemOf removes the system's messages from a list, and those without content.
 func systemOf(list []message) (rest []message, system []string) {
 	for _, m := range list {
 		switch {

@@ -11,10 +11,10 @@ import (
 	"mneme.dev/mneme/internal/transcript"
 )
 
-// source is that of all events that come this way.
+// source is the source of all events that come from telemetry.
 const source = "import/otel"
 
-// plan is what a request adds: events, and what is to be remembered once they are in the log.
+// plan is what a request adds: events, and what to remember once they are in the log.
 type plan struct {
 	items    []transcript.Item
 	number   int // of the entry whose events are added
@@ -49,7 +49,7 @@ func (p *plan) begin(s *session, e *entry, model string) {
 	p.event(s.conversation(), s.conversation(), e.begin, &events.ConversationStarted{Agent: e.service, Model: model})
 }
 
-// call adds what is new in a call of a model.
+// call adds the new part of a model call.
 func (p *plan) call(s *session, e *entry, c *modelCall) {
 	list := slices.Concat(c.input, c.output)
 	links := chained(s.root(), list)
@@ -64,13 +64,13 @@ func (p *plan) call(s *session, e *entry, c *modelCall) {
 		p.event(to.conversation, to.conversation, e.begin, start)
 	}
 	if len(c.system) > 0 {
-		// Once for a conversation: some agents change it with each request.
+		// Once per conversation: some agents change the system message with each request.
 		id := s.conversation() + ":system"
 		if len(s.threads) == 0 {
 			p.event(s.conversation(), id, e.begin, &events.MessageCreated{MessageID: id, Role: "system", Content: strings.Join(c.system, "\n")})
 		}
 	}
-	times := map[string]int{} // how often each id of a call came: some servers begin again with each request
+	times := map[string]int{} // how often each id of a call occurred: some servers reuse ids with each request
 	last := ""                // the assistant's message to which calls belong
 	for i := range list {
 		fresh := i < at.summary || i >= at.from
@@ -144,7 +144,7 @@ func (p *plan) called(s *session, conversation string, c toolCall, message strin
 	}
 }
 
-// answer adds the result of a call in a history, unless the run of the tool told of it.
+// answer adds the result of a call in a history, unless it came with the run of the tool.
 func (p *plan) answer(s *session, conversation string, r toolResult, times map[string]int, at time.Time) {
 	id := r.call
 	if n := times[id]; n > 1 {
@@ -180,7 +180,7 @@ func (p *plan) returned(s *session, conversation, id string, at time.Time, out *
 	p.event(conversation, "res:"+conversation+":"+id, at, out)
 }
 
-// run adds the run of a tool: its call, if no message told of it, and its result.
+// run adds the run of a tool: its result, and its call if no message contained it.
 func (p *plan) run(s *session, e *entry, t *toolRun) {
 	p.begin(s, e, "")
 	conversation := s.conversation()
@@ -209,7 +209,7 @@ func (p *plan) run(s *session, e *entry, t *toolRun) {
 	p.returned(s, conversation, id, e.end, &events.ToolReturned{ToolCallID: id, Success: t.success, Result: resultOf(t.result), Error: t.failure, DurationMS: t.durationMS})
 }
 
-// resultOf returns a result as a text if it is one, else as JSON.
+// resultOf returns a result as a text if it is one, otherwise as JSON.
 func resultOf(raw []byte) events.Result {
 	if raw = or(raw); raw == nil {
 		return events.TextResult("")
@@ -220,7 +220,7 @@ func resultOf(raw []byte) events.Result {
 	return events.JSONResult(raw)
 }
 
-// say adds a message that came alone.
+// say adds a message that came by itself.
 func (p *plan) say(s *session, e *entry, m *said) {
 	p.begin(s, e, m.model)
 	id := s.conversation() + ":" + m.role + ":" + m.id

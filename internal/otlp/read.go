@@ -22,16 +22,16 @@ var sessionKeys = []string{
 	"traceloop.association.properties.thread_id", "traceloop.association.properties.chat_id",
 }
 
-// recorded is what an entry says about a conversation: one of its members is set, or it is left out.
+// recorded is what an entry contains of a conversation: exactly one member is set, or the entry is left out.
 type recorded struct {
-	agent   string // whose transcripts may have the same, "" for no agent
+	agent   string // the agent whose transcripts may have the same content, "" for none
 	call    *modelCall
 	tool    *toolRun
 	said    *said
 	leftOut string // why it is left out
 }
 
-// modelCall is a request to a model: the whole history, and the answer.
+// modelCall is a request to a model, with the whole history, and its answer.
 type modelCall struct {
 	system    []string
 	input     []message
@@ -41,7 +41,7 @@ type modelCall struct {
 	compacted bool
 }
 
-// toolRun is a call of a tool that was carried out.
+// toolRun is the execution of a tool call.
 type toolRun struct {
 	id, name   string
 	arguments  json.RawMessage
@@ -49,10 +49,10 @@ type toolRun struct {
 	success    *bool
 	failure    string
 	durationMS *float64
-	silent     bool // nobody else tells of the result, so it counts without content
+	silent     bool // nothing else reports the result, so it counts without content
 }
 
-// said is a message that comes alone, with an id of its own.
+// said is a message that comes by itself, with its own id.
 type said struct {
 	id, role, text, model string
 }
@@ -66,7 +66,7 @@ const (
 	fromTranscript = "recorded from its transcript"
 )
 
-// read says what an entry tells. An error means that it tells of a conversation, but can't be read.
+// read returns what an entry contains. An error means that it has content of a conversation, but can't be read.
 func (e *entry) read(s signal) (recorded, error) {
 	name, _, _ := strings.Cut(e.name, ".")
 	switch {
@@ -171,10 +171,10 @@ func (e *entry) usage() json.RawMessage {
 	return encode(counts)
 }
 
-// maxSideTokens is up to how many tokens of answer a lone message without tools counts as a side call: a title, a probe.
+// maxSideTokens is the longest answer, in tokens, of a side call (a title, a probe): a lone message without tools.
 const maxSideTokens = 32
 
-// modelCall completes a call.
+// modelCall finishes reading a call.
 func (e *entry) modelCall(c modelCall) (recorded, error) {
 	var system, late []string
 	c.input, system = systemOf(c.input)
@@ -190,7 +190,7 @@ func (e *entry) modelCall(c modelCall) (recorded, error) {
 	return recorded{call: &c}, nil
 }
 
-// executeTool completes the run of a tool.
+// executeTool finishes reading the run of a tool.
 func (e *entry) executeTool(t toolRun) (recorded, error) {
 	if t.name == "" && t.id == "" {
 		return recorded{leftOut: withoutContent}, nil

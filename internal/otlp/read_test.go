@@ -39,7 +39,7 @@ func called(t *testing.T, a attributes, happening ...entry) []string {
 	return out
 }
 
-// weather is the conversation that all of these libraries tell.
+// weather is the conversation that all of these libraries report.
 var weather = []string{
 	"system: Be brief.", "user: Weather in Paris?", `assistant: call call_1 get_weather{"location":"Paris"}`, `user: result call_1"rainy"`, "=>", "assistant: It rains.",
 }

@@ -32,23 +32,23 @@ type Config struct {
 	Log Log
 	// Lookup returns an [importer.Options.Lookup] of a tenant.
 	Lookup func(tenant string) func(context.Context, []events.Event) ([]importer.Known, error)
-	// Admit is asked before a tenant stores events, as in [importer.Options]; nil admits all.
+	// Admit is called before a tenant stores events, as in [importer.Options]; nil admits all.
 	Admit func(tenant string, count, size int) (settle func(), err error)
 	// Redact are the rules of what is redacted before it is published; nil redacts nothing.
 	Redact *redact.Rules
 	// Memory is the file in which the histories are remembered over a restart; "" remembers nothing.
 	Memory string
-	// Counted is told of every span and log record; nil tells nobody.
+	// Counted is called for every span and log record; nil for nothing.
 	Counted func(signal, outcome, scope string)
 	Logger  *slog.Logger
 }
 
 // Outcomes of a span or log record, as they are counted.
 const (
-	Recorded = "recorded" // it told of something new
-	Known    = "known"    // all that it tells is in the log
-	LeftOut  = "left_out" // it is no content of a conversation
-	Refused  = "refused"  // it is content, but could not be read or published
+	Recorded = "recorded" // it had something new
+	Known    = "known"    // all its content is in the log already
+	LeftOut  = "left_out" // it has no content of a conversation
+	Refused  = "refused"  // it has content that could not be read or published
 )
 
 // Receiver turns spans and log records into events. It is safe for concurrent use; requests are handled one after the
@@ -104,14 +104,14 @@ func (r *Receiver) Close() {
 	r.save()
 }
 
-// taken says what became of a request.
+// taken is the result of a request.
 type taken struct {
 	refused int
 	reason  string // of the first refused one
 }
 
-// take records what is new in a request. An error means that the log or the read model is in trouble: nothing is
-// remembered, and the same request may come again.
+// take records what is new in a request. An error means that the log or the read model failed: nothing is remembered,
+// and the same request may be sent again.
 func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []entry) (taken, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,7 +215,7 @@ func (r *Receiver) admit(tenant string) func(count, size int) (func(), error) {
 // keyOf returns the session that an entry names, "" if it names none.
 func keyOf(e *entry) string { return bounded(e.text(sessionKeys...), maxKey) }
 
-// maxKey leaves room for what is put before and behind a session's id in the ids of its events.
+// maxKey leaves room for the prefix and suffix that make ids of events from a session's id.
 const maxKey = 256
 
 func bounded(s string, limit int) string {
@@ -225,8 +225,8 @@ func bounded(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "")
 }
 
-// session returns the session of an entry: the one that it names, that its trace belongs to, whose history it continues, or
-// a new one with the name of the trace. It is nil if there is none of these.
+// session returns the session of an entry: the one that it names, or that its trace belongs to, or whose history it
+// continues, or else a new one with the name of the trace. It is nil if there is none of these.
 func (r *Receiver) session(ctx context.Context, tenant string, e *entry, what *recorded, p *plan) (*session, error) {
 	key := keyOf(e)
 	if key == "" && e.trace != "" {
@@ -254,7 +254,8 @@ func (r *Receiver) session(ctx context.Context, tenant string, e *entry, what *r
 	return r.memory.session(tenant, e.trace, true), nil
 }
 
-// ofTranscript notes that the transcript of a session was recorded: then telemetry adds nothing but the same under other ids.
+// ofTranscript records that the session's transcript was recorded: telemetry would only add the same content under
+// other ids.
 func (r *Receiver) ofTranscript(ctx context.Context, s *session, agent string, p *plan) error {
 	if agent == "" || s.transcript {
 		return nil
@@ -270,7 +271,7 @@ func (r *Receiver) ofTranscript(ctx context.Context, s *session, agent string, p
 	return err
 }
 
-// trouble notes that a request could not be recorded.
+// trouble records that a request could not be recorded.
 func (r *Receiver) trouble(err error) {
 	if errors.Is(err, context.Canceled) {
 		return

@@ -75,7 +75,7 @@ func (s *Server) Handler() http.Handler {
 
 type tenantKey struct{}
 
-// admitted finds out whose request it is, before its body is read, and bounds how many are in memory.
+// admitted finds out who sends a request before its body is read, and bounds how many requests are in memory.
 func (s *Server) admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tenant := r.Header.Get(TenantHeader)
@@ -173,10 +173,10 @@ func (s *Server) http(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, kind, out)
 }
 
-// errCoding means that the body is packed in a way that is not supported.
+// errCoding means that the body has an unsupported compression.
 var errCoding = errors.New("the Content-Encoding must be gzip, or none")
 
-// read reads a body, unpacked.
+// read reads and decompresses a body.
 func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	var in io.Reader = http.MaxBytesReader(w, r.Body, MaxBytes)
 	switch r.Header.Get("Content-Encoding") {
@@ -212,7 +212,7 @@ func decode(body []byte, asJSON bool, into proto.Message) error {
 	return nil
 }
 
-// answer answers that something is wrong, as OTLP says: with a google.rpc.Status.
+// answer reports an error in OTLP's way: with a google.rpc.Status.
 func answer(w http.ResponseWriter, r *http.Request, code int, class codes.Code, text string) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if strings.HasPrefix(kind, "application/grpc") { // whose status stands in headers
@@ -273,8 +273,8 @@ func (s *Server) logs(ctx context.Context, request *collogspb.ExportLogsServiceR
 	return out, nil
 }
 
-// take records a request. Its errors are those with which an exporter sends it again, and one with which it does not: that the
-// tenant may store no more.
+// take records a request. It returns errors after which an exporter sends the request again, and one after which it
+// does not: the tenant may store no more.
 func (s *Server) take(ctx context.Context, kind signal, list []entry, size int) (taken, error) {
 	tenant, _ := ctx.Value(tenantKey{}).(string)
 	if err := s.Quotas.Take(tenant, len(list), size); err != nil {

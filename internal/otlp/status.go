@@ -20,7 +20,7 @@ type Status struct {
 	Known     uint64   `json:"known"`     // all of which was recorded before
 	Refused   uint64   `json:"refused"`   // of a conversation, but not readable
 	Published uint64   `json:"published"` // events
-	// LeftOut counts the others, by why and by the library that made them: "unknown: net/http". Beyond 100
+	// LeftOut counts the other entries by reason and by the library that made them: "unknown: net/http". Beyond 100
 	// different ones the rest counts as "others".
 	LeftOut       map[string]uint64 `json:"left_out,omitempty"`
 	LastError     string            `json:"last_error,omitempty"`
@@ -36,7 +36,7 @@ func (r *Receiver) Status() Status {
 	return s
 }
 
-// Listens says at which URLs the receiver is reached.
+// Listens sets the URLs at which the receiver is reached.
 func (r *Receiver) Listens(urls []string) {
 	r.statusMu.Lock()
 	defer r.statusMu.Unlock()
@@ -47,7 +47,7 @@ func (s *Status) note(reason string) {
 	s.LastError, s.LastErrorTime = bounded(reason, maxError), time.Now()
 }
 
-// count counts what became of the entries of a request.
+// count counts the outcomes of a request's entries.
 func (r *Receiver) count(s signal, list []entry, outcomes, left []string, result taken) {
 	r.statusMu.Lock()
 	defer r.statusMu.Unlock()
