@@ -14,8 +14,7 @@ import (
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
-// conversation writes everything that is due in one conversation. If more may be due later without another event, it
-// returns when.
+// conversation writes everything that is due in one conversation. If time alone can make more due, it returns when.
 func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) (later time.Time, err error) {
 	for ctx.Err() == nil {
 		c, profile, err := r.look(ctx, id)
@@ -61,7 +60,7 @@ func (r *Reactor) look(ctx context.Context, id events.ConversationID) (c summary
 	return c, r.Profiles.Of(c.Profile, c.MaxContextChars), err
 }
 
-// mayBeDue is a cheap check, without reading, whether a summary may be due.
+// mayBeDue is a cheap check whether a summary may be due. It reads nothing.
 func mayBeDue(c summary.Conversation, s summary.Settings) bool {
 	return c.Pending() >= min(s.Threshold(1), s.Threshold(2)) || s.MaxTurns > 0 && c.Turn-c.CoveredTurn >= s.MaxTurns
 }
@@ -142,8 +141,8 @@ const publishWithin = 30 * time.Second
 func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
-	// The model may have worked on it for minutes: a summary of a deleted conversation would bring back
-	// what an erasure removes.
+	// The model may have worked on it for minutes, and the conversation may be deleted meanwhile: a summary would bring
+	// back what an erasure removes.
 	if deleted, err := r.newest(ctx, id, kindDeleted); err != nil {
 		return 0, err
 	} else if deleted > 0 {
@@ -199,7 +198,7 @@ func (r *Reactor) write(ctx context.Context, id events.ConversationID, c summary
 		if ctx.Err() != nil {
 			return w, ctx.Err()
 		}
-		if errors.Is(err, llm.ErrOverQuota) { // the model is there: wait for it, however long
+		if errors.Is(err, llm.ErrOverQuota) { // the model works: wait for its quota, however long
 			return w, err
 		}
 		if !errors.Is(err, summary.ErrUnusable) && !r.enough(id, c, profile) {

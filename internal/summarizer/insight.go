@@ -34,20 +34,20 @@ var (
 )
 
 const (
-	// worthAnalysing is how many new characters make a session worth a call, as summaries count them.
+	// worthAnalysing is how many new characters make a session worth a call, counted as for summaries.
 	worthAnalysing = summary.MinThreshold
-	// maxAnalysed is how many characters without a summary the model reads, the newest.
+	// maxAnalysed is how many characters that no summary covers the model reads, the newest.
 	maxAnalysed = 30_000
 )
 
-// unusable is what the model could not analyse.
+// unusable is a conversation that the model could not analyse.
 type unusable struct {
-	chars int // that the conversation had
+	chars int // of the conversation then
 	err   error
 }
 
-// reflect analyses a conversation that is finished, and then tells what is due of its project's story. If the
-// conversation may be finished later, it returns when to look again.
+// reflect analyses a conversation that is finished, and then writes the chapters that are due of its project's story.
+// If time alone can finish the conversation, it returns when to look again.
 func (r *Reactor) reflect(ctx context.Context, c summary.Conversation, profile Profile) (again time.Time, err error) {
 	model, ok := profile.Model.(Analyst)
 	if !ok || profile.StoryAfter <= 0 || c.Chars < worthAnalysing {
@@ -99,8 +99,8 @@ func (r *Reactor) digest(ctx context.Context, id events.ConversationID) (d *proj
 	return d, err
 }
 
-// analyse has the model read a conversation and publishes what it says. An answer that can't be used is not asked for
-// again before the conversation has grown.
+// analyse has the model read a conversation and publishes its answer. If an answer can't be used, the model is not
+// asked again before the conversation has grown.
 func (r *Reactor) analyse(ctx context.Context, c summary.Conversation, model Analyst, newest uint64) (written bool, err error) {
 	r.mu.Lock()
 	failed, ok := r.unusable[c.ID]
@@ -155,7 +155,7 @@ func answerOf(found summary.Insight) (answer map[string]json.RawMessage, err err
 }
 
 // session reads what the model is shown of a whole conversation: the summaries that no higher one consolidates, and the
-// newest of what none covers.
+// newest entries that no summary covers.
 func (r *Reactor) session(ctx context.Context, c summary.Conversation) (in summary.Input, err error) {
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.LastSeq); err != nil {
 		return in, err
@@ -207,7 +207,7 @@ func (r *Reactor) awaitProjects(ctx context.Context, partition int, seq uint64) 
 	return err
 }
 
-// forget withdraws the chapters that tell of a deleted conversation, and tells again what else was in them.
+// forget withdraws the chapters that tell of a deleted conversation, and has their other sessions told again.
 func (r *Reactor) forget(ctx context.Context, c summary.Conversation) error {
 	if !r.Profiles.tells() {
 		return nil // readers leave out such chapters anyway

@@ -31,8 +31,8 @@ type Profile struct {
 	Deadline time.Duration
 	Condense bool // condense large tool results as they come; needs a Condenser
 	Titles   bool // give untitled conversations a title
-	// StoryAfter is how long nothing must be recorded of a conversation before it is analysed; 0 for never. It needs a Model
-	// that is an [Analyst].
+	// StoryAfter is how long a conversation must be quiet before it is analysed; 0 for never. It needs a Model that is
+	// an [Analyst].
 	StoryAfter time.Duration
 }
 
@@ -66,7 +66,7 @@ func (p *Profiles) waiting() summary.WaitingQuery {
 		q.Untitled = q.Untitled || profile.Titles
 	}
 	if p.tells() {
-		q.Pending = 0 // any conversation may not be analysed yet
+		q.Pending = 0 // any conversation may still need an analysis
 	}
 	return q
 }

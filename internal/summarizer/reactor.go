@@ -26,7 +26,7 @@ type Config struct {
 	Profiles Profiles
 	Files    *files.Table
 	Parallel int // conversations worked on at the same time
-	// Spend returns a context in which calls of models count against the quota of a tenant. Nil counts none.
+	// Spend returns a context in which calls of models count against the quota of a tenant. Nil counts nothing.
 	Spend  func(ctx context.Context, tenant string) context.Context
 	Logger *slog.Logger
 }
@@ -48,7 +48,7 @@ type Reactor struct {
 
 	mu       sync.Mutex
 	queue    queue.Queue
-	later    queue.Queue                    // conversations that may be finished then
+	later    queue.Queue                    // conversations that may be finished at a given time
 	busy     map[events.ConversationID]bool // being worked on; true if touched since, so look again
 	working  int                            // busy workers, not counting requests
 	scanned  map[int]bool                   // partitions already scanned since they became live
@@ -182,7 +182,8 @@ func (r *Reactor) Figures() Figures {
 type Wait struct {
 	Conversations int
 	Err           error
-	// Unusable counts finished conversations of which the model's answer could not be used, and Reason says why for one.
+	// Unusable counts finished conversations for which the model's answer could not be used; Reason is the reason for
+	// one.
 	Unusable int
 	Reason   error
 }

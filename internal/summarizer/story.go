@@ -14,15 +14,15 @@ import (
 // storyOf identifies the story of a project.
 type storyOf struct{ tenant, project string }
 
-// telling is the state of a story in this process. A process looks at each story once, and then again whenever it has
+// telling is the state of a story in this process. A process examines each story once, and again whenever it has
 // analysed a session of its project.
 type telling struct {
 	busy   bool
-	again  bool // something has changed since it was begun
-	looked bool // nothing was due when it was last looked at
+	again  bool // something has changed since this work began
+	looked bool // nothing was due at the last look
 }
 
-// begin reports whether the caller is to look at a story. Only one caller at a time is.
+// begin reports whether the caller is to examine a story. Only one caller at a time is.
 func (r *Reactor) begin(of storyOf, changed bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *Reactor) tellStory(ctx context.Context, tenant, name string, profile Pr
 	return ctx.Err()
 }
 
-// nextChapter withdraws chapters that have to go, or writes the next chapter. It reports whether there was something to
+// nextChapter withdraws chapters that must go, or writes the next chapter. It reports whether there was something to
 // do.
 func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Analyst, threshold int) (more bool, err error) {
 	var plan project.Plan
@@ -106,14 +106,14 @@ func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Anal
 		return false, err
 	}
 	partition := r.Log.PartitionOf(id.Tenant, id.ID)
-	if known != 0 { // of another process, or of this one before it was killed
+	if known != 0 { // published by another process, or by this one before it was killed
 		return true, r.awaitProjects(ctx, partition, known)
 	}
 	chapter, err := r.writeChapter(ctx, p, &plan, model)
 	if err != nil {
 		return false, err
 	}
-	// The model may have worked on it for minutes: a chapter must not tell of what was deleted meanwhile.
+	// The model may have worked on it for minutes: a chapter must not tell of sessions that were deleted meanwhile.
 	for _, t := range plan.Told {
 		of := events.ConversationID{Tenant: p.Tenant, ID: t.ID}
 		if deleted, err := r.newest(ctx, of, kindDeleted); err != nil || deleted > 0 {
@@ -160,8 +160,8 @@ func (r *Reactor) chapterID(ctx context.Context, p project.Project, plan *projec
 	}
 }
 
-// writeChapter has the model write a chapter. If its answer can't be used, the chapter is written without it, because
-// the same answer would cost again; if the model does not answer, the story waits.
+// writeChapter has the model write a chapter. If its answer can't be used, the chapter is written without the model,
+// because a retry would cost again and fail again; if the model does not answer, the story waits.
 func (r *Reactor) writeChapter(ctx context.Context, p project.Project, plan *project.Plan, model Analyst) (*events.StoryWritten, error) {
 	in := summary.Input{Level: plan.Level + 1, Children: plan.Texts}
 	w := summary.Written{Method: "llm", Model: model.Model(), PromptHash: model.StoryPromptHash()}
@@ -185,7 +185,7 @@ func (r *Reactor) writeChapter(ctx context.Context, p project.Project, plan *pro
 	return chapter, nil
 }
 
-// withdraw takes a chapter back.
+// withdraw withdraws a chapter.
 func (r *Reactor) withdraw(ctx context.Context, id events.ConversationID) error {
 	e, err := events.New(id.ID, summary.Source, "withdrawn", &events.StoryWithdrawn{Reason: "what it tells of was deleted, or another chapter tells of it"})
 	if err != nil {

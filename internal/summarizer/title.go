@@ -16,7 +16,7 @@ var kindUpdated = events.Kind(events.TypeConversationUpdated)
 func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Profile) error {
 	newest, err := r.newest(ctx, c.ID, kindUpdated)
 	if err != nil || newest > c.LastSeq {
-		return err // the update on its way touches the conversation again
+		return err // the update that came first touches the conversation again
 	}
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.FirstUser); err != nil {
 		return err

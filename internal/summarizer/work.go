@@ -148,7 +148,7 @@ func (t trouble) wait() time.Duration {
 	}
 	if of, ok := errors.AsType[*llm.Error](t.err); ok && !of.NotBefore.IsZero() {
 		if wait = min(time.Until(of.NotBefore), 10*maxWait); of.Class == llm.ClassQuota {
-			wait = min(wait, maxWait) // the quota may be raised before
+			wait = min(wait, maxWait) // the quota may be raised earlier
 		}
 	}
 	if of, ok := errors.AsType[*silence](t.err); ok {

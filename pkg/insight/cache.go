@@ -5,8 +5,8 @@ import "sync"
 // cacheBytes is how many bytes of stored rows a [Cache] holds decoded. Decoded they take about five times as much.
 const cacheBytes = 12 << 20
 
-// Cache keeps rows decoded from query to query: most of them are of days that are over. It knows a row by its text, so
-// it is never wrong. Many queries may use it at once.
+// Cache keeps decoded rows for later queries, because most rows are of past days and no longer change. Its key is the
+// row's whole text, so an entry is never outdated. It is safe for concurrent use.
 type Cache struct {
 	mu      sync.Mutex
 	counts  map[string]map[string]*Model
@@ -19,7 +19,7 @@ func NewCache() *Cache {
 	return &Cache{counts: map[string]map[string]*Model{}, details: map[string]*Detail{}}
 }
 
-// room makes room for a text. If there is none, it drops everything: queries read all rows of a time, so none
+// room makes room for a text. If there is none, it drops everything: a query reads all rows of a time range, so none
 // deserves to stay more than another.
 func (c *Cache) room(text string) {
 	if c.bytes += len(text); c.bytes > cacheBytes {

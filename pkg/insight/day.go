@@ -19,7 +19,7 @@ func DayOf(e *events.Recorded) string {
 	return e.Time.UTC().Format(time.DateOnly)
 }
 
-// year2000 and year2100 begin the years, in Unix seconds. Times outside of them are mistakes.
+// year2000 and year2100 are the starts of these years, in Unix seconds. Times outside are mistakes.
 const year2000, year2100 = 946_684_800, 4_102_444_800
 
 func timed(e *events.Recorded) bool {
@@ -58,26 +58,26 @@ type Model struct {
 	NoUsage int64 `json:"n,omitempty"` // steps whose tokens are unknown
 
 	Compactions     int64 `json:"k,omitempty"`
-	CompactedSteps  int64 `json:"ks,omitempty"` // steps since the compaction before, or since the beginning
-	CompactedTokens int64 `json:"kt,omitempty"` // what the last step before read
+	CompactedSteps  int64 `json:"ks,omitempty"` // steps between the previous compaction, or the beginning, and this one
+	CompactedTokens int64 `json:"kt,omitempty"` // tokens that the step before the compaction read
 
 	Reads   int64 `json:"fr,omitempty"`  // of files
-	Rereads int64 `json:"frr,omitempty"` // reads of what was read before, and not written since
+	Rereads int64 `json:"frr,omitempty"` // reads of what was read before and not written since
 	Writes  int64 `json:"fw,omitempty"`
 
-	FirstChanges int64     `json:"f,omitempty"` // 1 if the conversation wrote its first file then
+	FirstChanges int64     `json:"f,omitempty"` // 1 if the conversation wrote its first file on this day
 	FirstSeconds Histogram `json:"fs,omitempty"`
 	FirstCalls   Histogram `json:"fc,omitempty"`
 
 	Tools map[string]*Calls `json:"x,omitempty"`
 }
 
-// Calls are calls of one tool, or runs of one command. Outcomes count on the day they came.
+// Calls are calls of one tool, or runs of one command. Outcomes count on the day when they came.
 type Calls struct {
 	Count     int64     `json:"n,omitempty"`
 	Succeeded int64     `json:"s,omitempty"`
 	Failed    int64     `json:"f,omitempty"`
-	Untold    int64     `json:"u,omitempty"` // returned, and nobody said whether they succeeded
+	Untold    int64     `json:"u,omitempty"` // returned without saying whether they succeeded
 	MS        Histogram `json:"d,omitempty"` // durations in milliseconds
 }
 
@@ -112,7 +112,7 @@ func (m *Model) tool(name string) *Calls {
 	return get(&m.Tools, name, maxTools)
 }
 
-// get returns the entry of a name and makes it if there is room, else that of [Other].
+// get returns the entry of a name, and makes it if there is room; otherwise that of [Other].
 func get[V any](in *map[string]*V, name string, most int) *V {
 	if *in == nil {
 		*in = map[string]*V{}

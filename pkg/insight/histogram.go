@@ -20,7 +20,7 @@ type bin struct {
 	n      int64
 }
 
-// fine is how many bits below the highest one pick a bucket.
+// fine is how many bits after the highest one select a bucket.
 const fine = 4
 
 // Add counts a value; one below 0 counts as 0.

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rows that are stored already have histograms as maps; a byte more or less would be a difference in every verification.
+// Stored rows have histograms as maps: a single different byte would be a difference in every verification.
 func TestALawOfHistogramsTheyAreStoredAsAMapWouldBe(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// OriginCompaction is the origin of the message with which an agent replaced what it no longer sees.
+// OriginCompaction is the origin of the message by which an agent replaces what it no longer sees.
 const OriginCompaction = "compaction"
 
 // maxName is the longest name of a tool, and maxPath that of a file, in characters.
@@ -208,7 +208,7 @@ func (s *State) access(e *events.Recorded, of *Model, d *Day, path, part string,
 	}
 }
 
-// errorOf returns what went wrong, normalised: the line that says it best, else the beginning of the text.
+// errorOf returns what went wrong, normalised: the most telling line, else the beginning of the text.
 func errorOf(p *events.ToolReturned) string {
 	return Normalise(cmp.Or(project.TroubleOf(p), p.Error, plain.Prefix(p.Text(), 4*maxError)))
 }
@@ -268,12 +268,12 @@ func (d *Day) ended(o *open, out outcome) {
 	for _, command := range o.Commands {
 		c := d.Detail.command(command)
 		switch {
-		case c == nil: // its run was counted on another day
+		case c == nil: // the run was counted on another day
 			d.Detail.Left.Commands++
 		case command == o.Decides:
 			c.ended(out.Success, out.MS)
 		default:
-			c.ended(nil, -1) // one of several, whose exit status is lost
+			c.ended(nil, -1) // one of several commands, whose exit status is lost
 		}
 	}
 	if out.Success != nil && !*out.Success {

@@ -28,7 +28,7 @@ type Query struct {
 	Agent    string   // in any spelling, see [plain.SameName]; "" for all
 	Since    string   // the first day, "" for all, and then [UnknownDay] too
 	Until    string   // the last day, "" for all
-	Sort     string   // one of [Sorts], largest first; "" for the order of the grouping. A group that does not know it counts as 0
+	Sort     string   // one of [Sorts], largest first; "" for the order of the grouping. A group without this value counts as 0
 	Limit    int      // of the groups
 }
 
@@ -40,7 +40,7 @@ type Report struct {
 	Uncounted Uncounted `json:"uncounted" doc:"what no group counts, because a conversation keeps only so many names for each day"`
 }
 
-// Uncounted is what no group counts, because a conversation keeps only so many names for each day.
+// Uncounted is what no group counts, because a row holds only so many names.
 type Uncounted struct {
 	Errors   int64 `json:"errors"`
 	Files    int64 `json:"files" doc:"accesses of files"`
@@ -48,7 +48,7 @@ type Uncounted struct {
 	Results  int64 `json:"results" doc:"results whose call was not seen"`
 }
 
-// Group is what one group did. Members that the grouping does not know are absent.
+// Group is what one group did. Fields that do not apply to the grouping are absent.
 type Group struct {
 	Name          string  `json:"name" doc:"empty if unknown: a day without times, a model that nobody named"`
 	Tool          string  `json:"tool,omitempty" doc:"of an error"`
@@ -128,7 +128,7 @@ type sum struct {
 	size          int64
 }
 
-// of counts a row. Rows come by the ten thousand, and lists that are put in order at the end are quicker than maps.
+// of counts a row. There are tens of thousands of rows, and lists that are sorted at the end are faster than maps.
 func (s *sum) of(r *Row, conversation int32, size int64) {
 	if n := len(s.conversations); n == 0 || s.conversations[n-1] != conversation {
 		s.conversations = append(s.conversations, conversation)
@@ -140,7 +140,7 @@ func (s *sum) of(r *Row, conversation int32, size int64) {
 	s.size += size
 }
 
-// inOrder puts the lists in order.
+// inOrder sorts the lists.
 func (s *sum) inOrder() {
 	slices.Sort(s.conversations)
 	s.conversations = slices.Compact(s.conversations)
@@ -230,10 +230,10 @@ type adder struct {
 	left   Left
 
 	numbers map[string]int32 // of conversations
-	number  int32            // of the row's
+	number  int32            // number of the row's conversation
 }
 
-// row begins a row.
+// row begins a new row.
 func (a *adder) row(r *Row) {
 	n, ok := a.numbers[r.Conversation]
 	if !ok {
@@ -244,7 +244,7 @@ func (a *adder) row(r *Row) {
 	a.total.of(r, n, 0)
 }
 
-// key returns the group of a row, where the row is in one group.
+// key returns the group of a row, for groupings in which a row belongs to one group.
 func (a *adder) key(r *Row) string {
 	switch a.q.By {
 	case "agent":
@@ -270,7 +270,7 @@ func (a *adder) group(name, tool string) *sum {
 func (a *adder) counts(r *Row, d *Day) {
 	for name, m := range d.Models {
 		switch a.q.By {
-		case "tool": // the total has more than the groups
+		case "tool": // only the total has these
 			a.total.done(m)
 			a.total.files.add(&File{m.Reads, m.Rereads, m.Writes})
 			a.total.used(name, m.Tokens)

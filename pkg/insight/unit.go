@@ -16,7 +16,7 @@ const (
 	maxOfCall = 8   // commands and files of one call
 )
 
-// Memory is what the next events of a conversation need to know of those before.
+// Memory is what the next events of a conversation need to know of the earlier ones.
 type Memory struct {
 	Place   project.Place `json:"p,omitzero"`
 	Agent   string        `json:"a,omitempty"`
@@ -79,8 +79,8 @@ type DayKey struct {
 	Day string
 }
 
-// NewUnit makes the unit of a batch. It returns the conversations and the rows that the backend must look up; those it
-// finds it enters with [State.Enter].
+// NewUnit makes the unit of a batch. It returns the conversations and the rows that the backend must look up; the
+// backend enters those that it finds with [State.Enter].
 func NewUnit(list []*events.Recorded) (u *Unit, ids []events.ConversationID, days []DayKey) {
 	u = &Unit{States: map[events.ConversationID]*State{}}
 	known := map[DayKey]bool{}
@@ -198,7 +198,7 @@ type Store interface {
 	Reader
 }
 
-// seen is the list of files that were read and not written since: eight bytes each, of the file and of the part that was
+// seen is the list of files that were read and not written since: eight bytes each, for the file and the part that was
 // read, the newest last.
 type seen []byte
 
@@ -214,8 +214,8 @@ func seenKey(path, part string) (key [seenSize]byte) {
 	return key
 }
 
-// read enters a read of a part of a file, "" for all of it, and reports whether it repeats one: of the same part, or of
-// all of the file.
+// read enters a read of a part of a file, "" for all of it, and reports whether the read repeats one of the same part
+// or of the whole file.
 func (s *seen) read(path, part string) (again bool) {
 	key, whole := seenKey(path, part), seenKey(path, "")
 	list := *s

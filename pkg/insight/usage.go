@@ -63,7 +63,7 @@ type usage struct {
 	CacheWrite jsontext.Value `json:"cacheWrite"`
 }
 
-// asEver reads as encoding/json does, but names must have the case of the provider.
+// asEver makes decoding work as in encoding/json, except that names must match in case.
 var asEver = json.JoinOptions(jsonv1.DefaultOptionsV1(), json.MatchCaseInsensitiveNames(false))
 
 // count returns a member if it is a believable count.
@@ -84,8 +84,8 @@ func within(object jsontext.Value, name string) (n int64, ok bool) {
 }
 
 // TokensOf reads the usage of a message. It knows the forms of Anthropic, OpenAI (both APIs), Gemini, Bedrock, the
-// Vercel SDK, Codex, opencode and Pi. They differ in whether the tokens of the cache are part of the tokens read; here they
-// never are. ok is false if the form is unknown or a count is no believable number.
+// Vercel SDK, Codex, opencode and Pi. Some of these include cached tokens in the tokens read; the result never does. ok
+// is false if the form is unknown or a count is not believable.
 func TokensOf(raw []byte) (t Tokens, ok bool) {
 	var u usage
 	if len(raw) == 0 || json.Unmarshal(raw, &u, asEver) != nil {

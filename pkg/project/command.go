@@ -8,8 +8,8 @@ import (
 	"mneme.dev/mneme/pkg/files"
 )
 
-// looks are programs that only look around, move things or print: running them again says nothing about
-// how to work in a project.
+// looks are programs that only look around, move things or print: that they were run says nothing about how to work in
+// a project.
 var looks = words(`[ alias awk base64 basename cat cd chmod clear column comm cp cut date df diff dirname du echo env exit export
 	expr false file find grep egrep fgrep head hexdump history id jq kill la less ln ls md5 mkdir more mv od open pgrep pkill popd printf ps
 	pushd pwd read readlink realpath rev rg rm rmdir sed seq set sha256sum shasum sleep sort source stat strings tac tail tee test time touch
@@ -66,7 +66,7 @@ func Command(ran files.Ran, place Place) string {
 			list = append(list, place.shorten(w))
 		}
 	}
-	// The folder of a file in it: the top of a worktree is no folder of its own.
+	// The folder of a file in it: the top of a worktree is not a folder of its own.
 	if dir := path.Dir(place.Relative(path.Join(ran.Dir, "file"))); dir != "." && dir != path.Clean(ran.Dir) && !strings.HasPrefix(dir, "..") {
 		list = append([]string{"cd", dir, "&&"}, list...)
 	}
@@ -100,8 +100,8 @@ func Anywhere(command string) bool {
 	return inTwo[program]
 }
 
-// family names what a command does: its program and, if it has one, its subcommand. Commands of one family
-// that fail and then succeed were the same attempt.
+// family names what a command does: its program and, if it has one, its subcommand. Commands of one family that fail
+// and then succeed count as one attempt.
 func family(command string) string {
 	list := strings.Fields(command)
 	if len(list) > 3 && list[0] == "cd" {

@@ -8,8 +8,8 @@ import (
 	"mneme.dev/mneme/pkg/plain"
 )
 
-// How much a digest holds of a conversation. What is over a limit goes, the oldest first: a digest is read
-// whole, for each of the [MaxSessions] conversations that a context is made of.
+// How much a digest holds of a conversation. Beyond a limit the oldest go: a digest is read whole, for each of the
+// [MaxSessions] conversations that a context is made of.
 const (
 	maxFiles    = 80
 	maxCommands = 24
@@ -110,8 +110,8 @@ type call struct {
 	Touched []Touch  `json:"t,omitempty"`
 	Runs    []RunOf  `json:"r,omitempty"`
 	Task    string   `json:"k,omitempty"` // the text of a todo item that the result numbers
-	Early   bool     `json:"e,omitempty"` // the result came first
-	Outcome *Outcome `json:"o,omitempty"` // of a result that came first
+	Early   bool     `json:"e,omitempty"` // the result came before the call
+	Outcome *Outcome `json:"o,omitempty"` // of a result that came before its call
 }
 
 // Digest is what a project's context knows of one conversation, as of a sequence. It is the sum of
@@ -129,7 +129,7 @@ type Digest struct {
 	First       *Said `json:"f,omitempty"`
 	Request     *Said `json:"q,omitempty"` // the newest
 	Answer      *Said `json:"w,omitempty"` // the newest text of the assistant
-	Interrupted bool  `json:"x,omitempty"` // the user stopped the agent, and said nothing since
+	Interrupted bool  `json:"x,omitempty"` // the user stopped the agent, and has said nothing since
 
 	Summary  *Summary  `json:"sm,omitempty"`
 	Taught   []Said    `json:"l,omitempty"` // corrections and instructions of the user
@@ -173,7 +173,7 @@ type Touch struct {
 	Write bool   `json:"w,omitempty"`
 }
 
-// RunOf is a command that a call runs. Decides is that of files.Ran.
+// RunOf is a command that a call runs. Decides is as in files.Ran.
 type RunOf struct {
 	Command string `json:"c"`
 	Decides bool   `json:"d,omitempty"`
@@ -198,8 +198,8 @@ type Called struct {
 	Whole   bool    `json:"w,omitempty"`
 }
 
-// Change is what one event changes in the digest of its conversation, made of that event and the digest
-// before it. It is what the read model stores.
+// Change is what one event changes in the digest of its conversation, computed from that event and the digest before
+// it. The read model stores changes.
 type Change struct {
 	Time    string   `json:"t,omitempty"`
 	Place   *Place   `json:"p,omitempty"`
@@ -224,7 +224,7 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	if d.FirstSeq == 0 {
 		d.FirstSeq = seq
 	}
-	if c.Insight == nil { // it is about the conversation, and comes when nobody works in it any more
+	if c.Insight == nil { // an insight is about the conversation, and comes when nobody works in it any more
 		d.LastSeq = seq
 	}
 	if c.Time != "" {
@@ -320,7 +320,7 @@ func (d *Digest) returned(o *Outcome, seq uint64) {
 	i := slices.IndexFunc(d.Open, func(c call) bool { return c.ID == o.Call && !c.Early })
 	failed := o.Success != nil && !*o.Success
 	switch {
-	case i < 0 && failed: // the call may be yet to come, and must then touch nothing
+	case i < 0 && failed: // the call may still come, and must then touch nothing
 		d.Open = newest(append(d.Open, call{ID: o.Call, Early: true, Outcome: o}), maxOpen)
 		return
 	case i < 0:
@@ -343,7 +343,7 @@ func (d *Digest) settle(c call, o *Outcome, seq uint64) {
 	}
 	for _, r := range c.Runs {
 		if o.Success == nil || !r.Decides && failed || !r.Decides && len(c.Runs) == 1 {
-			continue // nobody knows how this one ended
+			continue // the outcome of this one is unknown
 		}
 		run := d.run(r.Command, seq)
 		if run.BadLast = failed; failed {
@@ -410,7 +410,7 @@ func (d *Digest) run(command string, seq uint64) *Run {
 	return &d.Runs[i]
 }
 
-// trim removes what is over the limits: of the files, those touched once and longest ago first.
+// trim removes what is over the limits: first the files that were touched once and longest ago.
 func (d *Digest) trim() {
 	for len(d.Files) > maxFiles {
 		oldest := 0
@@ -443,8 +443,8 @@ func (d *Digest) troubled(command, trouble string, seq uint64) {
 	d.Troubles = newest(append(d.Troubles, Trouble{Command: command, Error: trouble, Seq: seq, Turn: d.Turns}), maxTroubles)
 }
 
-// solved ends the troubles of a command, and of others that did the same. Only the newest becomes a fix, and
-// only if something changed: a file, or the command.
+// solved ends the troubles of a command, and of commands of the same family. Only the newest becomes a fix, and only if
+// something changed: a file, or the command.
 func (d *Digest) solved(command string, seq uint64) {
 	var last *Trouble
 	d.Troubles = slices.DeleteFunc(d.Troubles, func(t Trouble) bool {
@@ -493,7 +493,7 @@ func (d *Digest) Unanswered() bool {
 	return d.Request != nil && (d.Answer == nil || d.Answer.Seq < d.Request.Seq)
 }
 
-// About is what the conversation is about, for comparing it with a query: its title and what its user asked.
+// About is the text that a query is compared with: the conversation's title and what its user asked.
 func (d *Digest) About() string {
 	parts := []string{d.Title}
 	if d.First != nil {

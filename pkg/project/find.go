@@ -10,11 +10,11 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// Limits of what a project is read from, however many conversations it has.
+// Limits of what is read of a project, however many conversations it has.
 const (
 	// MaxSessions is how many conversations a context is made of: the newest, and those that the query resembles.
 	MaxSessions = 48
-	// MaxEntries is how many of the newest entries are considered for that.
+	// MaxEntries is how many of the newest entries are compared with the query.
 	MaxEntries = 1_024
 	// maxFolders is how many folders below the root of a repository belong to its project, if conversations work in
 	// them that do not show the repository.
@@ -29,13 +29,13 @@ type Project struct {
 	asOf   uint64
 }
 
-// AsOf returns the project with the same names, of which conversations are read as of another sequence.
+// AsOf returns the project with the same names, for reads of conversations as of another sequence.
 func (p Project) AsOf(seq uint64) Project {
 	p.asOf = seq
 	return p
 }
 
-// aliases reads which projects are others, as of a sequence.
+// aliases reads which projects are aliases of others, as of a sequence.
 func aliases(ctx context.Context, r Reader, tenant string, asOf uint64) (map[string]string, error) {
 	list, err := r.Digests(ctx, []events.ConversationID{{Tenant: tenant, ID: events.ProjectsConversation}}, asOf)
 	if err != nil || list[0] == nil {
@@ -203,7 +203,7 @@ func Sessions(ctx context.Context, r Reader, p Project, query []string, except .
 	}
 	var there []Session
 	for i, s := range list {
-		// a conversation that was deleted meanwhile, or that went to another project since this entry
+		// a conversation that was deleted meanwhile, or that has moved to another project since this entry
 		if digests[i] != nil && slices.Contains(p.Names, digests[i].Place.Name) {
 			s.Digest = digests[i]
 			there = append(there, s)
@@ -268,7 +268,7 @@ func List(ctx context.Context, r Reader, tenant, after string, limit int, asOf u
 	return list, next, nil
 }
 
-// Newest reads the newest conversation of each project, in their order: nil for a project that has none any more.
+// Newest reads the newest conversation of each project, in their order: nil for a project that no longer has any.
 func Newest(ctx context.Context, r Reader, list []Project) ([]*Session, error) {
 	var ids []events.ConversationID
 	var of []int
@@ -304,7 +304,7 @@ func Newest(ctx context.Context, r Reader, list []Project) ([]*Session, error) {
 }
 
 // newestEntries is how many entries of a project are read to find its newest conversation: more than one, because
-// conversations go to other projects, and their older entries stay.
+// conversations move to other projects while their older entries stay.
 const newestEntries = 4
 
 // maxEntered is how many of the newest entries of a project a search considers.
@@ -324,8 +324,8 @@ func Entered(ctx context.Context, r Reader, p Project) ([]string, error) {
 	return ids, err
 }
 
-// Holds reports whether a conversation with this place belongs to a project, also if the read model holds none that
-// has it, because it was deleted.
+// Holds reports whether a conversation with this place belongs to a project. Unlike the read model, it also answers for
+// deleted conversations.
 func Holds(ctx context.Context, r Reader, p Project, at Place) (bool, error) {
 	if at.Name == "" || slices.Contains(p.Names, at.Name) {
 		return at.Name != "", nil

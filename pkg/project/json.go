@@ -33,8 +33,8 @@ func DecodeChange(text string) (c Change, err error) {
 	return c, err
 }
 
-// Hash returns the hash of a conversation's changes in their order. Sequences do not count, see
-// projection.ReadStore; where the conversation was placed depends on them, so it does not count either.
+// Hash returns the hash of a conversation's changes in their order. Sequences do not count, see projection.ReadStore;
+// nor does where the conversation was placed, which depends on them.
 func Hash(id events.ConversationID, deleted bool, changes []string) (events.Digest, error) {
 	parts := []string{id.Tenant, id.ID, strconv.FormatBool(deleted)}
 	for _, text := range changes {

@@ -27,7 +27,7 @@ var (
 )
 
 // Lessons of a user's message: what it corrects, and what it asks for in general. lookback says whether there is
-// something to correct, because a first message can't correct anything.
+// something to correct: a first message can't correct anything.
 func lessons(text string, lookback bool) (list []string) {
 	if utf8.RuneCountInString(text) > maxInstructing || strings.Contains(text, "```") {
 		return nil
@@ -48,7 +48,7 @@ func lessons(text string, lookback bool) (list []string) {
 	return list
 }
 
-// spoken reports whether a sentence is one: mostly words, not a log or code.
+// spoken reports whether a sentence is natural language: mostly words, not a log or code.
 func spoken(s string) bool {
 	if strings.ContainsAny(s, "{}|\t<>") {
 		return false
@@ -71,11 +71,11 @@ var (
 	boring   = regexp.MustCompile(`(?i)^(\s*$|exit code \d+\s*$|<error>|\+ |==+|--+|error:\s*$)`)
 )
 
-// inTrouble are the texts of which a line that [troubled] matches has one, in lower case. Looking for them costs a tenth of
-// the expression.
+// inTrouble are texts, in lower case: a line that [troubled] matches has at least one of them. Looking for them costs a
+// tenth of the expression.
 var inTrouble = []string{"error", "fail", "panic", "undefined", "cannot", "can't", "not found", "no such", "denied", "refused", "fatal", "exception", "unexpected", "invalid", "exit "}
 
-// mayTrouble reports whether [troubled] can match a text, or a line of it. It is sometimes true for nothing.
+// mayTrouble reports whether [troubled] may match a text, or a line of it. It may be true without a match.
 func mayTrouble(text string) bool {
 	lower := strings.ToLower(text)
 	for _, s := range inTrouble {
@@ -83,7 +83,7 @@ func mayTrouble(text string) bool {
 			return true
 		}
 	}
-	return strings.Contains(lower, "\u017f") // the long s, which an expression without case takes for an s
+	return strings.Contains(lower, "\u017f") // the long s, which a case-insensitive expression takes for an s
 }
 
 // maxTrouble is the most that is kept of an error, in characters.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzALineThatSaysWhatWentWrongIsNeverPassedOver holds the quick look at a text to the expression that it saves.
+// FuzzALineThatSaysWhatWentWrongIsNeverPassedOver compares the quick check of a text with the expression that it saves.
 func FuzzALineThatSaysWhatWentWrongIsNeverPassedOver(f *testing.F) {
 	for _, line := range []string{
 		"Error: x", "FAIL", "2 failures", "panic: x", "x is Undefined", "CANNOT open", "can't", "file Not Found", "no such file", "NO \u017fUCH file", "acce\u017f\u017f denied",

@@ -13,9 +13,9 @@ import (
 // Kinds of a [Lesson].
 const (
 	LessonTaught = "taught" // the user corrected the agent, or asked for something in general
-	LessonSolved = "solved" // a failure, and what solved it
+	LessonSolved = "solved" // a failure and its solution
 	LessonFound  = "found"  // a finding that a model wrote
-	LessonPicked = "picked" // a finding that a summary without a model picked out
+	LessonPicked = "picked" // a finding that was picked without a model
 )
 
 // Lesson is something that a conversation taught.
@@ -33,8 +33,8 @@ type memo struct {
 	lessons []Lesson
 }
 
-// Lessons returns what the conversation taught: of the user and of failures the newest first, then findings. A digest
-// of a [Replayer] derives them once.
+// Lessons returns what the conversation taught: first corrections and fixes, newest first, then findings. A digest of a
+// [Replayer] derives them once.
 func (d *Digest) Lessons() []Lesson {
 	if d.memo == nil {
 		return d.learnt()
@@ -74,7 +74,7 @@ func (d *Digest) learnt() (list []Lesson) {
 	return list
 }
 
-// text tells of a fix on one line.
+// text describes a fix on one line.
 func (f *Fix) text() string {
 	clip := func(text string, n int) string { return plain.Clip(plain.Flat(text), n) }
 	text := fmt.Sprintf("%q when running %s", clip(f.Trouble, 140), clip(cmp.Or(f.Failed, f.Command), 80))

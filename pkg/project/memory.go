@@ -11,7 +11,7 @@ import (
 // MaxMemoryFiles is how many files the memory of a project holds. A digest is read whole, so this bounds it.
 const MaxMemoryFiles = 256
 
-// MemoryFile is a file of a project's memory. Its text is that of the event that wrote it.
+// MemoryFile is a file of a project's memory. Its text is in the event that wrote it.
 type MemoryFile struct {
 	Path  string `json:"p"`
 	Bytes int    `json:"b,omitempty"`
@@ -36,14 +36,14 @@ func Conversation(prefix, project string) string {
 	return prefix + hex.EncodeToString(sum[:])
 }
 
-// Below reports whether a path is a folder's, or in it.
+// Below reports whether a path is that of a folder, or in the folder.
 func Below(path, folder string) bool {
 	rest, ok := strings.CutPrefix(path, folder)
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// remember applies a change of the memory. Whatever was in the way of a file or a folder gives way. Of more files than
-// [MaxMemoryFiles] the last ones are not kept.
+// remember applies a change of the memory. A new file or folder replaces whatever is in its way. Beyond
+// [MaxMemoryFiles] the last files are dropped.
 func (d *Digest) remember(m Memory, seq uint64) {
 	list := slices.Clone(d.Memory)
 	var moved []MemoryFile

@@ -25,11 +25,11 @@ func Name(name string) string {
 	return strings.ToValidUTF8(name[:MaxName-40], "") + "…" + hex.EncodeToString(sum[:])
 }
 
-// Place says to which project a conversation belongs, as far as the conversation itself shows it.
+// Place says to which project a conversation belongs, as far as the conversation itself shows that.
 type Place struct {
 	Name string `json:"n,omitempty"` // "" if nothing shows it
-	// Root is the root of a repository that the conversation shows, "" if it shows none. Conversations
-	// that only have a working directory below it belong to its project.
+	// Root is the root of a repository that the conversation shows, "" if it shows none. Conversations that only have a
+	// working directory below the root belong to its project.
 	Root string `json:"r,omitempty"`
 	// Folder is the folder that the paths of its files start from: its checkout, or its working directory.
 	Folder string `json:"f,omitempty"`
@@ -129,7 +129,7 @@ func (p Place) Relative(file string) string {
 			continue
 		}
 		rest = rest[1:]
-		for _, w := range worktrees { // a worktree of the repository: its name is one component, as far as anyone can tell
+		for _, w := range worktrees { // a worktree of the repository: its name is taken to be one component
 			if in, ok := strings.CutPrefix(rest, w[1:]); ok {
 				if _, below, ok := strings.Cut(in, "/"); ok {
 					rest = below

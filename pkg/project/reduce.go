@@ -62,7 +62,7 @@ func placed(d *Digest, c *Change, seq uint64) bool {
 	return place.Name != d.Place.Name || d.Placed == 0 || c.Request != nil && (d.Turns < earlyTurns || seq-d.Placed >= placedAgain)
 }
 
-// maxWords is how many terms of a conversation its entry has.
+// maxWords is how many terms of a conversation its entry holds.
 const maxWords = 64
 
 func aboutWords(d *Digest) string {
@@ -105,7 +105,7 @@ func (r reducer) updated(_ *Digest, e *events.Recorded) *Change {
 	return &Change{Title: plain.Clip(plain.Line(*p.Title), maxTitle)}
 }
 
-// stopped begins what agents record in the user's name if the user stops them.
+// stopped begins what agents record in the user's name when the user stops them.
 const stopped = "[Request interrupted by user"
 
 // fromProgram matches messages in the user's name that a program wrote, and that have no origin.
@@ -181,7 +181,7 @@ func (r reducer) returned(d *Digest, e *events.Recorded) *Change {
 		}
 	}
 	if i < 0 && len(o.Touched) == 0 && !failed {
-		return nil // its call left nothing open, or is yet to come and will count without an outcome
+		return nil // its call left nothing open; or the call is still to come, and will count without an outcome
 	}
 	if failed && (i < 0 || len(d.Open[i].Runs) > 0) {
 		o.Error = TroubleOf(p)

@@ -42,7 +42,7 @@ func TestAReplayerKeepsDigests(t *testing.T) {
 	require.Nil(t, digest(Head{ID: id}, nil), "no steps")
 	require.Equal(t, 4, reads)
 
-	// Only the unknown ones are read.
+	// Only the unknown digests are read.
 	list, err := r.Digests([]Head{{ID: id}, {ID: id, Seq: 9}, at4, {ID: id, Seq: 8}}, func(unknown []Head) ([][]Step, error) {
 		require.Equal(t, []Head{{ID: id, Seq: 9}, {ID: id, Seq: 8}}, unknown)
 		return [][]Step{steps("Later"), nil}, nil

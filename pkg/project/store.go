@@ -9,7 +9,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Reader reads the read model "projects". asOf is a sequence; graph.Latest reads what is now.
+// Reader reads the read model "projects". asOf is a sequence; graph.Latest reads the current state.
 type Reader interface {
 	projection.ReadStore
 	// Members reads the newest entries of some projects together, newest first. What they say may be outdated: see
@@ -21,8 +21,8 @@ type Reader interface {
 	Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) ([]*Digest, error)
 	// Deleted returns which of a tenant's conversations are deleted, now.
 	Deleted(ctx context.Context, tenant string, ids []string) (map[string]bool, error)
-	// LastDeletion returns the sequence of the newest deletion of a tenant's conversation, 0 if there is none. What was
-	// read before it, of any sequence, may show the conversation.
+	// LastDeletion returns the sequence of the newest deletion of a tenant's conversation, 0 if there is none. Anything
+	// that was read before, as of any sequence, may still show the conversation.
 	LastDeletion(ctx context.Context, tenant string) (uint64, error)
 }
 
@@ -72,15 +72,14 @@ func replay(steps []Step) (*Digest, error) {
 const keptDigests = 2_048
 
 // Replayer makes digests of stored steps, and keeps the last ones: contexts of a project need the same ones again and
-// again, and reading and decoding their steps takes longer than anything else of these contexts. It is safe for
-// concurrent use.
+// again, and reading and decoding their steps is the slowest part of these contexts. It is safe for concurrent use.
 type Replayer struct{ kept *lru.Cache[Head, *Digest] }
 
 // Head identifies the steps of a conversation up to a sequence: two equal heads are of the same steps.
 type Head struct {
 	ID      events.ConversationID
 	Seq     uint64 // of the last step; 0 for a conversation without steps
-	Repairs uint64 // of the read model, counted before Seq was read: a repair may write other steps with the same sequences
+	Repairs uint64 // of the read model, counted before Seq was read: a repair may write other steps at the same sequences
 }
 
 // NewReplayer makes an empty replayer.
@@ -92,9 +91,9 @@ func NewReplayer() *Replayer {
 	return &Replayer{cache}
 }
 
-// Digests makes the digests of heads, in their order: nil for one without steps. It asks read once for the steps of
-// those that it does not know, in their order. The steps begin with the newest stored base and go on to the sequence
-// of the head, oldest first. Others may have the same digests, so these must not be changed.
+// Digests makes the digests of heads, in their order: nil for one without steps. It calls read once, for the heads
+// whose digests it does not have, in their order. The steps of a head begin with the newest stored base and go up to
+// its sequence, oldest first. Callers share digests, so do not change them.
 func (r *Replayer) Digests(heads []Head, read func(unknown []Head) ([][]Step, error)) ([]*Digest, error) {
 	list := make([]*Digest, len(heads))
 	var unknown []Head

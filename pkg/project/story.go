@@ -61,7 +61,7 @@ func (r reducer) insight(_ *Digest, e *events.Recorded) *Change {
 	}
 	i := &Insight{Chars: p.Chars, Turns: p.Turns}
 	var texts []string
-	_ = json.Unmarshal(p.Answer["main_topic"], &i.Topic) // what has another form is left out
+	_ = json.Unmarshal(p.Answer["main_topic"], &i.Topic) // members with another form are left out
 	i.Topic = plain.Clip(plain.Flat(i.Topic), maxTopic)
 	if json.Unmarshal(p.Answer["key_findings"], &texts) == nil {
 		i.Findings = lines(texts, maxFindings, maxLesson)
@@ -73,7 +73,7 @@ func (r reducer) insight(_ *Digest, e *events.Recorded) *Change {
 	return &Change{Insight: i}
 }
 
-// lines puts at most most texts on a line each, clipped, without empty ones.
+// lines puts at most most texts on one line each, clipped, and leaves out empty ones.
 func lines(texts []string, most, length int) (list []string) {
 	for _, text := range texts {
 		if text = plain.Clip(plain.Flat(text), length); text != "" && len(list) < most {
@@ -101,7 +101,7 @@ func (r reducer) chapter(d *Digest, e *events.Recorded) *Change {
 
 // chapterMembers are the entries of a chapter: in the list of its project, and for each conversation that it tells of.
 func chapterMembers(s *State, c *Chapter, seq uint64) (list []Of[Member]) {
-	// What it consolidates, so that a reader knows the frontier without reading every chapter.
+	// Which chapters it consolidates, so that a reader knows the frontier without reading every chapter.
 	words := strconv.Itoa(c.Level) + " " + strings.Join(c.Children, " ")
 	list = append(list, Of[Member]{s, Member{Kind: KindStory, Name: c.Project, Seq: seq, Conversation: s.ID, Words: strings.TrimSpace(words)}})
 	known := map[string]bool{}
@@ -114,8 +114,8 @@ func chapterMembers(s *State, c *Chapter, seq uint64) (list []Of[Member]) {
 	return list
 }
 
-// ChapterID returns the conversation of a chapter. It depends on what the chapter tells of, and on how often it was
-// deleted before, so writing the same chapter again gives an event with the same identity.
+// ChapterID returns the id of a chapter's conversation. It depends on what the chapter tells of, and on how often the
+// chapter was deleted before, so writing the same chapter again gives an event with the same identity.
 func ChapterID(project string, level int, told []events.Told, children []string, deleted int) string {
 	parts := []string{project, strconv.Itoa(level), strconv.Itoa(deleted)}
 	for _, t := range told {
@@ -131,7 +131,7 @@ type Written struct {
 	*Chapter
 }
 
-// Limits of what of a story is read at once.
+// Limits of what is read of a story at once.
 const (
 	maxEntriesOfStory = 256 // newest entries, to find the frontier
 	maxShown          = 4   // chapters
@@ -207,9 +207,9 @@ func (c *Chapter) stands(p Project, deleted map[string]bool) bool {
 	return !c.tellsOf(deleted) && !slices.ContainsFunc(c.Names, func(name string) bool { return !slices.Contains(p.Names, name) })
 }
 
-// Plan is a chapter that is due, or chapters that have to go.
+// Plan is a chapter that is due, or chapters that must go.
 type Plan struct {
-	Withdrawn []string // conversations of chapters that tell of what was deleted, or of the same as another
+	Withdrawn []string // conversations of chapters that tell of a deleted session, or of the same as another chapter
 	Level     int      // 0 if no chapter is due
 	Names     []string
 	Told      []events.Told
@@ -220,7 +220,7 @@ type Plan struct {
 	Ended     string
 }
 
-// Due reads what of a project's story is due. threshold is in characters of the texts that a chapter is written from.
+// Due reads what is due of a project's story. threshold is in characters of the texts that a chapter is written from.
 func Due(ctx context.Context, r Reader, p Project, threshold int) (Plan, error) {
 	entries, err := r.Members(ctx, p.Tenant, MemberQuery{Kind: KindStory, Names: p.Names, AsOf: p.asOf, Limit: MaxEntries})
 	if err != nil {
@@ -281,7 +281,7 @@ func due(p Project, list []Written, deleted map[string]bool, sessions []Session,
 			plan.Withdrawn = append(plan.Withdrawn, c.ID)
 			continue
 		case !c.stands(p, deleted):
-			continue // of an alias that was taken back; it stands again if the alias comes back
+			continue // of a withdrawn alias; the chapter counts again if the alias comes back
 		}
 		for _, t := range c.Told {
 			if c.Level == 1 {
@@ -317,7 +317,8 @@ func due(p Project, list []Written, deleted map[string]bool, sessions []Session,
 	return Plan{}
 }
 
-// consolidate plans a chapter of the next level, of at least two and not of the last, which the next sessions continue.
+// consolidate plans a chapter of the next level from at least two, except the last one, which the next sessions
+// continue.
 func consolidate(rest []Written, threshold int) (plan Plan) {
 	for _, c := range rest[:max(0, len(rest)-1)] {
 		if len(plan.Told)+len(c.Told) > events.MaxTold {
@@ -358,7 +359,7 @@ func Chars(d summary.Draft) int {
 	return n
 }
 
-// draftOf returns what a chapter is told of one session.
+// draftOf returns the text of a session that a chapter is written from.
 func draftOf(s *Session) summary.Draft {
 	d := summary.Draft{Findings: s.Insight.Findings}
 	texts := []string{s.Insight.Topic}

@@ -12,8 +12,8 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// Whatever comes and goes, every session is told of once, every chapter is consolidated once, and nothing that stands tells
-// of a deleted session.
+// Whatever comes and goes, every session is told of once, every chapter is consolidated once, and no valid chapter
+// tells of a deleted session.
 func TestAStoryTellsOfEachSessionOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -48,7 +48,7 @@ func TestAStoryTellsOfEachSessionOnce(t *testing.T) {
 				i := rapid.IntRange(0, len(sessions)-1).Draw(t, "deleted")
 				deleted[sessions[i].ID.ID] = true
 				sessions = slices.Delete(sessions, i, i+1)
-			case k == 1 && len(sessions) > 0: // it went on
+			case k == 1 && len(sessions) > 0: // the session continued
 				i := rapid.IntRange(0, len(sessions)-1).Draw(t, "grown")
 				s := sessions[i]
 				grown := *s.Digest

@@ -21,9 +21,9 @@ const (
 	KindTold = "told"
 )
 
-// Member is an entry of a conversation in the list of a project. A conversation has several: a new one when
-// its place changes, with its first requests, and with a request [placedAgain] events of the log after the last.
-// Entries never change. Whether one still holds, the digest of its conversation says.
+// Member is an entry of a conversation in the list of a project. A conversation has several. It gets a new one when its
+// place changes, with each of its first requests, and with a request [placedAgain] events of the log after the last
+// entry. Entries never change. The digest of the conversation says whether an entry still holds.
 type Member struct {
 	Kind         string
 	Name         string // of the project, or the root; of [KindTold] the id of a conversation
@@ -33,7 +33,7 @@ type Member struct {
 }
 
 // placedAgain is how many events of the log may separate a conversation's newest entry from its newest request. It
-// bounds the entries of a long conversation, and how wrong their order can be.
+// bounds both the entries of a long conversation and the error in their order.
 const placedAgain = 256
 
 // earlyTurns is how many turns make an entry each: they say what the conversation is about.
@@ -117,7 +117,7 @@ func deleted(u *Unit, e *events.Recorded) error {
 	return nil
 }
 
-// withdrawn ends a chapter as if its conversation was deleted. It ends nothing else.
+// withdrawn ends a chapter as if its conversation were deleted. It affects no other conversation.
 func withdrawn(u *Unit, e *events.Recorded) error {
 	if !strings.HasPrefix(e.Conversation().ID, events.StoryPrefix) {
 		return fmt.Errorf("%w: the conversation holds no chapter", projection.ErrInvalid)

@@ -24,8 +24,8 @@ type Plan struct {
 type State struct {
 	FirstSeq uint64 // First sequence of the conversation.
 	Ledger   Ledger
-	// Turn is the turn where the uncovered part begins, Chars are the characters of the
-	// conversation before that part.
+	// Turn is the turn in which the uncovered part begins, and Chars is how many characters of the conversation are
+	// before that part.
 	Turn  int
 	Chars int
 	// Head is a mark at the conversation's end, as if a step began there.

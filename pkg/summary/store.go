@@ -55,7 +55,7 @@ func Read(ctx context.Context, r Reader, id events.ConversationID, settings Sett
 		if level.Open < threshold {
 			continue
 		}
-		// Read up to the threshold, and one summary more.
+		// Read up to the threshold, and one more summary.
 		for chars, after := 0, level.Consolidated; chars < threshold; after = state.Open[i][len(state.Open[i])-1].Last {
 			taken, err := r.Ranges(ctx, id, i+1, after, page)
 			if err != nil {

@@ -56,7 +56,7 @@ type Of[R any] struct {
 type Taken struct {
 	Range
 	Seq     uint64 // Sequence of its event.
-	Revised bool   // It supersedes another, which stays in the ledger; this one only adds an id, and has the first one's Chars.
+	Revised bool   // It supersedes another one, which stays in the ledger. This one only adds an id, and has the Chars of the first.
 }
 
 // ref identifies a summary.
@@ -103,8 +103,8 @@ func (u *Unit) Tombstone(id events.ConversationID) uint64 {
 	return 0
 }
 
-// Projection declares the read model "summaries": which parts of each conversation have a
-// summary, and how much waits for one.
+// Projection declares the read model "summaries": which parts of each conversation have a summary, and how much still
+// waits for one.
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:    "summaries",
