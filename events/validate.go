@@ -206,7 +206,7 @@ func (s *CodeScope) validate(field string) error {
 	return first(oneOf(field+".kind", s.Kind, scopes), nonEmpty(field+".text", s.Text))
 }
 
-// codePath refuses what is no path of a file below a folder.
+// codePath refuses anything but a path of a file below a folder.
 func codePath(field, path string) error {
 	if len(path) > MaxCodePathBytes {
 		return invalid(field, "has %d bytes, the limit is %d", len(path), MaxCodePathBytes)

@@ -17,7 +17,7 @@ type Info struct {
 	FirstSeq   uint64 // sequence of the oldest event; above 1 after an erasure from the front
 	Head       uint64 // sequence of the newest event ever stored, 0 for an empty stream
 	Missing    uint64 // events lost without a record, see [Missing]
-	Bytes      uint64 // size of the events, at most MaxBytes
+	Bytes      uint64 // bytes of the stored events, at most MaxBytes
 	MaxBytes   int64
 	Created    bool // this call created the stream
 }

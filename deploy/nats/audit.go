@@ -34,8 +34,8 @@ const (
 	// maxAuditBytes is room for more than half a million entries.
 	maxAuditBytes = 256 << 20
 
-	// maxAuditEntries bounds the entries of one tenant and action, so that what one tenant does often
-	// displaces nothing else.
+	// maxAuditEntries bounds the entries of one tenant and action, so that frequent entries of one kind displace no
+	// others.
 	maxAuditEntries = 50_000
 
 	// maxAuditEntry bounds one entry.
@@ -62,8 +62,8 @@ func AuditConfig(replicas int, age time.Duration) jetstream.StreamConfig {
 }
 
 // ApplyAudit makes sure that the audit log exists, with as many replicas as the log, and returns how long it keeps
-// entries: age only holds for a new one; 0 means [DefaultAuditAge]. It can be called at any time, by any number of
-// programs at once.
+// entries. age only applies to a new audit log; 0 means [DefaultAuditAge]. It can be called at any time, by any number
+// of programs at once.
 //
 // It returns [ErrNoStream], and [ErrNoSpace] if the server's store limit has no room for it.
 func ApplyAudit(ctx context.Context, js jetstream.JetStream, age time.Duration) (jetstream.Stream, time.Duration, error) {

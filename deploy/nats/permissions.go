@@ -7,9 +7,8 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// A Role says what a program, or the person who runs it, may do on the NATS server. Everyone who has
-// a role connects as the user with the role's name and receives answers under [InboxPrefix] of that
-// name, where no other role may listen.
+// A Role says what a program, or the person who runs it, may do on the NATS server. All who have a role connect as the
+// user with the role's name and receive answers under [InboxPrefix] of that name, where no other role may listen.
 type Role struct {
 	Name      string   // also the name of the user
 	Purpose   string   // a sentence for the table in docs/nats-roles.md
@@ -20,14 +19,13 @@ type Role struct {
 	Answers bool
 }
 
-// InboxPrefix returns the prefix of the subjects under which a user receives answers. With the client's
-// usual prefix, _INBOX, every user could read what others are answered.
+// InboxPrefix returns the prefix of the subjects under which a user receives answers. With the client's usual prefix,
+// _INBOX, every user could read the answers to others.
 func InboxPrefix(user string) string { return "_INBOX_" + user }
 
-// agentKinds are the kinds of events that an agent may publish. Summaries, condensed results, deletions
-// and aliases of projects are not among them: others' contexts depend on those. Which contexts were served
-// only the server knows, and files of a memory change one after the other, which it sees to. Indexes of
-// code are published over HTTP.
+// agentKinds are the kinds of events that an agent may publish. Summaries, condensed results, deletions and aliases of
+// projects are not among them, because others' contexts depend on those. Only the server knows which contexts were
+// served. It also serializes the changes of a memory's files. Indexes of code are published over HTTP.
 var agentKinds = []string{
 	events.Kind(events.TypeConversationStarted), events.Kind(events.TypeConversationUpdated), events.Kind(events.TypeMessageCreated),
 	events.Kind(events.TypeToolCalled), events.Kind(events.TypeToolReturned), "other",
@@ -44,8 +42,8 @@ func AgentSubjects(tenant string) (list []string) {
 	return list
 }
 
-// Roles returns the roles of the programs and of those who operate them, but not of agents. Each has
-// the least it needs, see docs/adr/0024-nats-permissions.md.
+// Roles returns the roles of the programs and of their operators, but not of agents. Each has the least permissions
+// that it needs, see docs/adr/0024-nats-permissions.md.
 func Roles() []Role {
 	list := roles()
 	for i := range list {
@@ -113,7 +111,7 @@ func kinds(types ...string) (list []string) {
 	return list
 }
 
-// consume is what it takes to read a stream through consumers of one's own.
+// consume is the permissions to read a stream through one's own consumers.
 func consume(stream string) []string {
 	return []string{
 		api("STREAM.INFO", stream),
@@ -124,11 +122,11 @@ func consume(stream string) []string {
 	}
 }
 
-// follow is what it takes to read the log.
+// follow is the permissions to read the log.
 func follow() []string { return append(consume(Stream), api("STREAM.MSG.GET", Stream)) }
 
-// bucket is what it takes to read and watch a bucket, and to create it if it is missing. To write, a
-// role needs the keys.
+// bucket is the permissions to read and watch a bucket, and to create it if it is missing. To write, a role also needs
+// permissions for the keys.
 func bucket(name string) []string {
 	stream := "KV_" + name
 	return append(consume(stream),
@@ -139,7 +137,7 @@ func bucket(name string) []string {
 		"$JS.FC."+stream+".>")
 }
 
-// audits is what it takes to write entries about these actions into the audit log, and to create it if it is missing.
+// audits is the permissions to write entries about these actions into the audit log, and to create it if it is missing.
 func audits(actions ...string) []string {
 	list := []string{api("STREAM.INFO", AuditStream), api("STREAM.CREATE", AuditStream)}
 	for _, a := range actions {
@@ -148,10 +146,10 @@ func audits(actions ...string) []string {
 	return list
 }
 
-// announce is what it takes to be listed among the processes, and to list them.
+// announce is the permissions to be listed among the processes, and to list them.
 func announce() []string { return append(bucket(LeaseBucket), key(LeaseBucket, "process.*")) }
 
-// worker is what it takes to drive these projections.
+// worker is the permissions to drive these projections.
 func worker(projections ...string) []string {
 	list := slices.Concat(follow(), announce(), bucket(ControlBucket))
 	for _, p := range projections {
@@ -163,7 +161,7 @@ func worker(projections ...string) []string {
 	return list
 }
 
-// requests are the subjects on which the projectors of these projections are asked.
+// requests are the subjects on which the projectors of these projections take requests.
 func requests(projections ...string) (list []string) {
 	for _, p := range projections {
 		list = append(list, "mneme-request.*."+p+".>", "mneme-clean.*."+p+".>")

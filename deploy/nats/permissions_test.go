@@ -57,7 +57,7 @@ var consumerCalls = []string{
 	"CONSUMER.CREATE", "CONSUMER.DURABLE.CREATE", "CONSUMER.INFO", "CONSUMER.DELETE", "CONSUMER.PAUSE", "CONSUMER.RESET", "CONSUMER.UNPIN", "CONSUMER.LEADER.STEPDOWN", "CONSUMER.MSG.NEXT",
 }
 
-// subjects returns a subject of every kind that anything of mneme or JetStream uses.
+// subjects returns subjects of every kind that mneme or JetStream uses.
 func subjects() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	streams := []string{natsdeploy.Stream, natsdeploy.AuditStream}
@@ -156,8 +156,7 @@ func dialRaw(t *testing.T, g *natstest.Guarded, user string) *raw {
 
 var violation = regexp.MustCompile(`^-ERR 'Permissions Violation for (Publish to|Subscription to) "(.*)"`)
 
-// send sends lines and returns the subjects that the server refused, as far as it has them in its
-// answers.
+// send sends lines and returns the subjects that the server refused, as far as its answers show them.
 func (r *raw) send(lines string) (refused []string) {
 	_, err := r.conn.Write([]byte(lines + "\r\nPING\r\n"))
 	require.NoError(r.t, err)
@@ -192,8 +191,7 @@ func matches(permission, subject string) bool {
 	return len(f) == len(s)
 }
 
-// Every user tries every subject of every other, both ways. What the server allows is what the
-// table says: nothing beyond it, and nothing less.
+// Every user tries every subject of every other, both ways. The server must allow exactly what the table says.
 func TestTheServerAllowsWhatTheTableSays(t *testing.T) {
 	allowsWhatTheTableSays(t, natstest.Guard(t, permissionTenants...))
 }
@@ -256,8 +254,8 @@ func allowsWhatTheTableSays(t *testing.T, g *natstest.Guarded) {
 	require.Equal(t, string(wanted), strings.Join(lines, ""), "who may do what is dangerous, apart from admin; a change of testdata/guarded.txt needs a reason")
 }
 
-// guarded matches what can change, remove or copy what others have written, or grant rights. The
-// table can't be compared with itself there, so a file lists who may.
+// guarded matches what can change, remove or copy what others have written, or grant rights. Because the table can't
+// check itself there, a file lists who may use them.
 var guarded = regexp.MustCompile(`STREAM\.(CREATE|UPDATE|DELETE|PURGE|SNAPSHOT|RESTORE|MSG\.DELETE|PEER|LEADER)|RESTORE|ACCOUNT|META|DURABLE|PAUSE|RESET|\$KV|^ev\.|_deleted|_written|_withdrawn|_condensed|_aliased|_served|memory_changed|^mneme-audit|^_INBOX|SYS|ADVISORY|[>*]`)
 
 func connectAs(t *testing.T, g *natstest.Guarded, user string) (*nats.Conn, jetstream.JetStream) {

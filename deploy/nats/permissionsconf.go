@@ -14,7 +14,7 @@ import (
 //go:embed permissions.conf
 var PermissionsConf string
 
-// AnswerWithin is how long a program may take to answer a request: as long as a model writes.
+// AnswerWithin is how long a program may take to answer a request: as long as a model may take to write.
 const AnswerWithin = 15 * time.Minute
 
 // LogAccount is the account that holds the log. The agents of each tenant are in another.
@@ -34,15 +34,15 @@ const CalloutSubject = "$SYS.REQ.USER.AUTH"
 
 // Permissions says for whom the configuration of a server is made.
 type Permissions struct {
-	// Tenants are those whose agents publish over NATS.
+	// Tenants are the tenants whose agents publish over NATS.
 	Tenants []string
 
-	// Callout is the public key of an account. With it, agents have no passwords: they send a token of the HTTP API, about
-	// which the server asks context-api, which has the seed of that key.
+	// Callout is the public key of an account. With it, agents have no passwords: they send a token of the HTTP API.
+	// The server asks context-api about the token; context-api has the seed of that key.
 	Callout string
 }
 
-// roles returns the roles. With a callout, context-api also answers the server.
+// roles returns the roles. With a callout, context-api also answers the server's questions.
 func (p Permissions) roles() []Role {
 	list := Roles()
 	for i := range list {

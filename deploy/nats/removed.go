@@ -65,10 +65,9 @@ func RecordRemoved(ctx context.Context, js jetstream.JetStream, messages uint64)
 	return missing - messages, nil
 }
 
-// RecordErased counts messages that are about to be erased as removed, so that nobody takes
-// them for lost, not even for a moment. A batch with a number that is not above [ErasedBatch]
-// was counted before, and nothing changes: count and number are stored in one update, so an
-// erasure that died can count its last batch again.
+// RecordErased counts messages that are about to be erased as removed, so that nobody takes them for lost, not even for
+// a moment. A batch whose number is not above [ErasedBatch] was counted before, and nothing changes. Count and number
+// are stored in one update, so an interrupted erasure can count its last batch again.
 func RecordErased(ctx context.Context, js jetstream.JetStream, batch, messages uint64) error {
 	stream, err := js.Stream(ctx, Stream)
 	if err != nil {

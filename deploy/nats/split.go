@@ -18,13 +18,12 @@ import (
 // the log includes them: "8:1200,16:90000" is two splits, and "8:" one that is not finished.
 const splitsKey = "mneme.splits"
 
-// splitSchema is the schema of a log that was split. Programs that know nothing of splits refuse it:
-// they would apply what follows a split before what precedes it.
+// splitSchema is the schema of a log that was split. Programs that do not know splits refuse it: they would apply
+// events from after a split before those from before it.
 const splitSchema = "2"
 
-// A Split is a change of the log to a multiple of its partitions. Messages up to UpTo are in the
-// partitions that there were before, later ones in those that there are now. A conversation's events
-// are in one partition before a split and in one after it.
+// A Split is a change of the log to a multiple of its partitions. Messages up to UpTo are in the old partitions, later
+// ones in the new ones. A conversation's events are in one partition before a split and in one after it.
 type Split struct {
 	From int    // number of partitions before
 	UpTo uint64 // the last sequence before any new partition began

@@ -24,18 +24,18 @@ func (t *Table) FromCall(c Call) []Access {
 	return r.fromCall(c, decode(c.Arguments), nil)
 }
 
-// Did is what a call says without its result. Nobody may change it.
+// Did is what a call says without its result. It must not be modified.
 type Did struct {
 	Accesses []Access // as of [Table.FromCall]
 	Ran      []Ran    // as of [Table.Ran]
 	Kept     *Call    // as of [Table.Keep], nil if it is not worth keeping
 }
 
-// didKey is of [Table.Did]: tables with one fingerprint find the same.
+// didKey is the memo key of [Table.Did]: tables with one fingerprint find the same.
 type didKey struct{ fingerprint, cwd string }
 
-// Did returns what an event that is an [*events.ToolCalled] says, in a conversation with this working directory. It decodes
-// the arguments and parses a script only once, and once for all who read a shared event (see [events.Memo]).
+// Did returns what an event that is an [*events.ToolCalled] says, in a conversation with this working directory. It
+// decodes the arguments and parses a script only once, for all readers of a shared event (see [events.Memo]).
 func (t *Table) Did(e *events.Recorded, cwd string) *Did {
 	return events.Memo(e, didKey{t.fingerprint, cwd}, func() *Did {
 		p := e.Payload.(*events.ToolCalled)

@@ -73,7 +73,7 @@ func onlyLooks(script string) bool {
 	return looks
 }
 
-// looker reports whether a simple command only looks. An assignment alone, which has no words, does.
+// looker reports whether a simple command only looks. A mere assignment, which has no words, does.
 func looker(words []word) bool {
 	if len(words) == 0 {
 		return true

@@ -41,8 +41,8 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// staysHome reports whether a path does not leave the home directory again, as ~/../a does: that becomes a relative one, and
-// read models hold such paths.
+// staysHome reports whether a path stays in the home directory. One that leaves it, as ~/../a does, becomes a relative
+// path, and read models hold such paths.
 func staysHome(path string) bool {
 	return !strings.HasPrefix(path, "~") || !strings.Contains(path, "..")
 }

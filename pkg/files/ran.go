@@ -25,8 +25,8 @@ type Ran struct {
 	Decides bool
 }
 
-// Ran lists the simple commands that a call runs in a shell, in order. Of a pipe it lists the first
-// command, whose output the others only show. Commands in branches, loops and functions are left out.
+// Ran lists the simple commands that a call runs in a shell, in order. Of a pipe it lists the first command, because
+// the others only show its output. Commands in branches, loops and functions are left out.
 func (t *Table) Ran(c Call) []Ran {
 	r, known := t.rule(c.Tool)
 	if !known {
@@ -80,7 +80,7 @@ func (w *ranWalker) script(text string) {
 	}
 }
 
-// statement walks what certainly runs. decides is whether the statement's status is the script's.
+// statement walks through what certainly runs. decides says whether the statement's status is the script's.
 func (w *ranWalker) statement(st *syntax.Stmt, decides bool) {
 	decides = decides && !st.Background && !st.Negated
 	switch cmd := st.Cmd.(type) {

@@ -32,8 +32,8 @@ type Rule struct {
 	Line    string
 	Operand int
 
-	// Shell are arguments with a shell command, as text or as a list of words. Folder are
-	// arguments with the directory that it runs in.
+	// Shell are the arguments with a shell command, as text or as a list of words. Folder are the arguments with the
+	// directory in which it runs.
 	Shell  []string
 	Folder []string
 

@@ -154,7 +154,7 @@ func parse(script string) *syntax.File {
 	return file
 }
 
-// scripts remembers parsed scripts by their text; nil remembers nothing. Nobody changes a tree.
+// scripts remembers parsed scripts by their text; nil remembers nothing. A parsed tree is never modified.
 type scripts map[string]*syntax.File
 
 func (s scripts) parse(script string) *syntax.File {

@@ -261,13 +261,12 @@ func TestEveryStatementOfAppendsAndNewestReadsIsASeek(t *testing.T) {
 	}
 }
 
-// inWords matches the steps that seek a term in a full-text index, or a row. SQLite says SCAN for
-// every virtual table; = is a row, M a term, >< a range of rows, and 192 the index's own order of
-// rows from the last one.
+// inWords matches the steps that look up a term in a full-text index, or a row. SQLite says SCAN for every virtual
+// table; = is a row, M a term, >< a range of rows, and 192 the index's own order of rows from the last one.
 var inWords = regexp.MustCompile(`^SCAN (title_)?words VIRTUAL TABLE INDEX (0:=|192:M1(><)?)$`)
 
-// overParameters matches the steps that loop over a statement's parameters, over as many rows, or
-// over partitions, which are few.
+// overParameters matches the steps that loop over a statement's parameters, over as many rows, or over partitions,
+// which are few.
 var overParameters = []string{"SCAN checkpoint", "SCAN k VIRTUAL TABLE INDEX 1:", "SCAN 32-ROW VALUES CLAUSE", "SCAN CONSTANT ROW", "CO-ROUTINE k", "SCAN k", "CO-ROUTINE first", "SCAN first", "CREATE BLOOM FILTER"}
 
 // plan returns SQLite's plan for a statement.

@@ -26,8 +26,8 @@ func LimitCaches(bytes int64) { caches.Store(bytes) }
 // leastCache is enough for the upper pages of a few tables and indexes, in KiB.
 const leastCache = 256
 
-// cacheSize returns the pragma that gives a connection its part of the caches. The driver's
-// allocator takes twice the size of a cache: it rounds a page and its header up to two pages.
+// cacheSize returns the pragma that gives a connection its part of the caches. The driver's allocator takes twice the
+// size of a cache, because it rounds a page and its header up to two pages.
 func cacheSize(share int64) string {
 	total := caches.Load()
 	if total == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Not parallel: the limit is the process's.
+// Not parallel, because the limit is that of the whole process.
 func TestCachesOfAllConnectionsAddUpToTheLimit(t *testing.T) {
 	const limit = 96 << 20
 	LimitCaches(limit)

@@ -14,12 +14,12 @@ import (
 // emptyWAL moves everything from the write-ahead log into the file, and empties the log.
 const emptyWAL = "PRAGMA wal_checkpoint(TRUNCATE)"
 
-// Clean implements projection.Cleaner. It merges the full-text indexes, whose segments keep deleted
-// terms, writes the whole file anew, and empties its write-ahead log. secure_delete would not do: a
-// page that was split keeps a copy of the rows that moved, until it is written again.
+// Clean implements projection.Cleaner. It merges the full-text indexes, whose segments keep deleted terms, rewrites the
+// whole file, and empties its write-ahead log. secure_delete would not suffice: a page that was split keeps a copy of
+// the rows that moved, until it is overwritten.
 //
-// The new file is put together in the system's folder for temporary files (TMPDIR). Writers wait;
-// readers go on with what they see.
+// The new file is built in the system's folder for temporary files (TMPDIR). Writers wait; readers continue to see the
+// old state.
 func (s *store) Clean(ctx context.Context) (projection.Cleaned, error) { return s.clean(ctx) }
 
 func (d *db) clean(ctx context.Context) (c projection.Cleaned, err error) {
@@ -43,7 +43,7 @@ func (d *db) clean(ctx context.Context) (c projection.Cleaned, err error) {
 	}); err != nil {
 		return c, err
 	}
-	// VACUUM collects the new file in temporary storage, which is memory otherwise.
+	// By default, VACUUM builds the new file in temporary storage that is in memory.
 	defer func() { _, _ = d.writer.ExecContext(context.WithoutCancel(ctx), "PRAGMA temp_store=memory") }()
 	steps := []string{"PRAGMA temp_store=file", "VACUUM"}
 	for i := len(indexes) - 1; i >= 0; i-- {
@@ -63,7 +63,7 @@ func (d *db) clean(ctx context.Context) (c projection.Cleaned, err error) {
 			break
 		}
 		select {
-		case <-time.After(100 * time.Millisecond): // a reader still sees the old file
+		case <-time.After(100 * time.Millisecond): // a reader still uses the old file
 		case <-ctx.Done():
 			return c, fmt.Errorf("empty the write-ahead log of %s, which a reader still uses: %w", d.path, ctx.Err())
 		}

@@ -88,7 +88,7 @@ func (g *Graph) References(ctx context.Context, tenant string, list []graph.Ment
 const (
 	selectAccessing = "SELECT v.id, a.seq, a.path FROM file_access AS a INDEXED BY file_access_by_file CROSS JOIN conversation AS v ON v.c = a.c" +
 		" WHERE a.tenant = ? AND a.base = ? AND a.current = 1 ORDER BY a.seq DESC, a.rank DESC LIMIT ?"
-	// The index alone tells which conversations they belong to.
+	// The index alone shows which conversations they belong to.
 	selectAccessesOfFile = "SELECT first.c, a.path, a.kind, a.tool, a.turn, a.seq, a.count FROM (SELECT c, seq, rank FROM file_access INDEXED BY file_access_by_file" +
 		" WHERE tenant = ? AND base = ? AND current = 1 ORDER BY seq DESC, rank DESC LIMIT ?) AS first" +
 		" CROSS JOIN file_access AS a ON a.c = first.c AND a.seq = first.seq AND a.rank = first.rank" +

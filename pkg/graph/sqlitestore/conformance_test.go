@@ -160,7 +160,8 @@ func refuse(projection, table, column string) func(context.Context, string, stri
 	}
 }
 
-// refusing makes a read model refuse what is inserted into a table when something holds, and returns what undoes it.
+// refusing makes a read model refuse inserts into a table when a condition holds, and returns the function that undoes
+// that.
 func refusing(ctx context.Context, dir, projection, intoWhen string) (undo func() error, err error) {
 	run := func(s string) error {
 		db, err := sql.Open("sqlite", filepath.Join(dir, projection+"-1.db"))

@@ -65,7 +65,7 @@ func SetAside(path string) (to string, err error) {
 	for n := 1; to == "" || exists(to); n++ {
 		to = fmt.Sprintf("%s%s%d", path, aside, n)
 	}
-	// The database goes last: a log without it would be taken for the log of the next database.
+	// The database goes last: its log, left alone, would be taken for the log of the next database.
 	for _, suffix := range []string{"-wal", "-shm", ""} {
 		if err := os.Rename(path+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err

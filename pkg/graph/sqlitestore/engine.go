@@ -397,8 +397,8 @@ func (t *Tx) Touch(ctx context.Context, id events.ConversationID, dropped bool) 
 	return c, err
 }
 
-// touchAll calls Touch for the states that a unit changed, stores their numbers, and returns them. A codec says where its state holds
-// what it needs.
+// touchAll calls Touch for the states that a unit changed, stores their numbers, and returns them. The functions of the
+// codec say where its state holds what touchAll needs.
 func touchAll[S any](ctx context.Context, t *Tx, states map[events.ConversationID]*S, of func(*S) (changed, dropped bool, key *int64)) ([]*S, error) {
 	touched := make([]*S, 0, len(states))
 	for id, s := range states {
@@ -456,9 +456,9 @@ func (t *Tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 	return held, nil
 }
 
-// claim takes the free ones of these keys, and returns how many that are. It writes them in the
-// order of the table: keys are hashes, and in the order of the log each would be somewhere else in
-// the table, which costs a third more. Of equal keys the first in the log is first here too.
+// claim takes those of the keys that are free, and returns how many these are. It writes them in the order of the
+// table: keys are hashes, and in the order of the log each would go to another place of the table, which costs a third
+// more. Of equal keys the first in the log also comes first here.
 func (t *Tx) claim(ctx context.Context, claims []projection.Claim) (written int64, err error) {
 	type row struct {
 		c int64

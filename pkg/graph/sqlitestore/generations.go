@@ -204,8 +204,8 @@ func remove(path string) (err error) {
 		return fmt.Errorf("%s: %w", path, ErrLocked)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	// Nobody opens it under another name. The database is renamed last: a log without one would be
-	// taken for the log of the next file of that name.
+	// Nobody opens the file under its new name. The database is renamed last: its log, left alone, would be taken for
+	// the log of the next file of that name.
 	if err := os.Rename(path, path+gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

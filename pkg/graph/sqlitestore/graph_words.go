@@ -74,9 +74,8 @@ func (t graphTx) saveTitles(ctx context.Context, u *graph.Unit) error {
 	return nil
 }
 
-// A search looks at the newest messages of each term, up to a limit for all terms together, then at
-// the best of those by their terms alone, one part at a time. So the most that a search costs does
-// not depend on the amount of data.
+// A search examines the newest messages of each term, up to a limit for all terms together, and then, one part at a
+// time, the best of those by their terms alone. So the most that a search costs does not depend on the amount of data.
 const (
 	maxPostings   = 1 << 15
 	leastPostings = 512

@@ -190,8 +190,7 @@ CREATE TABLE embedding (
 CREATE INDEX embedding_by_conversation ON embedding (c, seq);
 `
 
-// cacheVersion is the version of the embeddings cache, which outlives the tables of the read
-// models.
+// cacheVersion is the version of the embeddings cache, which is kept when the tables of the read models change.
 const cacheVersion = 1
 
 const cacheSchema = `

@@ -87,7 +87,7 @@ func (t tally) write(shown []int) string {
 		names := slices.Clone(list.names[:shown[v]])
 		more := list.others || len(list.names) > shown[v]
 		for i, name := range names {
-			// If children left things out, adding up their counts would be wrong.
+			// If children left things out, the sum of their counts would be wrong.
 			if k := list.counts[name]; k > 1 && !list.others && verb != cameUp {
 				names[i] = name + " (" + strconv.Itoa(k) + ")"
 			}

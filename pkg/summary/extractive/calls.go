@@ -90,8 +90,7 @@ func script(raw json.RawMessage) string {
 	return strings.Join(words, " ")
 }
 
-// silent are programs that move around and show things, which is not what a command was
-// for.
+// silent are programs that change directories or show things: they are not what a command is for.
 var silent = map[string]bool{
 	"cd": true, "echo": true, "printf": true, "true": true, "set": true, "export": true, "sleep": true, "pwd": true, "source": true,
 	"head": true, "tail": true, "cat": true, "ls": true, "wc": true, "sort": true, "uniq": true, "tr": true, "cut": true, "tee": true, "which": true,

@@ -54,7 +54,7 @@ func proseOf(text string) []string {
 	return prose
 }
 
-// said are blocks that hold what the user typed: the tags are removed, the text stays.
+// said are blocks that hold what the user typed: their tags are removed, their text stays.
 var said = map[string]bool{"command-args": true, "user_query": true, "user-query": true, "bash-input": true}
 
 // withoutBlocks removes comments and the blocks <name>…</name> that runtimes and templates
@@ -224,7 +224,7 @@ func oneLine(text string) string { return strings.Join(words(text), " ") }
 // isWide reports whether a character's script is written without spaces.
 func isWide(r rune) bool { return r >= 0x0e00 && unicode.IsLetter(r) }
 
-// isProse tells a line that somebody wrote from code, output and dumps.
+// isProse distinguishes a line that somebody wrote from code, output and dumps.
 func isProse(line string) bool {
 	for _, beginning := range []string{"at ", "File \"", "goroutine ", "Traceback ", "//", "#!", "$ ", "❯", "➜", "diff --git", "@@ "} {
 		if strings.HasPrefix(line, beginning) && (beginning != "at " || strings.ContainsRune(line, '(')) {

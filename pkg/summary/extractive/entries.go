@@ -135,8 +135,7 @@ func (m *material) priorOf(s *sentence, i int, last bool) float64 {
 	return prior
 }
 
-// contents counts the terms of a sentence that do more than agree, refuse, greet or pick an
-// option by number.
+// contents counts the terms of a sentence, except those that only agree, refuse, greet or pick an option by number.
 func contents(s *sentence) (n int) {
 	for _, term := range s.terms {
 		if !consents[term] && strings.Trim(term, "0123456789") != "" {

@@ -57,8 +57,8 @@ func (n *names) count(name string, entry int) {
 	}
 }
 
-// isEncoded tells a hash or a base 64 id from a name: it is all hexadecimal, or has single
-// digits between letters in several places.
+// isEncoded distinguishes a hash or a base 64 id from a name: it is all hexadecimal, or has single digits between
+// letters in several places.
 func isEncoded(name string) bool {
 	if strings.Trim(name, "0123456789abcdef_") == "" {
 		return true

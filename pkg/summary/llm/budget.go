@@ -17,8 +17,8 @@ type Budget struct {
 	calls  int     // per hour; 0 for no cap
 	cost   float64 // per hour; 0 for no cap
 	tokens int64   // per hour; 0 for no cap
-	tenant string  // whose quota it is; "" for the cap of a writer, or of a piece of work
-	once   bool    // it caps all there is, not that of an hour
+	tenant string  // the tenant whose quota it is; "" for the cap of a writer, or of a piece of work
+	once   bool    // it caps everything, not just an hour
 
 	mu     sync.Mutex
 	called []time.Time // in the last hour, oldest first
@@ -106,8 +106,8 @@ func (b *Budget) check(now time.Time) *Error {
 	return nil
 }
 
-// exceeds reports whether payments reach a cap, and the time of the one that must be an hour old before they
-// do not: going back from the newest, the first one that reaches it.
+// exceeds reports whether payments reach a cap. If so, it also returns the time of the payment that must be an hour old
+// before they no longer do: going back from the newest, the first one that reaches the cap.
 func exceeds(list []payment, most float64) (at time.Time, over bool) {
 	if most == 0 {
 		return at, false
@@ -131,11 +131,11 @@ func (b *Budget) capped(many, what string, oldest time.Time) *Error {
 	return &Error{Class: ClassCapped, Reason: "the cap of " + many + " " + what + " an hour is reached", NotBefore: oldest.Add(time.Hour)}
 }
 
-// unpricedFor is when to ask again for a price that nobody knows: the quota may have changed.
+// unpricedFor is how long to wait before asking again for an unknown price: the quota may have changed.
 const unpricedFor = time.Minute
 
-// unpriced returns an error if the cost of a tenant's calls is bounded, because a model whose price is unknown could exceed
-// every bound.
+// unpriced returns an error if the cost of a tenant's calls is bounded and the model's price is unknown, because its
+// calls could exceed every bound.
 func (b *Budget) unpriced(model string) *Error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

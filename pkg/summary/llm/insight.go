@@ -40,7 +40,7 @@ func (w *Writer) InsightPromptHash() string { return insight.hash }
 // StoryPromptHash identifies the prompt and the schema of chapters.
 func (w *Writer) StoryPromptHash() string { return story.hash }
 
-// Analyse says what a whole session was about, what it found and what it left to do. If the answer is unusable, it asks
+// Analyse asks what a whole session was about, what it found and what it left to do. If the answer is unusable, it asks
 // once more and says why. It returns the same errors as [Writer.Write].
 func (w *Writer) Analyse(ctx context.Context, in summary.Input) (summary.Insight, summary.Usage, error) {
 	var usage summary.Usage

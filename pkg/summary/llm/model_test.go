@@ -35,8 +35,8 @@ func told() summary.Input {
 	}}
 }
 
-// A small model does not always come to an end, so one of several tries has to. Anything that is
-// not a draft must be one of the documented errors.
+// A small model does not always complete its answer, so only one of several tries has to succeed. Anything that is not
+// a draft must be one of the documented errors.
 func TestARealModelWritesADraft(t *testing.T) {
 	prompts := []string{
 		"Summarise the record in one sentence.",
@@ -67,7 +67,7 @@ func TestARealModelWritesADraft(t *testing.T) {
 	t.Error("no draft in 12 tries")
 }
 
-// Whatever a small model says of a session, it is an insight or one of the documented errors.
+// Whatever a small model says of a session must be an insight or one of the documented errors.
 func TestARealModelAnalyses(t *testing.T) {
 	_, w := real(t, 80)
 	got, usage, err := w.Analyse(t.Context(), told())

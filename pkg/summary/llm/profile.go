@@ -83,7 +83,7 @@ func newPrompt(text, schema string) prompt {
 	return p
 }
 
-// New makes the writer of a profile, which shares nothing. See [Endpoints.New].
+// New makes the writer of a profile, which shares nothing with others. See [Endpoints.New].
 func New(p Profile) (*Writer, error) { return new(Endpoints).New(p) }
 
 // New makes the writer of a profile and reads its prompt files. The error joins a [Problem] for

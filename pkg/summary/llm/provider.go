@@ -40,7 +40,7 @@ const (
 // without holds parameters that a model has refused and that are not sent again.
 type without struct{ temperature, maxTokens atomic.Bool }
 
-// learn marks an error about such a parameter if the request had it.
+// learn marks an error about such a parameter if the request contained the parameter.
 func (w *without) learn(err *Error, sentTemperature, sentMaxTokens bool) *Error {
 	if sentTemperature && slices.Contains(err.names, paramTemperature) {
 		w.temperature.Store(true)

@@ -56,7 +56,7 @@ func SessionQuestion() *Question {
 	return q
 }
 
-// Over makes the question that puts the answers to q together in one.
+// Over makes the question that combines the answers to q into one.
 func (q *Question) Over() *Question {
 	task := q.Task
 	if task == summary.TaskSession {
@@ -78,13 +78,13 @@ func newQuestion(task, prompt, name, schema string) (*Question, error) {
 	}
 	f := form{name: name, use: "Writes down the answer.", schema: normal, loose: !strict(parsed)}
 	members := slices.Collect(maps.Keys(parsed.Properties))
-	slices.SortFunc(members, func(a, b string) int { // as they were written
+	slices.SortFunc(members, func(a, b string) int { // in the order in which they were written
 		return cmp.Or(cmp.Compare(strings.Index(schema, strconv.Quote(a)), strings.Index(schema, strconv.Quote(b))), cmp.Compare(a, b))
 	})
 	return &Question{Task: task, prompt: newPrompt(prompt, normal), form: f, answer: resolved, members: members}, nil
 }
 
-// Members are the names of what an answer has, in the order of the schema.
+// Members are the names of an answer's members, in the order of the schema.
 func (q *Question) Members() []string { return q.members }
 
 // objectSchema parses a schema, which may be only the properties of one.
@@ -114,7 +114,7 @@ func objectSchema(text string) (normal string, parsed *jsonschema.Schema, err er
 	return text, parsed, nil
 }
 
-// unknownType returns a type in a schema that no value has, "" if there is none.
+// unknownType returns a type in a schema that JSON does not have, "" if there is none.
 func unknownType(s *jsonschema.Schema) string {
 	switch s.Type {
 	case "", "object", "array", "string", "number", "integer", "boolean", "null":
@@ -144,8 +144,8 @@ func properties(members map[string]json.RawMessage) bool {
 	return len(members) > 0
 }
 
-// strict reports whether servers accept a schema as one that they can enforce: all objects have all of their
-// properties and no others, and lists say what is in them.
+// strict reports whether servers accept a schema as one that they can enforce: all objects require all of their
+// properties and allow no others, and lists declare their elements.
 func strict(s *jsonschema.Schema) bool {
 	switch {
 	case s.Type == "object" || len(s.Properties) > 0:
@@ -167,8 +167,8 @@ func strict(s *jsonschema.Schema) bool {
 // Hash identifies the prompt, with the task, and the schema.
 func (q *Question) Hash() string { return q.prompt.hash }
 
-// Ask has the model do a task with a record. An answer that does not fit the schema is asked for once more, with the
-// reason. Of a record that is too long for the model, the end is sent. It returns the same errors as [Writer.Write].
+// Ask has the model do a task with a record. If an answer does not fit the schema, it asks once more, with the reason.
+// If a record is too long for the model, it sends the end. It returns the same errors as [Writer.Write].
 func (w *Writer) Ask(ctx context.Context, q *Question, record string) (map[string]json.RawMessage, summary.Usage, error) {
 	var usage summary.Usage
 	again := ""
@@ -195,7 +195,7 @@ func (w *Writer) Ask(ctx context.Context, q *Question, record string) (map[strin
 	}
 }
 
-// maxReason is how much is told of what is wrong with an answer, in characters.
+// maxReason is how many characters about what is wrong with an answer are sent to the model.
 const maxReason = 160
 
 // read checks the model's answer.

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// NewQuota returns a budget for the calls that are made for a tenant, whichever writer makes them; see
-// [Spending]. It allows everything until [Budget.Allow].
+// NewQuota returns a budget for all calls for a tenant, whichever writer makes them; see [Spending]. It allows
+// everything until [Budget.Allow] is called.
 func NewQuota(tenant string) *Budget { return &Budget{tenant: tenant} }
 
-// Allow changes what a quota allows in any hour: calls, tokens in and out, and cost; 0 for no cap. What was taken
-// in the last hour counts. While the cost has a cap, writers of models whose price is unknown make no calls for the tenant,
+// Allow changes what a quota allows in any hour: calls, tokens in and out, and cost; 0 for no cap. What was used in the
+// last hour counts. While the cost has a cap, writers of models whose price is unknown make no calls for the tenant,
 // see [Profile].
 func (b *Budget) Allow(calls int, tokens int64, cost float64) {
 	b.mu.Lock()
@@ -19,7 +19,7 @@ func (b *Budget) Allow(calls int, tokens int64, cost float64) {
 	b.calls, b.tokens, b.cost = calls, tokens, cost
 }
 
-// Used returns what was taken of a quota in the last hour.
+// Used returns how much of a quota was used in the last hour.
 func (b *Budget) Used() (calls int, tokens int64, cost float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -33,15 +33,16 @@ func (b *Budget) Used() (calls int, tokens int64, cost float64) {
 	return len(b.called), tokens, cost
 }
 
-// NewCap returns a budget of calls and of tokens in and out for one piece of work, however long it takes; 0 for no cap.
+// NewCap returns a budget of calls and of tokens in and out for one piece of work, however long that takes; 0 for no
+// cap.
 func NewCap(calls int, tokens int64) *Budget {
 	return &Budget{once: true, calls: calls, tokens: tokens}
 }
 
 type spendingKey struct{}
 
-// Spending returns a context in which every call counts against a budget too, a quota or a cap, besides those of ctx.
-// Over one of them, a writer makes no call and returns an [Error] that is [ErrOverQuota] or [ErrCapped].
+// Spending returns a context in which every call also counts against a budget, a quota or a cap, besides the budgets of
+// ctx. If one of them is used up, a writer makes no call and returns an [Error] that is [ErrOverQuota] or [ErrCapped].
 func Spending(ctx context.Context, b *Budget) context.Context {
 	return context.WithValue(ctx, spendingKey{}, append(slices.Clip(spending(ctx)), b))
 }

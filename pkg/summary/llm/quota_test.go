@@ -13,7 +13,7 @@ import (
 func TestAQuotaBoundsTheCallsAndTokensOfAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQuota("team-a")
-		for range 3 { // without a limit it counts already
+		for range 3 { // calls count even before there is a limit
 			require.Nil(t, q.take())
 			q.pay(5, 100)
 			time.Sleep(time.Minute)

@@ -14,14 +14,14 @@ import (
 //go:embed prompts/rewrite.txt
 var rewritePrompt string
 
-// Limits of a query that is written anew, in characters.
+// Limits of a rewritten query, in characters.
 const (
 	MaxRewritten = 1_000 // of the query
 	MaxAdded     = 400   // of what is added to it; the rest is cut
 )
 
-// Rewrite returns other words for a query of at most [MaxRewritten] characters, to search for in addition to its own: one
-// line without marks of a search. It returns the same errors as [Writer.Write].
+// Rewrite returns other words for a query of at most [MaxRewritten] characters, to search for in addition: one line
+// without a search's marks. It returns the same errors as [Writer.Write].
 func (w *Writer) Rewrite(ctx context.Context, query string) (string, summary.Usage, error) {
 	var usage summary.Usage
 	user := fmt.Sprintf("<record>\n%s\n</record>\n\nWrite other words for this query.", inside(firstRunes(query, MaxRewritten)))
@@ -37,7 +37,8 @@ func (w *Writer) Rewrite(ctx context.Context, query string) (string, summary.Usa
 	return added, usage, nil
 }
 
-// readAdded takes the words of an answer. Quotes, asterisks and dashes before a word are marks of a search, so they go.
+// readAdded takes the words of an answer. It removes quotes, asterisks and dashes before a word, because they are marks
+// in a search.
 func readAdded(text string) (string, *Error) {
 	text = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("\"*“”„«»`", r) {

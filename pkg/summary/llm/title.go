@@ -12,7 +12,7 @@ import (
 //go:embed prompts/title.txt
 var titlePrompt string
 
-// maxAsked is how much of a message serves to make a title, in characters.
+// maxAsked is how many characters of a message are used to make a title.
 const maxAsked = 4_000
 
 // Title names a conversation after its first message: one line of up to [summary.MaxTitle]

@@ -142,7 +142,7 @@ func (w *Writer) call(ctx context.Context, r request, usage *summary.Usage) (ans
 			}
 		}
 	}
-	for _, b := range slices.Backward(budgets) { // the cap of the work before the quota
+	for _, b := range slices.Backward(budgets) { // the cap of the work comes before the quota
 		if err := b.take(); err != nil {
 			return answer{}, err
 		}
