@@ -19,7 +19,7 @@ type CaptureOptions struct {
 	Program   Program
 	Paths     []string      // sessions of Claude Code
 	Factor    float64       // how many times as fast as it was recorded a session is written
-	Kills     int           // of the watcher, while the session is written a second time
+	Kills     int           // of the watcher, while the session is written for the second time
 	Files     int           // of earlier sessions; 0 leaves them out
 	IdleFiles int           // that do not change; 0 leaves them out
 	IdleFor   time.Duration // how long they are watched
@@ -35,10 +35,10 @@ type Capture struct {
 	MB       float64     `json:"mb"`
 	Factor   float64     `json:"factor"`
 	Readable Latencies   `json:"readable"`
-	Held     int         `json:"held_events"` // that were not measured, because no later line completes them
+	Held     int         `json:"held_events"` // events that were not measured, because no later line completes them
 	Replayed Differences `json:"replayed"`    // without kills
 	Kills    int         `json:"kills"`
-	Working  int         `json:"kills_working"` // after which the watcher had published something since it was started
+	Working  int         `json:"kills_working"` // after which the watcher had published something since its start
 	Killed   Differences `json:"killed"`
 
 	History *CapturedHistory `json:"history,omitempty"`
@@ -51,11 +51,11 @@ type CapturedHistory struct {
 	Events      int     `json:"events"`
 	MB          float64 `json:"mb"`
 	MBPS        float64 `json:"mb_per_s"`         // until all were in the log, the start of the process included
-	AppliedMBPS float64 `json:"applied_mb_per_s"` // until all could be read
+	AppliedMBPS float64 `json:"applied_mb_per_s"` // until all were readable
 	CPU         float64 `json:"cpu_s"`            // processor time of the watcher
 }
 
-// CapturedIdle says what a watcher costs while nothing changes; nil is what the system does not report.
+// CapturedIdle says what a watcher costs while nothing changes; nil for figures that the system does not report.
 type CapturedIdle struct {
 	Files      int      `json:"files"`
 	Seconds    float64  `json:"seconds"`
@@ -67,9 +67,9 @@ type CapturedIdle struct {
 type Differences struct {
 	Lost    int  `json:"lost"`    // events
 	Doubled int  `json:"doubled"` // events that the log has again
-	Changed int  `json:"changed"` // events of another content
-	Strange int  `json:"strange"` // events that the import does not have
-	Moved   bool `json:"moved"`   // the order is another one
+	Changed int  `json:"changed"` // events that the log has more than once
+	Strange int  `json:"strange"` // events with other content
+	Moved   bool `json:"moved"`   // events that the import does not have
 }
 
 // None reports whether there are no differences.
@@ -120,14 +120,15 @@ const (
 	idleTenant     = "idle"
 )
 
-// RunCapture starts the program in an empty directory, and beside it `mneme watch` on a folder of transcripts. One of the
-// sessions, the middle one by size of those that suffice, is written into that folder line by line, at its recorded pace times
-// Factor. Each event is measured from when the line that completes it is written until the API has it. Then the
-// session is written again while the watcher is killed Kills times. What both made is compared with an import of the finished
-// file. At last a watcher reads Files earlier sessions, which are copies under other ids, and another one waits beside
-// IdleFiles files of one message each that do not change.
+// RunCapture starts the program in an empty directory, and beside it `mneme watch` on a folder of transcripts. It
+// writes one of the sessions, the one of middle size among those that are long enough, into that folder line by line,
+// Factor times as fast as it was recorded. It measures each event from when the line that completes it is written until
+// the API has it. Then it writes the session again while it kills the watcher Kills times. It compares the results of
+// both with an import of the finished file. At the end a watcher reads Files earlier sessions, which are copies under
+// other ids, and another one waits beside IdleFiles files of one message each that do not change.
 //
-// Without a session of Claude Code it returns [ErrNoEvents], and [ErrOneSession] if Files is not 0 and one can't be copied.
+// Without a session of Claude Code it returns [ErrNoEvents], and [ErrOneSession] if Files is not 0 and one can't be
+// copied.
 func RunCapture(ctx context.Context, o CaptureOptions, say Say) (out Capture, err error) {
 	out.Machine, out.Factor, out.Kills = ThisMachine(), o.Factor, o.Kills
 	sources, err := findSources(o.Paths)
@@ -229,7 +230,7 @@ func kill(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// once has a watcher read all that is there. Lines that it refuses are no error.
+// once has a watcher read everything that exists. Lines that it refuses are no error.
 func (w *watch) once(ctx context.Context, tenant string) (cpu time.Duration, err error) {
 	cmd := w.command(ctx, tenant, "--once")
 	var said strings.Builder

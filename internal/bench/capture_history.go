@@ -83,12 +83,12 @@ func (w *watch) history(ctx context.Context, from sources, files int) (*Captured
 		return nil, err
 	}
 	out.AppliedMBPS = out.MB / time.Since(began).Seconds()
-	after, err := w.log.State(ctx) // what the watcher counts leaves out what it had to publish again
+	after, err := w.log.State(ctx) // the watcher's own count leaves out what it had to publish again
 	out.Events = int(after.Head - before.Head)
 	return out, err
 }
 
-// copy writes a session under other ids. It was finished the longer ago, the higher its number.
+// copy writes a session under other ids. The higher its number, the longer ago it was finished.
 func (w *watch) copy(s *replayed, n int) error {
 	folder, err := w.folder(historyTenant, fmt.Sprint("project", n%50))
 	if err != nil {

@@ -58,7 +58,7 @@ func (list sources) middle(ctx context.Context, kills int) (*replayed, error) {
 	return nil, fmt.Errorf("%w: of the larger half of the files none is a session of Claude Code with %d lines", ErrNoEvents, max(2, 2*kills))
 }
 
-// replayed is a session as it was recorded.
+// replayed is a session and how it was recorded.
 type replayed struct {
 	path    string // without the end of a compressed one
 	size    int
@@ -110,7 +110,8 @@ func readReplayed(ctx context.Context, path string) (*replayed, error) {
 	return s, nil
 }
 
-// lineByLine is a reader that hands out one line at each read, so that what a converter makes is known to be made of the lines so far.
+// lineByLine is a reader that returns one line at each read, so that a converter's output is known to come from the
+// lines so far.
 type lineByLine struct {
 	lines [][]byte
 	next  int
@@ -179,7 +180,7 @@ func (w *watch) replay(ctx context.Context, s *replayed, factor float64, out *Ca
 	ready := slices.Min(slices.Collect(maps.Values(s.by)))
 	for i, line := range s.lines {
 		w.say("replaying, line %d of %d", i+1, len(s.lines))
-		if i == ready+1 { // the watcher has started when it has read the first event
+		if i == ready+1 { // the watcher has started once it has read the first event
 			if err := r.await(ctx, func() bool { return len(r.left) < len(s.by) }); err != nil {
 				return "", err
 			}
@@ -204,7 +205,7 @@ func (w *watch) replay(ctx context.Context, s *replayed, factor float64, out *Ca
 	return path, w.finish(ctx, replayedTenant, path)
 }
 
-// finish has watchers read a file that the agent has finished: what comes last, and nothing a second time.
+// finish has watchers read a file that the agent has finished: its last events, and nothing a second time.
 func (w *watch) finish(ctx context.Context, tenant, path string) error {
 	if err := rested(path, 0); err != nil {
 		return err
@@ -238,7 +239,7 @@ func (r *arrivals) wrote(line int, counts bool) {
 	}
 }
 
-// arrivalTime is how long a replay waits for what it wrote to be readable, before it counts as lost.
+// arrivalTime is how long a replay waits for an event to become readable, before it counts as lost.
 const arrivalTime = time.Minute
 
 func (r *arrivals) await(ctx context.Context, done func() bool) error {
@@ -253,7 +254,7 @@ func (r *arrivals) await(ctx context.Context, done func() bool) error {
 		select {
 		case <-r.changed:
 		case <-late:
-			return nil // the comparison tells what was lost
+			return nil // the comparison reports what was lost
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -307,7 +308,7 @@ func (r *arrivals) read(ctx context.Context, id, conversation string, seq uint64
 	}
 }
 
-// replayKilled writes the session while watchers are killed, and says how many had published something.
+// replayKilled writes the session while watchers are killed, and returns how many of them had published something.
 func (w *watch) replayKilled(ctx context.Context, s *replayed, factor float64, kills int) (working int, err error) {
 	folder, err := w.folder(killedTenant, "p")
 	if err != nil {
@@ -333,7 +334,7 @@ func (w *watch) replayKilled(ctx context.Context, s *replayed, factor float64, k
 		err = s.write(ctx, f, from, to, factor)
 		if err == nil {
 			patience := killTime
-			if k%2 == 0 && s.completes(from, to) { // else, on a busy machine, no watcher may come that far
+			if k%2 == 0 && s.completes(from, to) { // otherwise, on a busy machine, no watcher might get that far
 				patience = arrivalTime
 			}
 			err = w.published(ctx, before.Head, patience)

@@ -46,12 +46,12 @@ type Code struct {
 	MaxChars      int                    `json:"max_chars"`
 	OneRepository bool                   `json:"one_repository"`
 	Sessions      int                    `json:"sessions"`         // at which functions were needed
-	Indexed       int                    `json:"sessions_indexed"` // those of them with an index when they began
+	Indexed       int                    `json:"sessions_indexed"` // sessions among them that had an index when they began
 	Files         float64                `json:"indexed_files"`    // in the index of such a session, on average
 	Scopes        float64                `json:"indexed_scopes"`
 	All           CodeFigures            `json:"all"`
 	Changed       CodeFigures            `json:"changed"` // of the functions that the next calls change
-	Unseen        CodeFigures            `json:"unseen"`  // of those that the session had not shown before
+	Unseen        CodeFigures            `json:"unseen"`  // of the changed functions that the session had not shown before
 	At            map[string]CodeFigures `json:"at"`      // by percent of the session; "0" is after the first user message
 	Context       Latencies              `json:"context"`
 	ContextBare   Latencies              `json:"context_without"`
@@ -77,9 +77,9 @@ type CodeHeld struct {
 // unindexed is the tenant whose sessions have no index.
 const unindexed = tenant + "-unindexed"
 
-// RunCode publishes sessions of coding agents twice, in the order in which they began: for one tenant with an index of the
-// code of their projects, for the other without. What is indexed when a session begins is what calls of sessions had shown
-// of files until then, so nothing is in an index that came later. It then reads the context after the first user message
+// RunCode publishes sessions of coding agents twice, in the order in which they began: for one tenant with an index of
+// the code of their projects, for the other without. When a session begins, the index holds what calls of earlier
+// sessions had shown of files by then, and nothing later. RunCode then reads the context after the first user message
 // and at 25, 50 and 75 % of each session, takes the functions that the next ten calls read or change, and measures how
 // many of them Relevant Code Context holds. Without events it returns [ErrNoEvents].
 func RunCode(ctx context.Context, o CodeOptions, say Say) (out Code, err error) {
@@ -363,7 +363,7 @@ func (s *codeSession) needed(row int) (p codeNeed) {
 	for i := range s.facts {
 		f := &s.facts[i]
 		if f.root != s.root {
-			continue // of another checkout: the index of this one says nothing about it
+			continue // of another checkout, about which this index says nothing
 		}
 		path := f.root + "/" + f.path
 		before := now[f.path]
@@ -395,7 +395,8 @@ func (s *codeSession) needed(row int) (p codeNeed) {
 	return p
 }
 
-// touched returns the functions of a file that a call reads or changes. What a call adds is not needed before.
+// touched returns the functions of a file that a call reads or changes. Functions that a call adds did not exist
+// before.
 func (f *codeFile) touched(fact *codeFact) (list []codeFunction) {
 	type span struct{ from, to int }
 	var spans []span

@@ -41,13 +41,13 @@ type codeFact struct {
 	old, change []string
 }
 
-// codeFile is a file as far as calls have shown it. It never changes.
+// codeFile is what calls have shown of a file. It is never modified.
 type codeFile struct {
 	lines []string
 	shown []bool // by line; others are empty
 }
 
-// text is the content of a file, with empty lines for those that nothing has shown.
+// text is the content of a file, with empty lines in place of lines that were never shown.
 func (f *codeFile) text() string {
 	if f == nil {
 		return ""
@@ -74,8 +74,8 @@ func (f *codeFile) after(fact *codeFact) *codeFile {
 	return f
 }
 
-// with places lines that a read showed, and returns where: where the file holds the first and the last of them already, if it
-// has moved since it was seen, else at their numbers.
+// with puts lines that a read showed into the file, and returns where: if the file already holds the first and the last
+// of them, at their places, because it may have moved since it was seen; otherwise at their line numbers.
 func (f *codeFile) with(at int, lines []string) (out *codeFile, from int) {
 	if f == nil {
 		f = &codeFile{}
@@ -137,7 +137,7 @@ func (f *codeFile) edited(fact *codeFact) *codeFile {
 	return f
 }
 
-// lookup returns the lines that hold a text, to excluded.
+// lookup returns the range of lines that hold a text; to is excluded.
 func (f *codeFile) lookup(text string) (from, to int, ok bool) {
 	if f == nil || text == "" {
 		return 0, 0, false
@@ -178,7 +178,7 @@ func (s *codeSession) read() error {
 		case *events.ToolReturned:
 			list := pending[p.ToolCallID]
 			if delete(pending, p.ToolCallID); len(list) != 1 || p.Success != nil && !*p.Success {
-				continue // of several files it is not known which part of a result is whose
+				continue // with several files it is not known which part of a result belongs to which
 			}
 			fact := list[0]
 			if fact.at, fact.done = now, row; fact.kind == files.KindRead {

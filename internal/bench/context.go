@@ -166,7 +166,7 @@ func (out *Context) life(ctx context.Context, o ContextOptions, dir string, say 
 		return server, err
 	}
 	say("killing and starting again")
-	server.kill() // before the first stop, because a stop writes down what a start would have to compute
+	server.kill() // before the first stop, because a stop saves what a start would otherwise have to compute
 	if server, err = o.Program.up(ctx, dir); err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func importInto(ctx context.Context, server *program, o ContextOptions) (int, er
 	raw, err := cmd.Output()
 	var report struct{ Published int }
 	if json.Unmarshal(raw, &report) == nil && report.Published > 0 && ctx.Err() == nil {
-		return report.Published, nil // perhaps some of the input was unreadable
+		return report.Published, nil // some of the input may have been unreadable
 	}
 	if err != nil {
 		return 0, errors.Join(ctx.Err(), ErrNoEvents, errors.New(strings.TrimSpace(said.String())))

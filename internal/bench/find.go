@@ -77,7 +77,7 @@ func (out *Find) ask(ctx context.Context, a *api, questions []Question, o Recall
 			continue
 		}
 		query := url.Values{"query": {q.Question}, "limit": {strconv.Itoa(found)}, "messages": {"1"}}
-		if last > 0 { // once: then everything is in memory
+		if last > 0 { // only once, because then everything is in memory
 			query.Set("at_least", strconv.FormatUint(last, 10))
 			last = 0
 		}

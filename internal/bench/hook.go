@@ -59,19 +59,18 @@ type HookFigures struct {
 
 	Touching float64 `json:"touching"`     // whose turn touches a file at all: no other can be a hit
 	Hits     float64 `json:"hits"`         // whose turn touches a file that the shown text names
-	News     float64 `json:"new_hits"`     // with a file that the prompt does not name and the session had not touched
+	News     float64 `json:"new_hits"`     // with a file that neither the prompt names nor the session had touched
 	ByNewest float64 `json:"floor_newest"` // hits of as many files of the session that touched one last
 	ByRandom float64 `json:"floor_random"` // hits of as many files of any earlier session
 }
 
 // RunHook publishes the sessions of one project to the program in an empty directory, all events in the order of their
-// times. For each prompt of each session but the first five it sends the event of a hook as of the moment before the
-// prompt, so that nothing later and nothing of the asking session can be shown. If the hook speaks, it is a hit if the
-// turn reads or changes a file that the shown text names, by its path in the repository or the end of it. A turn
-// that touches no file is a miss. A prompt that two sessions hold with the same time, as a session and its continuation
-// do, counts for the first. The floors show as many files, those touched last, of the session that touched
-// one last, and of one drawn from all earlier sessions.
-// At last it times the program that agents run.
+// times. For each prompt of each session but the first five it sends a hook's event as of the moment before the prompt,
+// so that nothing later and nothing of the asking session can be shown. If the hook speaks, it is a hit if the turn
+// reads or changes a file that the shown text names, by its path in the repository or the end of that path. A turn that
+// touches no file is a miss. If two sessions hold a prompt with the same time, as a session and its continuation do, it
+// counts for the first. The floors show as many files, the last touched ones, of the session that touched a file last,
+// and of one drawn from all earlier sessions. At the end RunHook times the program that agents run.
 //
 // Sessions of agents without hooks are only shown to others. Without prompts it returns [ErrNoEvents].
 func RunHook(ctx context.Context, o HookOptions, say Say) (out Hook, err error) {
@@ -108,13 +107,13 @@ func RunHook(ctx context.Context, o HookOptions, say Say) (out Hook, err error) 
 // hookRuns is how many processes of the hook are timed.
 const hookRuns = 200
 
-// run times the program that agents run, at prompts spread over all of agents with hooks, one after the other. What is known by
-// now is shown, not as of the prompt.
+// run times the program that agents run, one after the other, at prompts spread over all sessions of agents with hooks.
+// It shows what is known by now, not as of the prompt.
 func (o HookOptions) run(ctx context.Context, server *program, sessions []begun, h *history, say Say) (*Latencies, error) {
 	if o.Hook == "" {
 		return nil, nil
 	}
-	state, err := os.MkdirTemp("", "mneme-bench-hook-") // for events that a server too slow has not taken
+	state, err := os.MkdirTemp("", "mneme-bench-hook-") // for events that a slow server has not taken
 	if err != nil {
 		return nil, err
 	}
@@ -279,12 +278,12 @@ func (out *Hook) ask(ctx context.Context, reads *api, sessions []begun, h *histo
 	return nil
 }
 
-// hookEvent is what an agent tells its hook at a prompt.
+// hookEvent is what an agent sends to its hook at a prompt.
 func hookEvent(name, session, folder, prompt string) map[string]string {
 	return map[string]string{"hook_event_name": name, "session_id": session, "cwd": folder, "prompt": prompt}
 }
 
-// hook returns what the hook of a session is answered at a prompt, "" for nothing.
+// hook returns the answer to the hook of a session at a prompt, "" for nothing.
 func (a *api) hook(ctx context.Context, s *begun, p prompted) (string, error) {
 	agent, session := hook.Of(s.id)
 	raw, err := a.send(ctx, http.MethodPost, "/v1/hooks/"+agent.Name, url.Values{"as_of": {strconv.FormatUint(p.seq-1, 10)}}, hookEvent(agent.PromptEvent(), session, s.place.Folder, p.text))
@@ -341,7 +340,7 @@ func (f *HookFigures) add(h *history, session int, p prompted, shown string, ran
 	count(&f.ByRandom, hits(earlier[random.IntN(len(earlier))]))
 }
 
-// means returns the figures that are sums until [HookFigures.mean].
+// means returns the figures that hold sums until [HookFigures.mean] divides them.
 func (f *HookFigures) means() []*float64 {
 	return []*float64{&f.Chars, &f.Named, &f.Touching, &f.Hits, &f.News, &f.ByNewest, &f.ByRandom}
 }
@@ -355,7 +354,7 @@ func (f *HookFigures) sum(others *HookFigures) {
 	}
 }
 
-// mean divides the sums by what they are of.
+// mean divides each sum by the number of its summands.
 func (f *HookFigures) mean() {
 	f.Share = float64(f.Spoke) / float64(max(1, f.Prompts))
 	for _, sum := range f.means() {

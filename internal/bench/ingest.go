@@ -83,7 +83,7 @@ func RunIngest(ctx context.Context, paths []string, rounds int, statements bool,
 	return out, err
 }
 
-// warmUps is how many rounds do not count, because Neo4j compiles its code while it runs.
+// warmUps is how many rounds do not count: the first one on Neo4j, which compiles its code while it runs.
 func warmUps(on *neo4jstore.Config) int {
 	if on == nil {
 		return 0

@@ -192,7 +192,7 @@ func newPacer(log *eventlog.Log, server *program, tenant string, rate, reads int
 	return &pacer{
 		log: log, api: newAPI(server.http, tenant, 4*sessions), tenant: tenant,
 		interval: time.Second / time.Duration(rate), every: max(rate/reads, 1),
-		// Of a short recording only a tenth goes unmeasured.
+		// For a short recording, only a tenth of it goes unmeasured.
 		warmUp: min(int(float64(rate)*warmUp.Seconds()), events/10),
 	}
 }

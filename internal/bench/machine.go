@@ -67,7 +67,7 @@ func processorTime(pid int) *time.Duration {
 	if err != nil {
 		return nil
 	}
-	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:])) // the name before may hold spaces
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:])) // the field before may contain spaces
 	const user, system, perSecond = 11, 12, 100
 	if len(fields) <= system {
 		return nil

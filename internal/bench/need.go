@@ -147,7 +147,7 @@ func readSession(ctx context.Context, log *eventlog.Log, id string) (s session, 
 	err = log.Conversation(ctx, tenant, id, ^uint64(0), func(m eventlog.Message) error {
 		e, err := events.RecordMessage(m.Header, m.Data)
 		if err != nil {
-			return nil // shown by no call
+			return nil // it belongs to no call
 		}
 		row := sessionRow{seq: m.Seq}
 		switch p := e.Payload.(type) {

@@ -39,7 +39,7 @@ func newNeo4jBackend(ctx context.Context, c neo4jstore.Config) (*neo4jBackend, e
 	return b, err
 }
 
-// ownGeneration returns a generation that nobody else has: programs use small numbers.
+// ownGeneration returns a generation that nobody else uses: programs use small numbers.
 func ownGeneration() int { return 1<<40 + int(rand.Int32()) }
 
 func (b *neo4jBackend) store() Store { return Store{"neo4j", b.version} }

@@ -61,12 +61,12 @@ type Order struct {
 	Reordered int `json:"reordered"` // before an earlier event of their conversation
 }
 
-// Wrong returns how many events are.
+// Wrong returns the number of these events.
 func (o Order) Wrong() int { return o.Lost + o.Doubled + o.Reordered }
 
-// RunPartitions gives a log of its own more partitions by the command "mneme partitions", run as a process, while events are
-// published at an even rate and the read model "graph" follows in SQLite. Then it reads all conversations, in the log and in
-// the read model, and counts what is lost, doubled or out of order.
+// RunPartitions gives a separate log more partitions with the command "mneme partitions", run as a process, while
+// events are published at an even rate and the read model "graph" follows in SQLite. Then it reads all conversations,
+// in the log and in the read model, and counts what is lost, doubled or out of order.
 func RunPartitions(ctx context.Context, o PartitionsOptions, say Say) (out Partitions, err error) {
 	out.Machine, out.From, out.To = ThisMachine(), partitionsBefore, partitionsAfter
 	s, err := newScratchAt(ctx, natsdeploy.Settings{Partitions: partitionsBefore}, "127.0.0.1:0")
@@ -274,10 +274,11 @@ func (w *writers) start(ctx context.Context, url string) (stop func() error, err
 
 const (
 	publishFor = 2 * time.Minute // how long an agent repeats one publish
-	answerIn   = 2 * time.Second // or it asks again, because the answer of a server that was killed never comes
+	answerIn   = 2 * time.Second // it then asks again, because a server that was killed never answers
 )
 
-// publish repeats a publish that failed, as an agent does. What was due when the measurement was stopped is published, too.
+// publish repeats a publish that failed, as an agent does. It also publishes what was already due when the measurement
+// was stopped.
 func (w *writers) publish(ctx context.Context, log *eventlog.Log, d due) error {
 	late := time.Since(d.at)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishFor)

@@ -19,12 +19,12 @@ import (
 // splits are the numbers of partitions that a log of one partition is given, one after the other.
 var splits = []int{2, 4, 8, 16, 32}
 
-// killing runs "mneme partitions" and kills it, or something else, at a point: as soon as the log says that the change has
-// begun, or after a time.
+// killing runs "mneme partitions" and kills it, or something else, at one of several points: as soon as the log says
+// that the change has begun, or after a time.
 type killing struct {
 	t       *testing.T
 	program Program
-	between time.Duration // kills
+	between time.Duration // between two kills
 	away    bool          // the server may be starting again, so a command may fail
 }
 
@@ -69,7 +69,7 @@ func (k *killing) run(js jetstream.JetStream, url string, n, nth int, kill func(
 			}
 			return
 		}
-		select { // later and later, until the command ends before
+		select { // later each time, until the command ends first
 		case <-time.After(k.between * time.Duration(nth)):
 		case <-ctx.Done():
 		}

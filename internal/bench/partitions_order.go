@@ -17,7 +17,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// reader keeps the read model "graph" up to date, and opens the log anew when it gets more partitions, as the programs do.
+// reader keeps the read model "graph" up to date, and opens the log again when it gets more partitions, as the programs
+// do.
 type reader struct {
 	path  string
 	ended chan struct{}
@@ -88,7 +89,7 @@ func (r *reader) now(log *eventlog.Log, store *sqlitestore.Store[*graph.Unit]) {
 	r.log, r.store = log, store
 }
 
-// note counts a message that is applied before its predecessor. A transaction that is repeated applies messages again.
+// note counts messages that are applied before their predecessors. A repeated transaction applies messages again.
 func (r *reader) note(e *events.Recorded) {
 	m, ok := e.Payload.(*events.MessageCreated)
 	if !ok {
@@ -110,7 +111,7 @@ func (r *reader) note(e *events.Recorded) {
 	r.last[c] = max(r.last[c], n)
 }
 
-// await waits until the reader has this many partitions and has applied what is in them now.
+// await waits until the reader has this many partitions and has applied everything that they hold now.
 func (r *reader) await(ctx context.Context, partitions int) error {
 	var goals []uint64
 	for {
@@ -197,7 +198,7 @@ func (o *order) see(n int, out *Order) {
 // lost returns how many of the messages were not seen.
 func (o *order) lost(count int) int { return count - o.next - len(o.early) }
 
-// inLog reads the whole log.
+// inLog checks the whole log.
 func (w *writers) inLog(ctx context.Context, conn *nats.Conn) (out Order, err error) {
 	log, err := eventlog.Open(ctx, conn)
 	if err != nil {
@@ -230,8 +231,8 @@ func (w *writers) inLog(ctx context.Context, conn *nats.Conn) (out Order, err er
 	return out, err
 }
 
-// inModel reads all conversations from the read model. Its rows are in the order of the log, so what is out of order is what
-// was applied so.
+// inModel checks all conversations in the read model. Its rows are in the order of the log, so rows out of order were
+// applied in that order.
 func (w *writers) inModel(ctx context.Context, r *reader) (out Order, err error) {
 	store, err := sqlitestore.OpenGraph(ctx, r.path)
 	if err != nil {

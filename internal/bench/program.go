@@ -175,7 +175,7 @@ func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, e
 // busyFor is how long a server may stay overloaded.
 const busyFor = 2 * time.Minute
 
-// getOnce returns after which time to retry with an overloaded server.
+// getOnce reads once. If the server is overloaded, later is how long to wait before a retry.
 func (a *api) getOnce(ctx context.Context, path string, query url.Values) (body []byte, later time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path+"?"+query.Encode(), nil)
 	if err != nil {

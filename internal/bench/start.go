@@ -59,13 +59,13 @@ const (
 	floorFiles = 20 // files that a floor names
 )
 
-// RunStart imports the sessions of one project into the program in an empty directory. For each session but the
-// first five, in the order of their first events, it reads the context of the project as of the moment before the session
-// began, with the session's first user message as the query. It measures how many of the first ten files that the
-// session goes on to read or change the context names (paths relative to the repository), and how many of the commands
-// that it goes on to run, of those that were run at least twice before. The floors are the 20 files touched last, and 20
-// files of the sessions whose first messages are most similar. Projects whose folders have the same name are made one.
-// Without events it returns [ErrNoEvents].
+// RunStart imports the sessions of one project into the program in an empty directory. For each session but the first
+// five, in the order of their first events, it reads the context of the project as of the moment before the session
+// began, with the session's first user message as the query. It measures the share that this context names of the first
+// ten files that the session then reads or changes (paths relative to the repository), and of those commands that the
+// session then runs that had been run at least twice before. The floors are the 20 files touched last, and 20 files of
+// the sessions whose first messages are most similar. Projects whose folders have the same name count as one. Without
+// events it returns [ErrNoEvents].
 func RunStart(ctx context.Context, o StartOptions, say Say) (out Start, err error) {
 	out.Machine, out.MaxChars = ThisMachine(), o.MaxChars
 	all, err := readBegun(ctx, o.Events)

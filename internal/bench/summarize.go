@@ -40,8 +40,7 @@ type SummarizeOptions struct {
 	Delay   time.Duration // of the model
 }
 
-// Decision is the cost of one event until it is known what is due, in microseconds: the medians of
-// batches.
+// Decision is the cost of one event until it is known what is due, in microseconds: the median over batches.
 type Decision struct {
 	Events  int     `json:"events"` // in the read model
 	Apply   float64 `json:"apply_us"`

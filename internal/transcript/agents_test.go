@@ -82,7 +82,8 @@ func TestRecordingsOfEachAgentBecomeTheEventsOfTheirGoldenFiles(t *testing.T) {
 	}
 }
 
-// What was closed stays as it is while an agent writes on: items of a recording that has grown begin with the same.
+// Closed items stay as they are while an agent continues to write: the items of a recording that has grown begin with
+// them.
 func TestAGrownRecordingOfEachAgentBeginsWithTheSameEvents(t *testing.T) {
 	for _, path := range fixtures(t) {
 		data, err := os.ReadFile(path)

@@ -39,7 +39,7 @@ func (a *aider) refuse(out *batch, err error) {
 	out.refuse(err)
 }
 
-// end emits the last message, which may go on.
+// end emits the last message, which may still grow.
 func (a *aider) end(out *batch) {
 	first := len(out.items)
 	a.flush(out)

@@ -64,8 +64,8 @@ func (bs blocks) speaks() bool {
 	return false
 }
 
-// shown returns the text that stands for a block: for an image and the like its type in
-// brackets, nothing for encrypted reasoning.
+// shown returns the text that stands for a block: its type in brackets for an image and the like, nothing for encrypted
+// reasoning.
 func (b *block) shown() (string, bool) {
 	switch b.Type {
 	case "text":

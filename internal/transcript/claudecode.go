@@ -99,9 +99,8 @@ func stemOf(name string) (string, bool) {
 // front and make it part of the session's name.
 var sessionName = regexp.MustCompile(`^(\d{4}-\d\d-\d\d-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// conversationOf returns the conversation that a file name stands for, or "". The name wins
-// over sessionId because a resumed session begins with lines of the session before it,
-// which are part of what the agent saw.
+// conversationOf returns the conversation that a file name stands for, or "". The name wins over sessionId because a
+// resumed session begins with lines of the previous session, which are part of what the agent saw.
 func conversationOf(name string) string {
 	if stem, ok := stemOf(name); ok && sessionName.MatchString(stem) {
 		return ClaudeCodePrefix + stem

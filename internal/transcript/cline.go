@@ -61,9 +61,9 @@ func (c *clineBlocks) UnmarshalJSON(raw []byte) error {
 
 // cline turns a task into items.
 //
-// A file is rewritten whole, and messages are taken out of its middle when the model's context is full. So the id of a
-// message without one of its own is neither its place nor a chain of hashes: it is a hash of its time and content, with a
-// number if the same stands in the file again.
+// A file is rewritten as a whole, and messages are taken out of its middle when the model's context is full. So the id
+// of a message without one of its own is neither its place nor a chain of hashes: it is a hash of its time and content,
+// with a number if the file holds the same again.
 type cline struct {
 	talk
 	prefix string
@@ -162,7 +162,7 @@ func (c *cline) message(out *batch, m *clineMessage) {
 		c.results(out, at, m.Content.blocks)
 		if content, origin, any := clinePrompt(m.Content.blocks); any {
 			m := &events.MessageCreated{Role: "user", Content: content, Origin: origin}
-			if origin != "" { // no turn begins
+			if origin != "" { // it begins no turn
 				m.Role = "system"
 			}
 			c.say(out, id, at, m)
@@ -222,8 +222,8 @@ var (
 	clineWorks   = regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^\n)]+)\)`)
 )
 
-// clinePrompt returns what the user said in a message, without what the program adds to it. If the program said all of
-// it, such as the results of calls that the model wrote as text, the origin is meta.
+// clinePrompt returns what the user said in a message, without what the program adds to it. If the whole message comes
+// from the program, such as results of calls that the model wrote as text, the origin is meta.
 func clinePrompt(content blocks) (said, origin string, any bool) {
 	var texts []string
 	origin = originMeta
@@ -248,8 +248,8 @@ func clinePrompt(content blocks) (said, origin string, any bool) {
 	return strings.Join(texts, "\n"), origin, len(texts) > 0
 }
 
-// maxFolder is the length of a folder's name in characters. It is not in the expressions, which would take milliseconds to
-// compile, at the start of every program.
+// maxFolder is the length of a folder's name in characters. The expressions do not check it, because compiling that
+// would take milliseconds at the start of every program.
 const maxFolder = 1_000
 
 // folderIn returns the folder that the first group of an expression matches, "" if there is none or it is too long.
@@ -260,7 +260,7 @@ func folderIn(text string, expression *regexp.Regexp) string {
 	return ""
 }
 
-// clineFolder returns the folder in which a task works, "" if the first message does not tell.
+// clineFolder returns the folder in which a task works, "" if the first message does not say.
 func clineFolder(content blocks) string {
 	for i := range content {
 		if folder := folderIn(content[i].Text, clineWorks); folder != "" {

@@ -82,9 +82,9 @@ func (c *codexTexts) UnmarshalJSON(raw []byte) error {
 
 func (c codexTexts) join() string { return strings.Join(c, "\n") }
 
-// codex turns a rollout into items. A message has no id of its own, so its place in the file
-// is its id: the ordinal where the line has one, else the line number. What the model thinks
-// is on a line of its own, and is held until the message or call that it belongs to.
+// codex turns a rollout into items. A message has no id of its own, so its place in the file is its id: the ordinal
+// where the line has one, else the line number. Reasoning is on separate lines, and is held until the message or call
+// that it belongs to.
 type codex struct {
 	thread  string // from the first session_meta, else from the file's name
 	began   string
@@ -130,7 +130,7 @@ func (c *codex) value(out *batch, raw []byte) error {
 		return err
 	}
 	ordinal := ""
-	if l.Ordinal != nil { // not mistaken for a line number of the time before there were ordinals
+	if l.Ordinal != nil { // so that it is not mistaken for a line number, as in recordings without ordinals
 		ordinal = "o" + strconv.FormatUint(*l.Ordinal, 10)
 	}
 	at := c.places.at(out.line, ordinal)
@@ -155,8 +155,8 @@ func (c *codex) value(out *batch, raw []byte) error {
 	return nil
 }
 
-// codexIgnored are the known types of lines and items that are not part of the conversation.
-// An event_msg is what the terminal showed of it: the same texts again, some of them cut.
+// codexIgnored are the known types of lines and items that are not part of the conversation. An event_msg is what the
+// terminal showed: the same texts again, some of them cut.
 var codexIgnored = map[string]bool{
 	"event_msg":                 true,
 	"ghost_snapshot":            true,
@@ -168,7 +168,7 @@ var codexIgnored = map[string]bool{
 	"compaction_summary":        true, // encrypted
 }
 
-// meta takes the first session_meta. In a fork those of the threads that it was copied from follow.
+// meta takes the first session_meta. In a fork, those of the threads that it was copied from follow.
 func (c *codex) meta(m *codexItem) error {
 	if c.version != "" || c.started {
 		return nil
@@ -228,7 +228,7 @@ func (c *codex) item(out *batch, at string, l *codexLine, i *codexItem) error {
 	return nil
 }
 
-// spoken takes a message. What the program says in the user's name stands before the first prompt.
+// spoken takes a message. What the program says in the user's name comes before the first prompt.
 func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error {
 	m := &events.MessageCreated{Content: i.Content.join()}
 	switch i.Role {
@@ -250,7 +250,7 @@ func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error 
 	return c.said(out, at, l, m)
 }
 
-// preambles are how texts begin that Codex itself puts into the user's messages.
+// preambles are beginnings of texts that Codex itself puts into the user's messages.
 var preambles = []string{
 	"<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>",
 	"<skills_instructions>", "<turn_aborted>", "<user_shell_command>",
@@ -266,7 +266,7 @@ func preamble(s string) bool {
 	return false
 }
 
-// said adds a message. Only one of the agent takes what is held of its reasoning.
+// said adds a message. If it is the agent's, it takes the held reasoning.
 func (c *codex) said(out *batch, at string, l *codexLine, m *events.MessageCreated) error {
 	if c.thread == "" {
 		return errNoThread
@@ -291,7 +291,7 @@ func (c *codex) said(out *batch, at string, l *codexLine, m *events.MessageCreat
 
 var errNoThread = errors.New("there is no session_meta before this line, and the file's name has no thread id")
 
-// think adds a message of the agent that has reasoning at most, for calls to belong to.
+// think adds an agent's message with at most reasoning, for calls to belong to.
 func (c *codex) think(out *batch, at string, l *codexLine) error {
 	return c.said(out, at+":m", l, &events.MessageCreated{Role: "assistant"})
 }
@@ -327,8 +327,8 @@ func (c *codex) call(out *batch, at string, l *codexLine, i *codexItem, kind str
 	return nil
 }
 
-// argumentsOf returns the JSON that a string holds. A string that holds none, because the model
-// wrote it badly or was cut off, stays a string.
+// argumentsOf returns the JSON that a string holds. If it holds none, because the model wrote it badly or was cut off,
+// it stays a string.
 func argumentsOf(raw json.RawMessage) json.RawMessage {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {

@@ -10,10 +10,9 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// codexResult reads the output of a call. Codex has written it as JSON in a string with the exit
-// code beside the text, as a text with a head that names the exit code, as a list of parts, and
-// as an object with content and success. Any other output is a text of which it is unknown
-// whether the call succeeded.
+// codexResult reads the output of a call. Codex has written it as JSON in a string with the exit code beside the text,
+// as a text with a head that names the exit code, as a list of parts, and as an object with content and success. Any
+// other output is a text that does not show whether the call succeeded.
 func codexResult(raw json.RawMessage) *events.ToolReturned {
 	var shape struct {
 		Content codexTexts `json:"content"`

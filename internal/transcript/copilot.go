@@ -23,7 +23,7 @@ type copilotLine struct {
 	Data      copilotData `json:"data"`
 }
 
-// copilotData is what an event says. Each type uses some of the members.
+// copilotData is the content of an event. Each type uses some of the members.
 type copilotData struct {
 	SessionID      text `json:"sessionId"`
 	StartTime      text `json:"startTime"`
@@ -114,7 +114,7 @@ func (c *copilot) value(out *batch, raw []byte) error {
 	switch l.Type {
 	case "user.message":
 		said := string(d.Content)
-		if said == "" { // some sessions have it only as it was sent
+		if said == "" { // some sessions have it only in the form in which it was sent
 			said = strings.TrimSpace(copilotWrap.ReplaceAllString(string(d.TransformedContent), ""))
 		}
 		c.say(out, id, at, &events.MessageCreated{Role: "user", Content: said})
@@ -155,7 +155,7 @@ func (c *copilot) value(out *batch, raw []byte) error {
 	return nil
 }
 
-// asked adds a call, which stands in the message that asks for it and again when it begins.
+// asked adds a call, which is in the message that asks for it and again when it begins.
 func (c *copilot) asked(out *batch, id, at, tool string, arguments json.RawMessage) {
 	if !c.called[id] {
 		c.called[id] = true

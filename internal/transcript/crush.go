@@ -47,7 +47,7 @@ func newCrushStore(path string) store {
 	return &crush{project}
 }
 
-// crushTime returns a time in milliseconds. The columns hold seconds, or milliseconds, whatever their description says.
+// crushTime returns a time in milliseconds. The columns hold seconds or milliseconds, whatever their description says.
 func crushTime(n int64) int64 {
 	if n < 1e11 {
 		return n * 1000

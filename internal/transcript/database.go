@@ -15,15 +15,16 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// overlap is how far [ReadDatabase] goes back before the time up to which a database was read: agents write a row some
-// time after the time that they write into it, and set the clock.
+// overlap is how far [ReadDatabase] goes back before the time up to which a database was read. Agents write a row some
+// time after the time in the row, and the clock may be set.
 const overlap = 10 * time.Minute
 
-// unfinished is how long a session waits for its last message to be finished, by the newest time in the database. Until
-// then it is open and read again each time: a tool may run for an hour.
+// unfinished is how long a session waits for its last message to be finished, measured by the newest time in the
+// database. Until then the session is open and read again each time: a tool may run for an hour.
 const unfinished = 24 * time.Hour
 
-// IsDatabase reports whether a file is a database of SQLite, for which there is [ReadDatabase]. It reads from its start.
+// IsDatabase reports whether a file is a SQLite database, for which there is [ReadDatabase]. It reads from the file's
+// start.
 func IsDatabase(file io.ReaderAt) bool {
 	const magic = "SQLite format 3\x00"
 	head := make([]byte, len(magic))
@@ -49,12 +50,12 @@ type stored struct {
 	created int64
 }
 
-// ReadDatabase yields the items of a recording that is a database of SQLite, session by session. The items of the last message
-// of a session are open, see [Item], until its agent has finished it or other sessions are a day newer. It never writes to the database
-// and never creates one.
+// ReadDatabase yields the items of a recording that is a SQLite database, session by session. The items of the last
+// message of a session are open, see [Item], until its agent has finished the message or other sessions are a day
+// newer. It never writes to the database and never creates one.
 //
-// until is the time up to which the database was read. Given as since the next time, only sessions that have changed after it
-// are read, and those of ten minutes before. A zero since reads all.
+// until is the time up to which the database was read. Pass it as since the next time, to read only sessions that have
+// changed since ten minutes before it. A zero since reads all.
 //
 // The errors are those of [Read], or those of SQLite.
 func ReadDatabase(ctx context.Context, path, format string, since time.Time, yield func(Item) error, options ...Option) (until time.Time, err error) {
@@ -118,8 +119,8 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 	return time.UnixMilli(newest), nil
 }
 
-// openDatabase opens a database for reading. One with a log that its agent has closed has none beside it; to read it in
-// the usual way would make a new one, so it is then read as a file that does not change.
+// openDatabase opens a database for reading. When an agent closes a database, its write-ahead log is removed. A usual
+// open would create a new log, so the database is then read as a file that does not change.
 func openDatabase(ctx context.Context, path string) (db *sql.DB, still bool, err error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -148,7 +149,7 @@ func openDatabase(ctx context.Context, path string) (db *sql.DB, still bool, err
 			return db, false, err
 		}
 	}
-	// Or the folder can't be written, in which SQLite would have to make a file.
+	// Or SQLite would have to create a file, and the folder is not writable.
 	db, again := open("&immutable=1")
 	if again != nil {
 		return nil, false, errors.Join(err, again)
@@ -156,7 +157,7 @@ func openDatabase(ctx context.Context, path string) (db *sql.DB, still bool, err
 	return db, still, nil
 }
 
-// atRest reports whether a database is written to a log and has none.
+// atRest reports whether a database uses a write-ahead log and has none now.
 func atRest(path string) (bool, error) {
 	const inLog = 2 // the version of the format in which it is written
 	file, err := os.Open(path)

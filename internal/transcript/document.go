@@ -16,7 +16,7 @@ import (
 )
 
 // MaxDocumentBytes is the largest recording that is one JSON value: 64 MiB. Unlike lines, it is read as a whole; [Read]
-// holds a few times as much in memory.
+// then needs a few times as much memory.
 const MaxDocumentBytes = 64 << 20
 
 // isDocument reports whether a file's name says that it is one JSON value.
@@ -25,7 +25,7 @@ func isDocument(name string) bool {
 	return strings.HasSuffix(base, ".json") || strings.HasSuffix(base, ".traj")
 }
 
-// begins reports whether a line begins a JSON value that it does not end.
+// begins reports whether a line begins a JSON value without ending it.
 func begins(text []byte) bool {
 	if text[0] != '{' && text[0] != '[' {
 		return false
@@ -34,7 +34,7 @@ func begins(text []byte) bool {
 	return errors.Is(json.NewDecoder(bytes.NewReader(text)).Decode(&whole), io.ErrUnexpectedEOF)
 }
 
-// document returns the JSON value that lines are together, nil if they are none.
+// document returns the JSON value that lines form together, nil if they form none.
 func document(list []line) []byte {
 	var all bytes.Buffer
 	for _, l := range list {
@@ -51,12 +51,12 @@ func document(list []line) []byte {
 	return bytes.ToValidUTF8(doc, []byte("\uFFFD"))
 }
 
-// talk adds the events of one conversation. Its start comes before the first of them.
+// talk adds the events of one conversation. Its start event comes first.
 type talk struct {
 	id, source string
 	began      string // when it started, RFC 3339; "" takes the time of the first event
 	start      events.ConversationStarted
-	// scoped means that ids of calls are unique in the conversation only: the ids of their events begin with its id.
+	// scoped means that ids of calls are unique only in the conversation: the ids of their events begin with its id.
 	scoped  bool
 	started bool
 }
@@ -80,8 +80,8 @@ func (t *talk) say(out *batch, id, at string, m *events.MessageCreated) {
 	t.event(out, id, at, m)
 }
 
-// titled adds the title of a conversation, which has no place and no time of its own: it comes after the first answer, and
-// can change. If what stands before it is open, so is the title.
+// titled adds the title of a conversation. It has no place and no time of its own: it comes after the first answer, and
+// can change. If what comes before it is open, the title is too.
 func (t *talk) titled(out *batch, title string) {
 	if title == "" || !t.started {
 		return

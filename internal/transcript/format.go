@@ -20,20 +20,20 @@ var ErrUnknownFormat = errors.New("unknown transcript format")
 type Format struct {
 	Name string
 	Doc  string // one line for help texts
-	// Native means that the agent itself writes this format: what is in it was never looked at before.
+	// Native means that the agent itself writes this format, so that nothing has examined its content before.
 	Native bool
-	// detect reports whether a line, or a document, is certainly of this format. If it could be of several,
-	// all of them decline and the next line decides. Nil recognizes none: it is a database, or raw.
+	// detect reports whether a line, or a document, is certainly of this format. If several formats are possible, all
+	// of them decline and the next line decides. A nil detect recognizes nothing: the format is a database, or raw.
 	detect func(p *probe) bool
-	// raw means that lines are no JSON: the converter gets them as they are, blank ones too.
+	// raw means that lines are not JSON: the converter gets them unchanged, blank ones too.
 	raw bool
 	// documents means that a recording can be one JSON value over several lines.
 	documents bool
-	// files are patterns of the names under which recordings lie in folders, with their last folder if it matters, for
-	// names that [Find] does not take anyway.
+	// files are patterns of the names of recordings in folders, with their last folder if it matters, for names that
+	// [Find] does not accept anyway.
 	files     []string
 	converter func(name string) converter
-	// tables are columns by table; a database that has all of one set is of this format. They go with store.
+	// tables are columns by table; a database that has all of one set is of this format. They are used with store.
 	tables []map[string][]string
 	store  func(path string) store
 }
@@ -174,7 +174,7 @@ func formatNamed(name string) (*Format, error) {
 	return nil, fmt.Errorf("%w: %q, known are %s, %s", ErrUnknownFormat, name, Auto, strings.Join(Formats(), ", "))
 }
 
-// detect returns the format of a line or a document of a file with this name, nil if it does not tell.
+// detect returns the format that a line or a document shows, in a file with this name; nil if it does not show one.
 func detect(name string, text []byte) *Format {
 	if bytes.HasPrefix(text, []byte(aiderStart)) {
 		f, _ := formatNamed(aiderFormat)
@@ -198,7 +198,7 @@ var codexTypes = map[string]bool{
 	"session_meta": true, "response_item": true, "event_msg": true, "turn_context": true, "compacted": true,
 }
 
-// probe holds the members that tell formats apart, of an object or of the first one in a list.
+// probe holds the members that distinguish formats, of an object or of the first object in a list.
 type probe struct {
 	name string // of the file
 	list bool   // it is a list
@@ -235,8 +235,8 @@ type probe struct {
 	CallID         text            `json:"call_id"`
 }
 
-// probeOf decodes the first value of a line; a line can hold more than one. It returns nil if that is no object and
-// no list of them.
+// probeOf decodes the first value of a line; a line can hold more than one. It returns nil if that value is neither an
+// object nor a list of objects.
 func probeOf(text []byte) *probe {
 	p := &probe{list: text[0] == '['}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -257,8 +257,8 @@ func probeOf(text []byte) *probe {
 // base returns the name of the file without its folder and without .gz.
 func (p *probe) base() string { return strings.TrimSuffix(folderOf(p.name, 0), ".gz") }
 
-// isList reports whether a member is there and a JSON array.
+// isList reports whether a member exists and is a JSON array.
 func isList(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '[' }
 
-// isObject reports whether a member is there and a JSON object.
+// isObject reports whether a member exists and is a JSON object.
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }

@@ -19,7 +19,7 @@ const (
 )
 
 // geminiLine is a line of a session: its head, a message, a $set or a $rewindTo. Up to version 0.39 a file is one head
-// that also has the messages.
+// that also holds the messages.
 type geminiLine struct {
 	geminiHead
 	geminiMessage
@@ -48,7 +48,7 @@ type geminiMessage struct {
 	} `json:"thoughts"`
 	ToolCalls []geminiCall `json:"toolCalls"`
 
-	line  int // where it first stood
+	line  int // line of its first version
 	bytes int
 }
 
@@ -142,10 +142,10 @@ func (g geminiParts) join() string { return strings.Join(g.said, "\n") }
 // result returns the text of a tool's result.
 func (g geminiParts) result() string { return strings.Join(append(g.returned, g.said...), "\n") }
 
-// gemini turns a session into items. A message is written again under its id when its calls have ended: the last one
-// counts, in the place of the first. So messages are held until another one follows and their calls have ended.
+// gemini turns a session into items. A message is written again under its id when its calls have ended: the last
+// version counts, in the place of the first. So messages are held until another one follows and their calls have ended.
 //
-// The user can rewind a session. What is dropped was said all the same, so it is imported too.
+// The user can rewind a session. The dropped messages were said nevertheless, so they are imported too.
 type gemini struct {
 	talk
 	held    []*geminiMessage
@@ -154,7 +154,7 @@ type gemini struct {
 	title   string
 }
 
-// geminiPreamble reports whether a message is what the program puts before the first prompt.
+// geminiPreamble reports whether a message was inserted by the program before the first prompt.
 func geminiPreamble(said string) bool {
 	return strings.HasPrefix(said, "<session_context>") || strings.HasPrefix(said, "This is the Gemini CLI.")
 }
@@ -162,7 +162,7 @@ func geminiPreamble(said string) bool {
 // geminiFolder matches the first folder that a preamble names.
 var geminiFolder = regexp.MustCompile(`(?m)Workspace Directories:\*\*\n\s+- (/[^\n]+)$`)
 
-// idOf returns the id of a message. Those of preambles are hashes of their text, so they come again in other sessions.
+// idOf returns the id of a message. Ids of preambles are hashes of their text, so they recur in other sessions.
 func (g *gemini) idOf(m *geminiMessage) string {
 	if isUUID.MatchString(string(m.ID)) {
 		return string(m.ID)
@@ -172,7 +172,7 @@ func (g *gemini) idOf(m *geminiMessage) string {
 
 var isUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// maxHeld is how many messages are held at most while a call of the first one goes on.
+// maxHeld is how many messages are held at most while a call of the first one is running.
 const maxHeld = 1000
 
 func newGemini(string) converter {
@@ -211,7 +211,7 @@ func (g *gemini) value(out *batch, raw []byte) error {
 	return g.message(out, &l.geminiMessage, len(raw))
 }
 
-// head takes what a line says of the session.
+// head takes what a line says about the session.
 func (g *gemini) head(out *batch, h *geminiHead) error {
 	if g.id == "" && h.SessionID != "" {
 		g.id, g.began = geminiPrefix+string(h.SessionID), string(h.StartTime)
@@ -253,7 +253,7 @@ func (g *gemini) message(out *batch, m *geminiMessage, size int) error {
 	case m.ID == "":
 		return errors.New("id: is missing")
 	}
-	if m.Type == "user" && len(m.Content.said) == 0 && len(m.Content.returned) > 0 { // what the calls hold as well
+	if m.Type == "user" && len(m.Content.said) == 0 && len(m.Content.returned) > 0 { // the calls hold it as well
 		return nil
 	}
 	if m.Type == "user" && geminiPreamble(m.Content.join()) && g.start.Cwd == "" {
@@ -278,7 +278,7 @@ func (g *gemini) message(out *batch, m *geminiMessage, size int) error {
 	return nil
 }
 
-// release emits what is held, up to the first message with a call that has not ended, unless all is true.
+// release emits the held messages, up to the first one with a call that has not ended, unless all is true.
 func (g *gemini) release(out *batch, all bool) {
 	line := out.line
 	for len(g.held) > 0 && (all || g.held[0].final()) {
@@ -291,7 +291,7 @@ func (g *gemini) release(out *batch, all bool) {
 	out.line = line
 }
 
-// add emits what is new of a message.
+// add emits the new parts of a message.
 func (g *gemini) add(out *batch, m *geminiMessage) {
 	fresh := func(id string) bool {
 		was := g.emitted[id]

@@ -227,7 +227,7 @@ func (f *gooseFile) value(out *batch, raw []byte) error {
 		return err
 	}
 	if head.WorkingDir != "" && head.Role == "" {
-		if f.goose == nil { // written again when the session is described
+		if f.goose == nil { // it is written again when the session gets a description
 			f.goose = gooseOf(cmp.Or(f.stem, string(head.ID)), string(head.WorkingDir), "")
 		}
 		return nil

@@ -100,9 +100,10 @@ type turnResult struct {
 	success *bool
 }
 
-// messages turns lists of messages into items. A program sends the whole conversation again with each request, and none of
-// the APIs has ids of messages. So the id of one is the end of a chain of hashes over it and all before it: the same
-// file has the same ids when it has grown, and a message that is not at the end of what was there begins a branch.
+// messages turns lists of messages into items. A program sends the whole conversation again with each request, and none
+// of the APIs has ids of messages. So the id of a message is the end of a chain of hashes over it and all messages
+// before it. A file that has grown has the same ids, and a message that does not follow the last known one begins a
+// branch.
 type messages struct {
 	stem string
 	line *chain // of a file that has a message on each line
@@ -113,11 +114,11 @@ type chain struct {
 	talk
 	sum     [sha256.Size]byte
 	named   bool    // id is complete
-	held    []*turn // those of the system before the first other one
+	held    []*turn // messages of the system before the first other one
 	last    string  // the id of the agent's last message, "" after the user's
 	thought []string
 	open    map[string][]string // Gemini: calls without an id, by the tool's name
-	calls   map[string]int      // how often each id of a call came: some servers begin again with each request
+	calls   map[string]int      // how often each id of a call occurred: some servers reuse ids with each request
 }
 
 func newMessages(name string) converter { return &messages{stem: stemOfDocument(name)} }
@@ -165,7 +166,7 @@ func (m *messages) value(out *batch, raw []byte) error {
 	return nil
 }
 
-// list returns the messages. A member that is no list is none of them.
+// list returns the messages. A member that is not a list contributes none.
 func (l *messageList) list() (list []json.RawMessage) {
 	for _, raw := range []json.RawMessage{l.Messages, l.Contents, l.Input, l.Output} {
 		var part []json.RawMessage
@@ -190,7 +191,7 @@ func (l *messageList) system() string {
 	return cmp.Or(system, string(l.Instructions))
 }
 
-// begin begins a conversation, which gets its id with the first message of the user.
+// begin begins a conversation, which gets its id from the first message of the user.
 func (m *messages) begin(at string) *chain {
 	c := &chain{talk: talk{source: messagesSource, scoped: true}, open: map[string][]string{}, calls: map[string]int{}}
 	c.id = messagesPrefix + cmp.Or(m.stem, "messages") + at
@@ -301,7 +302,7 @@ func (t *turn) part(p *messagePart) {
 	}
 }
 
-// outputText returns the text of an output of a tool: a text, a list of parts, or any JSON.
+// outputText returns the text of a tool's output: a text, a list of parts, or any JSON.
 func outputText(raw json.RawMessage) string {
 	var texts codexTexts
 	if json.Unmarshal(or(raw, `""`), &texts) == nil && texts != nil {
@@ -310,8 +311,8 @@ func outputText(raw json.RawMessage) string {
 	return string(plain(or(raw, "")))
 }
 
-// link returns the next id of the chain. What a client may drop or write in another way when it sends a message again is
-// not part of it: the system's messages, reasoning, marks of caches, and the spelling of arguments.
+// link returns the next id of the chain. It leaves out what a client may drop or write differently when it sends a
+// message again: the system's messages, reasoning, marks of caches, and the spelling of arguments.
 func (c *chain) link(t *turn) string {
 	h := sha256.New()
 	h.Write(c.sum[:])
@@ -352,7 +353,7 @@ func canonical(raw json.RawMessage) string {
 	return string(sorted)
 }
 
-// turn adds what a message holds.
+// turn adds the content of a message.
 func (c *chain) turn(out *batch, t *turn) {
 	if !c.named && t.role == "system" {
 		c.held = append(c.held, t)
@@ -365,7 +366,7 @@ func (c *chain) turn(out *batch, t *turn) {
 		ids = append(ids, c.link(h))
 	}
 	id := c.link(t)
-	if !c.named { // two files of one name with different conversations are told apart
+	if !c.named { // to distinguish files of one name with different conversations
 		c.named = true
 		c.id += "-" + hex.EncodeToString(c.sum[:4])
 	}
@@ -386,7 +387,7 @@ func (c *chain) turn(out *batch, t *turn) {
 	}
 }
 
-// assistant adds a message of the model, or only its calls if they are items of their own that follow it.
+// assistant adds a message of the model, or only its calls if they follow it as separate items.
 func (c *chain) assistant(out *batch, id string, t *turn) {
 	thoughts := append(c.thought, t.thought...)
 	c.thought = nil
@@ -409,7 +410,7 @@ func (c *chain) assistant(out *batch, id string, t *turn) {
 	}
 }
 
-// callOf returns the id of the call that a result answers: without one, the oldest open one of the tool.
+// callOf returns the id of the call that a result answers. Without an id that is the tool's oldest open call.
 func (c *chain) callOf(r turnResult) string {
 	if r.call != "" {
 		return c.latest(r.call)
@@ -422,7 +423,7 @@ func (c *chain) callOf(r turnResult) string {
 	return open[0]
 }
 
-// latest returns the id of the last call that came under an id.
+// latest returns the event id of the last call with an id.
 func (c *chain) latest(call string) string {
 	if n := c.calls[call]; n > 1 {
 		return call + ":" + strconv.Itoa(n)
@@ -430,7 +431,7 @@ func (c *chain) latest(call string) string {
 	return call
 }
 
-// detectMessages reports whether a value is a list of messages, or one.
+// detectMessages reports whether a value is a list of messages, or a single one.
 func detectMessages(p *probe) bool {
 	switch {
 	case isList(p.Messages), isList(p.Contents):

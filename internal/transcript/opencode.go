@@ -13,8 +13,8 @@ import (
 
 const opencodeFormat = "opencode"
 
-// opencode reads the sessions of opencode and of Kilo, which is made of it: from their database, or from what opencode
-// export prints. Rows are changed in place until a message is finished.
+// opencode reads the sessions of opencode and of Kilo, which is based on it: from their database, or from the output of
+// opencode export. Rows are changed in place until a message is finished.
 type opencode struct {
 	prefix, agent string
 	second        bool // the tables of version 2
@@ -29,7 +29,7 @@ func opencodeOf(name string) opencode {
 
 func newOpencodeStore(path string) store { o := opencodeOf(path); return &o }
 
-// opencodeTables tell the database; the second ones are of version 2.
+// opencodeTables identify the database; the second set is of version 2.
 var opencodeTables = []map[string][]string{
 	{"session": {"id", "directory"}, "message": {"id", "session_id", "data"}, "part": {"id", "message_id", "data"}},
 	{"session_v2": {"id", "directory"}, "session_message": {"id", "session_id", "type", "seq", "data"}},
@@ -187,7 +187,7 @@ func (o *opencode) begin(s stored) *talk {
 	}
 }
 
-// titleUnless adds the title of a session, unless it is the one that each session begins with.
+// titleUnless adds the title of a session, unless it is the one with which each session begins.
 func titleUnless(out *batch, t *talk, title string) {
 	if !strings.HasPrefix(title, "New session - ") && !strings.HasPrefix(title, "Child session - ") {
 		t.titled(out, title)
@@ -222,7 +222,7 @@ func (o *opencode) message(out *batch, t *talk, m *opencodeMessage, last bool) {
 	}
 }
 
-// prompt adds a user's message, and apart from it what the program put there.
+// prompt adds a user's message, and separately what the program put there.
 func (o *opencode) prompt(out *batch, t *talk, id, at, role, content string, parts []opencodePart) {
 	var said, put []string
 	if content != "" {
@@ -289,7 +289,7 @@ var opencodeParts = map[text]bool{
 	"patch": true, "agent": true, "retry": true, "compaction": true, "subtask": true,
 }
 
-// tool adds a call and its result. Calls have ids that come again in other sessions, so the part's is taken.
+// tool adds a call and its result. Because ids of calls recur in other sessions, it uses the id of the part.
 func (o *opencode) tool(out *batch, t *talk, message, at string, p *opencodePart) {
 	name, id := string(p.Tool+p.Name), string(p.ID)
 	if o.second {
@@ -330,7 +330,7 @@ func (o *opencode) tool(out *batch, t *talk, message, at string, p *opencodePart
 	t.event(out, resultPrefix+id, ended, r)
 }
 
-// opencodeExport is what opencode export prints of a session.
+// opencodeExport is the output of opencode export for a session.
 type opencodeExport struct {
 	Info struct {
 		ID        text         `json:"id"`

@@ -65,7 +65,7 @@ func newOpenHands(name string) converter {
 	if folderOf(name, 1) == "events" && folderOf(name, 2) != "" {
 		o.id = openHandsPrefix + folderOf(name, 2)
 	}
-	if strings.HasPrefix(folderOf(name, 0), "event-00000-") { // else each file would begin the conversation
+	if strings.HasPrefix(folderOf(name, 0), "event-00000-") { // otherwise each file would begin the conversation
 		o.started, o.start.Agent = false, "OpenHands"
 	}
 	return o
@@ -105,7 +105,7 @@ func (o *openHands) value(out *batch, raw []byte) error {
 		if e.ToolCallID == "" {
 			return errors.New("tool_call_id: is missing")
 		}
-		if e.Observation.Error == "false" { // some tools say it as true or false, others with a text
+		if e.Observation.Error == "false" { // some tools report it as true or false, others as a text
 			e.Observation.Error = ""
 		}
 		success := e.Kind == "ObservationEvent" && !e.Observation.IsError && e.Observation.Error == ""

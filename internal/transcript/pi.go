@@ -52,8 +52,7 @@ type piMessage struct {
 	Cancelled  bool            `json:"cancelled"`
 }
 
-// piUsageOf returns the counts of tokens. What they cost is left out, as it follows from the counts and
-// from the prices of a day.
+// piUsageOf returns the counts of tokens. It leaves out their cost, which follows from the counts and the day's prices.
 func piUsageOf(raw json.RawMessage) json.RawMessage {
 	var counts struct {
 		Input      int64 `json:"input"`
@@ -118,9 +117,8 @@ func (p *piTexts) UnmarshalJSON(raw []byte) error {
 
 func (p *piTexts) join() string { return strings.Join(p.texts, "\n") }
 
-// pi turns a session into items. An entry's id, or before version 2 its line number, says where it
-// stands. A session is a tree, of which the user can leave branches; the items are all entries, in the
-// order in which they were written.
+// pi turns a session into items. An entry's id, or before version 2 its line number, identifies its place. A session is
+// a tree whose branches the user can leave; the items are all entries, in the order in which they were written.
 type pi struct {
 	session string // from the header, else from the file's name
 	version string
@@ -189,7 +187,7 @@ func (p *pi) value(out *batch, raw []byte) error {
 	return nil
 }
 
-// header takes the first line. A file has one; what a fork copies from another has none.
+// header takes the first line. A file has one; the entries that a fork copies from another file have none.
 func (p *pi) header(out *batch, l *piLine) error {
 	if l.ID == "" {
 		return errors.New("id: is missing")

@@ -98,7 +98,7 @@ type session struct {
 	held   []line    // lines read before the format is known
 	bytes  int       // size of held
 	opens  bool      // the first of held begins a JSON value that goes on in the next line
-	lines  bool      // it does not, or together they are no document
+	lines  bool      // it does not, or the lines together are no document
 	out    batch
 	yield  func(Item) error
 }
@@ -134,7 +134,7 @@ func (s *session) line(l line) error {
 	return nil
 }
 
-// inLines reads the lines that were held again, because they are no document together.
+// inLines reads the held lines one by one, because together they are no document.
 func (s *session) inLines() error {
 	held := s.held
 	s.held, s.bytes, s.opens, s.lines = nil, 0, false, true
@@ -170,7 +170,7 @@ func (s *session) end() error {
 	return s.flush()
 }
 
-// decide picks the format of a recording of which no line tells it: all lines together may be one document.
+// decide picks the format of a recording when no single line shows it: all lines together may be one document.
 func (s *session) decide() error {
 	if !s.opens {
 		return s.undecided()
@@ -197,7 +197,7 @@ func (s *session) undecided() error {
 	first := s.held[0]
 	why := first.bad
 	if why == nil {
-		// Quote nothing of the line: it may be from a file that nobody meant to show.
+		// Do not quote the line: it may come from a file that nobody meant to show.
 		why = &LineError{Line: first.no, Reason: "is JSON of another kind"}
 		switch {
 		case s.opens: // a document

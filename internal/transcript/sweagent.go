@@ -24,7 +24,7 @@ type trajectory struct {
 	History []json.RawMessage `json:"history"`
 }
 
-// sweStep is one action of the agent and what came of it.
+// sweStep is one action of the agent and its outcome.
 type sweStep struct {
 	Action      text     `json:"action"`
 	Observation text     `json:"observation"`
@@ -131,7 +131,7 @@ func (s *sweAgent) step(out *batch, n int, step *sweStep) {
 	id := s.id + ":" + strconv.Itoa(n)
 	s.say(out, id, "", &events.MessageCreated{Role: "assistant", Content: cmp.Or(string(step.Thought), string(step.Response))})
 	command := strings.TrimSpace(string(step.Action))
-	if command == "" { // it only said something
+	if command == "" { // the step has only text
 		return
 	}
 	tool := strings.Fields(command)[0]
@@ -158,8 +158,8 @@ var sweCommands = map[string]bool{
 	"str_replace_editor": true, "view_image": true,
 }
 
-// sweFailed reports whether SWE-agent itself says that an action failed. It records no exit codes, so of all others
-// it is unknown.
+// sweFailed reports whether SWE-agent itself says that an action failed. It records no exit codes, so the outcome of
+// all other actions is unknown.
 func sweFailed(observation string) bool {
 	return strings.HasPrefix(observation, "Your proposed edit has introduced new syntax error(s)") ||
 		strings.HasSuffix(strings.TrimRight(observation, "\r\n"), "EXECUTION TIMED OUT")

@@ -43,8 +43,8 @@ type item struct {
 	result     bool
 }
 
-// record returns the text that shows an input to a model, with texts halved as many times as halvings says. If it is
-// still too long, the oldest results are left out first, then the oldest of everything else.
+// record returns the text that shows an input to a model. halved is how many times to halve the length of its texts:
+// the oldest results are left out first, then the oldest of everything else.
 func record(in summary.Input, halved int) string {
 	items := make([]item, 0, len(in.Entries)+len(in.Children))
 	for _, e := range in.Entries {
