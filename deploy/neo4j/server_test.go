@@ -102,7 +102,7 @@ func TestServerThatDoesNotStartSaysWhy(t *testing.T) {
 
 func TestStartEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a start takes several
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a start takes several seconds
 	defer cancel()
 	_, err := neo4jdeploy.Start(ctx, neo4jdeploy.Config{Dir: t.TempDir(), Jars: neo4jtest.Jars(t)})
 	require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -26,8 +26,8 @@ type Mention struct {
 }
 
 // Conversations finds the conversations of a tenant with messages that name a scope, newest mention first: by declared
-// references, and by texts of user and assistant. It looks at the texts that a search over all conversations finds for the
-// scope's name and file. With q.Only, both find only those conversations. more means that there may be more.
+// references, and by texts of user and assistant. It examines the texts that a search over all conversations finds for
+// the scope's name and file. With q.Only, both find only those conversations. more means that there may be more.
 func (n *Naming) Conversations(ctx context.Context, g graph.Reader, tenant string, q graph.CandidateQuery) (list []About, more bool, err error) {
 	declared := graph.CodeQuery{File: path.Base(n.scope.Path), Matches: n.Refers, Limit: maxAbout, Only: q.Only}
 	referring, err := g.Referring(ctx, tenant, declared)
@@ -78,7 +78,7 @@ func (n *Naming) Conversations(ctx context.Context, g graph.Reader, tenant strin
 	return list, referring.More || len(candidates) == graph.MaxCandidates, nil
 }
 
-// maxAbout is how many conversations with references are looked at.
+// maxAbout is how many conversations with references are examined.
 const maxAbout = 100
 
 // said returns which messages of a candidate name the scope.
@@ -96,7 +96,7 @@ func (n *Naming) said(ctx context.Context, g graph.Reader, c *graph.Candidate) (
 	return list, err
 }
 
-// newest sorts mentions, keeps a message's declared references rather than what its text says, and cuts the list.
+// newest sorts mentions, prefers a message's declared references to its text, and cuts the list.
 func newest(list []Mention) []Mention {
 	declared := map[uint64]bool{}
 	for _, m := range list {

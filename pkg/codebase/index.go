@@ -14,8 +14,8 @@ import (
 
 // Limits of an index in memory.
 const (
-	// MaxScopes is how many scopes of an index are searched: those that came first, old versions included. One takes about
-	// a kilobyte.
+	// MaxScopes is how many scopes of an index are searched: the first ones, old versions included. One takes about a
+	// kilobyte.
 	MaxScopes = 250_000
 	page      = 256 // versions read at once
 )
@@ -24,7 +24,7 @@ const (
 // reached. It is safe for concurrent use.
 type Index struct {
 	following sync.Mutex // held while the store is read
-	last      uint64     // the last version that is known; changed by who follows
+	last      uint64     // the last known version; changed by the caller that holds following
 
 	mu      sync.RWMutex
 	search  recall.Index
@@ -107,7 +107,7 @@ func (x *Index) add(v *Version) error {
 			x.left++
 			continue
 		}
-		// Each version is a session of its own: scopes of a file lend each other, versions do not.
+		// Each version is a session of its own, because scopes of a file lend each other words and versions do not.
 		bag.Session = f.path + "\x00" + itoa(v.Seq)
 		x.scopes = append(x.scopes, place{int32(len(x.files)), int32(n)})
 		number := uint64(len(x.scopes))
@@ -128,7 +128,7 @@ func (x *Index) add(v *Version) error {
 type Query struct {
 	Text   string
 	Vector recall.Vector // of the text, by the built-in model; nil ranks by words alone
-	// WordsOnly has whoever makes the vector leave it out.
+	// WordsOnly tells the code that makes the vector to leave it out.
 	WordsOnly bool
 	AsOf      uint64
 	Limit     int
@@ -148,7 +148,7 @@ type Hit struct {
 	Parts recall.Parts
 }
 
-// Search returns the scopes that answer a query, best first. As of the same sequence it always returns the same.
+// Search returns the scopes that answer a query, best first. As of one sequence it always returns the same.
 func (x *Index) Search(q Query) []Hit {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -93,10 +93,10 @@ func (x *Index) linesOf(h Hit, asOf uint64) (start, end int) {
 
 func distance(a, b int) int { return max(a-b, b-a) }
 
-// Naming tells which messages name a scope. A message names it by
+// Naming knows which messages name a scope. A message names it by
 //
-//   - a place: a file, as much of its path as tells which one, and lines of the scope, as of the message;
-//   - a name: the scope's, if no other scope has it, or if the message names the file too.
+//   - a place: a file, with as much of its path as is needed to identify it, and lines of the scope, as of the message;
+//   - a name: that of the scope, if no other scope has it or the message also names the file.
 //
 // A name that could be an ordinary word, such as Retry, must be written as code: in backticks or as a call. If a method
 // has such a name, it must be written with its type.
@@ -105,7 +105,7 @@ type Naming struct {
 	scope     Hit
 	asOf      uint64
 	names     []naming
-	qualifies []string          // what may stand before a plain name: the package, or the file without its ending
+	qualifies []string          // what may come before a plain name: the package, or the file without its ending
 	fits      map[string]bool   // paths that were compared
 	lines     map[uint64][2]int // of the scope, as of sequences
 }
@@ -167,7 +167,7 @@ func (n *Naming) Terms() (terms []string) {
 	return terms
 }
 
-// Refers reports whether a reference of a message is to the scope.
+// Refers reports whether a message's reference is to the scope.
 func (n *Naming) Refers(seq uint64, r events.Reference) bool {
 	if !n.isFile(r.File) {
 		return false
@@ -191,8 +191,8 @@ func (n *Naming) holds(seq uint64, from, to int) bool {
 	return lines[0] > 0 && from <= lines[1] && max(from, to) >= lines[0]
 }
 
-// isFile reports whether a path, as somebody wrote it, is the scope's file: it ends with all of the scope's path, or is the
-// end of it and of no other path.
+// isFile reports whether a path, as somebody wrote it, means the scope's file: it ends with all of the scope's path, or
+// it is the end of that path and of no other.
 func (n *Naming) isFile(written string) bool {
 	written = graph.SoughtPath(written) // a text can write the same path in many ways
 	fits, known := n.fits[written]
@@ -206,7 +206,8 @@ func (n *Naming) isFile(written string) bool {
 	return fits
 }
 
-// In returns how the beginning of a message names the scope, as it is written there: a place, else a name; "" if it doesn't.
+// In returns how the beginning of a message names the scope, in the message's words: a place, else a name; "" if it
+// doesn't.
 func (n *Naming) In(seq uint64, text string) string {
 	text = text[:min(len(text), maxText)]
 	place, file := n.placeIn(seq, text)
@@ -249,7 +250,7 @@ func (n *Naming) placeIn(seq uint64, text string) (place string, file bool) {
 
 // Limits of a text, in bytes.
 const (
-	maxText    = 32 << 10 // how much of its beginning is looked at
+	maxText    = 32 << 10 // how much of the beginning is read
 	maxWritten = 256      // of a path or a qualifier
 )
 
@@ -257,7 +258,7 @@ func isPathByte(c byte) bool {
 	return c >= utf8.RuneSelf || c == '/' || c == '\\' || c == '.' || c == '-' || c == '_' || c == '~' || c == '@' || c == '+' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-// isNameAt reports whether a name or the ending of a file goes on at a place.
+// isNameAt reports whether a name or the ending of a file continues at a place.
 func isNameAt(text string, i int) bool {
 	if i < len(text) && text[i] == '.' {
 		i++

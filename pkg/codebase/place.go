@@ -7,8 +7,9 @@ import (
 
 func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// Base returns the folder from which the paths of an index count for whoever works in a directory, "" if the index is of no
-// use there: the folder that was read, or the repository that it is a worktree of, if it holds the directory or lies in it.
+// Base returns the folder to which the paths of an index are relative for an agent that works in a directory: the
+// folder that was read, or the repository that it is a worktree of, if that holds the directory or lies in it. It
+// returns "" if the index is of no use there.
 func (s *Scan) Base(cwd string) string {
 	for _, folder := range []string{s.Root, s.Project} {
 		if within(cwd, folder) || within(folder, cwd) {

@@ -7,8 +7,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Reader reads the read model "code". asOf is a sequence; graph.Latest reads what is now. An index that is unknown or
-// deleted reads like an empty one.
+// Reader reads the read model "code". asOf is a sequence; graph.Latest reads the current state. An index that is
+// unknown or deleted reads like an empty one.
 type Reader interface {
 	projection.ReadStore
 	// Indexes lists the newest scan of each index of a tenant, sorted by project and sequence, at most [MaxIndexes].
@@ -21,7 +21,7 @@ type Reader interface {
 	Texts(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]string, error)
 }
 
-// MaxIndexes is how many indexes a tenant can have; of more some are not found.
+// MaxIndexes is how many indexes of a tenant are found.
 const MaxIndexes = 1_000
 
 // VersionQuery selects versions.

@@ -105,8 +105,8 @@ func Projection() projection.Projection[*Unit] {
 	}
 }
 
-// gather is how long batches wait for more events: nearly all events of a log are of no use here, and each batch is a
-// transaction.
+// gather is how long batches wait for more events. Nearly all events of a log are of no use here, and each batch costs
+// a transaction.
 const gather = 250 * time.Millisecond
 
 // derive makes the bags of a file ahead of the transaction: they are most of the work.
@@ -172,7 +172,7 @@ func without[R any](list []Of[R], s *State) (rest []Of[R]) {
 	return rest
 }
 
-// content is what a search sees of a scope: where it is and its name count too.
+// content is what a search sees of a scope: its place and its name count too.
 func content(path, name, text string) string {
 	if name == "" {
 		return path + "\n" + text
@@ -197,7 +197,7 @@ func bagsOf(p *events.CodeIndexed) (dst []byte) {
 // errBags means that stored bags are damaged.
 var errBags = errors.New("the bags of a file are damaged")
 
-// nextBag takes the first bag and its vectors off.
+// nextBag takes the first bag and its vectors.
 func nextBag(data []byte) (bag recall.Bag, vectors []recall.Vector, rest []byte, err error) {
 	terms, n := binary.Uvarint(data)
 	if n <= 0 {
@@ -214,8 +214,8 @@ func nextBag(data []byte) (bag recall.Bag, vectors []recall.Vector, rest []byte,
 	return bag, vectors, data[terms+size:], err
 }
 
-// Vectors returns a vector of each scope, for backends that index vectors: that of its first passage, where its name is;
-// nil if there is none.
+// Vectors returns a vector of each scope, for backends that index vectors: the vector of its first passage, which has
+// its name; nil if there is none.
 func (v *Version) Vectors() (list []recall.Vector, err error) {
 	data := v.Bags
 	for range v.Scopes {
@@ -268,7 +268,7 @@ func (h *Hasher) Scan(s *Scan) {
 	h.add("scan", s.EventID, s.Project, s.Root, fmt.Sprint(s.Done, s.Files))
 }
 
-// add hashes in between, so that a long index takes no memory.
+// add hashes now and then, so that a long index takes no memory.
 func (h *Hasher) add(parts ...string) {
 	sum := events.DigestOf(append(h.parts, parts...)...)
 	h.parts = []string{string(sum[:])}

@@ -30,7 +30,7 @@ const (
 	Unanswered Rule = "unanswered"
 )
 
-// Thresholds of the rules. The least value that nearly always means trouble in recorded sessions.
+// Thresholds of the rules: the least values that nearly always mean trouble in recorded sessions.
 const (
 	LoopCalls   = 3   // calls with the same result
 	FailedCalls = 2   // failures of the same call
@@ -54,7 +54,7 @@ type Finding struct {
 	Turn     int    // of the first event
 	FirstSeq uint64
 	LastSeq  uint64
-	Seqs     []uint64 // of the events it stands on: calls, or messages; at most MaxSeqs
+	Seqs     []uint64 // of the events that prove it: calls, or messages; at most MaxSeqs
 }
 
 // Checker applies the rules to rows in log order. The zero value is not usable, see [New].
@@ -64,7 +64,7 @@ type Checker struct {
 	waiting map[graph.Ref]*call
 	runs    map[events.Digest]*run
 	seen    map[events.Digest]bool // outcomes of calls that may have changed something
-	news    int                    // how much new has happened
+	news    int                    // how often something new has happened
 	files   map[string]*reads
 	turn    turn
 	asked   *asked
@@ -80,7 +80,7 @@ type call struct {
 	accesses      []files.Access
 }
 
-// sighting gathers the events of a finding.
+// sighting collects the events of a finding.
 type sighting struct{ Finding }
 
 func (s *sighting) add(p graph.Position) {
@@ -155,7 +155,7 @@ func (c *Checker) message(m *graph.Message) {
 		c.turn.Subject = text
 		if !project.Asks(&events.MessageCreated{Role: m.Role, Content: m.Content.Text, Origin: m.Via}) {
 			if m.Via == "" && !strings.HasPrefix(text, "<") {
-				c.asked = nil // the user stopped what was going on
+				c.asked = nil // the user stopped what was running
 			}
 			return
 		}
@@ -200,7 +200,7 @@ func (c *Checker) changed(made *call, outcome events.Digest, failed bool) bool {
 		return false
 	}
 	key := events.DigestOf(made.key.String(), outcome.String())
-	if failed { // its output may have times or addresses in it
+	if failed { // its output may contain times or addresses
 		key = made.key
 	}
 	if c.seen[key] {
@@ -225,7 +225,7 @@ func (c *Checker) repeat(made *call, outcome events.Digest, failed bool) {
 		c.runs[made.key] = now
 	}
 	if !failed && made.looks && slices.ContainsFunc(made.accesses, func(a files.Access) bool { return a.Kind == files.KindRead }) {
-		return // the rule for rereads sees it
+		return // the rule for rereads covers it
 	}
 	now.add(made.Position)
 }
@@ -257,12 +257,11 @@ func (c *Checker) read(made *call, r *graph.ToolResult) {
 	}
 }
 
-// minLines is the least number of lines of a text that can be a read of what was read before: fewer may
-// be a message.
+// minLines is the least number of lines of a text that can be a repeated read: a shorter text may be a message.
 const minLines = 5
 
-// known reports whether nine of ten lines of a text were read before, and remembers the text. If three of
-// four were read Reads-1 times before, again becomes true.
+// known reports whether nine of ten lines of a text were read before, and remembers the text. If three of four were
+// read Reads-1 times before, it sets again.
 func (f *reads) known(text string) bool {
 	lines, known, often := 0, 0, 0
 	own := map[uint64]bool{}
@@ -339,10 +338,10 @@ func (c *Checker) Findings() []Finding {
 // beside are arguments that say nothing about what a call does.
 var beside = []string{"description", "explanation", "timeout", "timeout_ms", "timeout_sec", "run_in_background"}
 
-// shown matches what a command ends with if only a part of its output is wanted.
+// shown matches the end of a command that only selects a part of its output.
 var shown = regexp.MustCompile(`(\s*2>&1)?(\s*\|\s*(head|tail)(\s+-?\w+)*)*\s*$`)
 
-// identify returns what two equal calls have in common, and how to show it.
+// identify returns the part by which calls count as equal, and how to show it.
 func identify(t *graph.ToolCall) (key events.Digest, subject string) {
 	text := t.Arguments.Text
 	if !t.Arguments.Whole() {

@@ -141,7 +141,7 @@ func TestResultsThatComeLateOrNeverDoNoHarm(t *testing.T) {
 	require.Equal(t, []string{`loop 3 Bash "ls" turn 1 [2 4 6]`}, c.check())
 }
 
-// What is found stands on events of the conversation, in order, and the same rows give the same findings.
+// Findings name events of the conversation, in order, and the same rows give the same findings.
 func TestFindingsStandOnEventsInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,8 +1,8 @@
 // Package health says what is odd about a conversation: an agent that goes round in circles,
-// that runs what fails again, or that reads again what it has read.
+// that repeats what fails, or that reads again what it has read.
 //
 // The rules are few and pure: they see the rows of a conversation in log order, one by one, and
-// remember hashes of texts, not texts. No clock, no store, no model. A [Checker] applies all of them,
+// remember hashes of texts, not texts. They use no clock, store or model. A [Checker] applies all of them;
 // [Check] reads a conversation for it, with one query for each 100 rows.
 //
 // # Rules

@@ -45,8 +45,8 @@ func Suffix(s string, n int) string {
 	return s[from:]
 }
 
-// CutMark returns the mark at the end of a cut text: it left out so many of its characters, and the
-// event at seq in the log has the whole text.
+// CutMark returns the mark at the end of a cut text. It says how many characters were left out, and that the event at
+// seq in the log has the whole text.
 func CutMark(left, of int, seq uint64) string {
 	return fmt.Sprintf("[… %d of %d characters left out; whole: sequence %d in the log]", left, of, seq)
 }

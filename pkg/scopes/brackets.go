@@ -2,9 +2,9 @@ package scopes
 
 import "strings"
 
-// cutBrackets cuts a file at its curly brackets. Where a declaration can be, the text since the last bracket or semicolon is
-// the head of what a bracket opens: it says whether that is a function, which is passed over, a type, whose inside is read
-// too, or anything else.
+// cutBrackets cuts a file at its curly brackets. Where a declaration is possible, the text since the last bracket or
+// semicolon is the head of the block that a bracket opens. It says whether the block is a function, which is skipped, a
+// type, whose inside is read too, or anything else.
 func cutBrackets(s *source, lang *language) []Scope {
 	c := &brackets{source: s, lang: lang, code: mask(s.text, &lang.syntax)}
 	c.read()
@@ -70,7 +70,7 @@ func (c *brackets) read() {
 	}
 }
 
-// match returns the bracket that ends what one opens, or the last byte.
+// match returns the bracket that closes the one at a place, or the last byte.
 func (c *brackets) match(at int) int {
 	for depth := 0; at < len(c.code); at++ {
 		switch c.code[at] {
@@ -110,7 +110,7 @@ func (c *brackets) isType(from, at int) bool {
 	return false
 }
 
-// goesOn reports whether a declaration can go on after a bracket that opened nothing known, as in const {a, b} = ….
+// goesOn reports whether a declaration can continue after a bracket that opened nothing known, as in const {a, b} = ….
 func (c *brackets) goesOn(end int) bool {
 	for at := end + 1; at < len(c.code); at++ {
 		switch c.code[at] {
@@ -146,7 +146,7 @@ func (c *brackets) leave(at int) {
 	c.stack = c.stack[:len(c.stack)-1]
 }
 
-// full is a name with those of the types around it.
+// full returns a name preceded by those of the surrounding types.
 func (c *brackets) full(name string) string {
 	if len(c.stack) == 0 || c.stack[len(c.stack)-1].name == "" {
 		return name
@@ -188,14 +188,14 @@ func (c *brackets) statement(from, at int) {
 		return
 	}
 	if kind, name, start := c.declaration(from, at); kind == Type && name != "" && c.line(at)-c.line(start) < maxBlockLines {
-		if c.lang.bare == everywhere { // a variable of a type, or a type that is only named
+		if c.lang.bare == everywhere { // a variable of a type, or a mere mention of a type
 			return
 		}
 		c.add(kind, name, start, at)
 	}
 }
 
-// maxHead is how much before a bracket can be the head of a declaration, in bytes.
+// maxHead is how many bytes before a bracket can be the head of a declaration.
 const maxHead = 4 << 10
 
 // declaration reads the head between two bytes. start is where the declaration begins. A head may hold earlier statements,

@@ -2,7 +2,7 @@ package scopes
 
 import "strings"
 
-// cutIndented cuts a file whose declarations reach as far as their indentation.
+// cutIndented cuts a file in which declarations reach as far as their indentation.
 func cutIndented(s *source, lang *language) (list []Scope) {
 	masked := string(mask(s.text, &lang.syntax))
 	m := &source{text: masked, lines: s.lines}

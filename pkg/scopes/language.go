@@ -16,7 +16,7 @@ const (
 	byHeadings
 )
 
-// bare says where a name before parentheses declares a function, without a word that says so.
+// bare says where a name before parentheses declares a function, without a keyword.
 type bare uint8
 
 const (
@@ -35,7 +35,7 @@ type language struct {
 	bare   bare
 }
 
-// syntax is what strings and comments look like.
+// syntax describes strings and comments.
 type syntax struct {
 	line      []string // begins a comment that ends with the line
 	open      string   // begins a comment that close ends
@@ -71,8 +71,8 @@ func with(s syntax, change func(*syntax)) syntax {
 	return s
 }
 
-// languages are what mneme knows. To add one, say what its files are called, how strings and comments look, and which
-// words declare.
+// languages are the languages that mneme knows. To add one, say how its files are named, what strings and comments look
+// like, and which words declare.
 var languages = []language{
 	{name: "go", files: []string{".go"}, cut: byParser,
 		syntax: with(likeC, func(s *syntax) { s.long = []string{"`"} }), words: kinds("func", "type", "")},
@@ -150,7 +150,7 @@ func languageOf(name string) *language {
 	return byFile[strings.ToLower(ext)]
 }
 
-// dull reports whether a line outside of declarations says nothing on its own: an import, a comment, a bracket.
+// dull reports whether a line outside of declarations says nothing by itself: an import, a comment, a bracket.
 func (l *language) dull(line string) bool {
 	for _, sign := range l.syntax.line {
 		if strings.HasPrefix(line, sign) {

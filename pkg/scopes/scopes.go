@@ -62,7 +62,7 @@ const (
 	Empty    Reason = "empty"    // it holds nothing but white space
 )
 
-// Cut cuts a file. The name decides on the language; the reason is "" if it was cut. Bytes that are not UTF-8 become
+// Cut cuts a file. Its name determines the language; the reason is "" if it was cut. Bytes that are not UTF-8 become
 // U+FFFD, and CR LF becomes LF.
 func Cut(name string, content []byte) (File, Reason) {
 	lang := languageOf(name)
@@ -96,7 +96,7 @@ func Cut(name string, content []byte) (File, Reason) {
 // Known reports whether some language has files of this name. It costs far less than reading the file.
 func Known(name string) bool { return languageOf(name) != nil }
 
-// unusable looks for what no one can read.
+// unusable looks for content that nobody can read.
 func unusable(content []byte) Reason {
 	if bytes.IndexByte(content, 0) >= 0 {
 		return Binary
@@ -215,7 +215,7 @@ func atLine(text string, most int) string {
 	return clip(text, most)
 }
 
-// clip cuts a text to so many bytes, at the end of a character.
+// clip cuts a text to a number of bytes, at the end of a character.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -226,12 +226,12 @@ func clip(text string, most int) string {
 	return text[:most]
 }
 
-// blocks returns the code that no scope has.
+// blocks returns the code that belongs to no scope.
 func (s *source) blocks(list []Scope, lang *language) (out []Scope) {
 	if lang.cut == byHeadings {
 		return nil
 	}
-	from := 0 // the next line that no scope has
+	from := 0 // the next line that belongs to no scope
 	for _, it := range list {
 		if it.Start-1 > from {
 			out = s.block(out, from, it.Start-1, lang)

@@ -110,7 +110,7 @@ func TestLimitsAreSaid(t *testing.T) {
 
 var names = []string{"a.go", "a.py", "a.rb", "a.lua", "a.ex", "a.ts", "a.js", "a.java", "a.kt", "a.scala", "a.swift", "a.cs", "a.c", "a.cpp", "a.rs", "a.php", "a.dart", "a.sh", "a.md", "a.yaml", "a.css", "a.proto"}
 
-// laws are what holds of every file.
+// laws hold for every file.
 func laws(t interface {
 	require.TestingT
 	Helper()

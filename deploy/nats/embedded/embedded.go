@@ -113,9 +113,9 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 	return ctx.Err()
 }
 
-// serverLimit returns how much the server may store: the share of the disk. A server that has promised more than that to the
-// log, because the disk had more room when the log was made, makes no further stream, however small. So while there is no
-// audit log, without which nobody can change anything, its limit leaves room for one.
+// serverLimit returns how much the server may store: its share of the disk. If the log was given more than that,
+// because the disk had more room then, the server creates no further stream, however small. But without an audit log
+// nobody can change anything. So while there is none, the limit leaves room for one.
 func (e *Server) serverLimit() int64 {
 	_, log, ok := readConfig(e.streamDir())
 	if !ok {

@@ -15,11 +15,11 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
-// mendChecksum writes the checksum of the stream's configuration again if the configuration may be newer. The server replaces
-// first the configuration and then the checksum. If it is killed in between, it would leave the stream out when it starts,
-// although nothing is damaged. A configuration that is not whole, or was written before its checksum, is left as it is. If
-// both have the same time, which a file system may measure in steps of some milliseconds, the configuration may be that of
-// the next change.
+// mendChecksum rewrites the checksum of the stream's configuration if the configuration may be newer. The server
+// replaces the configuration first and then the checksum. After a kill in between, it would leave the stream out when
+// it starts, although nothing is damaged. A configuration that is incomplete, or older than its checksum, is left as it
+// is. If both have the same time, which a file system may measure in steps of some milliseconds, the configuration may
+// belong to the next change.
 func mendChecksum(streamDir string) error {
 	config, _, ok := readConfig(streamDir)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
-// A kill between the two files of the stream's configuration leaves the checksum of the earlier one.
+// A kill between writing the two files of the stream's configuration leaves the checksum of the earlier one.
 func TestALogWhoseServerWasKilledWhileItsConfigurationWasReplacedStarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func TestALogWhoseServerWasKilledWhileItsConfigurationWasReplacedStarts(t *testi
 			stale(age)
 			require.Equal(t, string(before), mended(), "as the server writes it")
 		}
-		stale(time.Second) // and now its start does it
+		stale(time.Second) // and now the start of the server repairs it
 	}
 	e, err := Start(t.Context(), Config{Dir: dir, MaxBytes: minStream})
 	require.NoError(t, err)

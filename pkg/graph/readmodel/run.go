@@ -39,8 +39,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// How often Run looks which generation serves, and Rebuild how far it is; how long Run pauses at most
-// while the store's server does not answer, and how often it says so.
+// How often Run checks which generation serves, and Rebuild how far it has come; how long Run pauses at most while the
+// store's server does not answer, and how often it logs that.
 const (
 	lookEvery = 500 * time.Millisecond
 	pollEvery = 50 * time.Millisecond
@@ -48,12 +48,11 @@ const (
 	sayEvery  = time.Minute
 )
 
-// Run drives the read model until ctx ends, and then returns nil. When a rebuild makes another
-// generation serve, it goes on with that one, and removes the old one after o.Keep. While the store's
-// server does not answer, at the start too, it retries, and logs that once a minute. Only one process
-// may run a read model in a place: in SQLite a second one gets sqlitestore.ErrLocked; in Neo4j the older
-// of two is halted. An event that can't be applied becomes a failed event; see [projection.Projector]
-// for what halts it.
+// Run drives the read model until ctx ends, and then returns nil. When a rebuild makes another generation serve, it
+// continues with that one, and removes the old one after o.Keep. While the store's server does not answer, even at the
+// start, it retries, and logs that once a minute. Only one process may run a read model in a place: in SQLite a second
+// one gets sqlitestore.ErrLocked; in Neo4j the older of two is halted. An event that can't be applied becomes a failed
+// event; see [projection.Projector] for what halts it.
 func (s *Spec[U]) Run(ctx context.Context, log *eventlog.Log, at Place, o Options) (err error) {
 	o = o.withDefaults()
 	var generations projection.Generations
@@ -112,8 +111,8 @@ func (s *Spec[U]) driveServing(ctx context.Context, log *eventlog.Log, at Place,
 	}, lookEvery)
 }
 
-// removeBefore removes the generations older than the serving one, after o.Keep. It tries again what
-// failed, until ctx ends.
+// removeBefore removes the generations older than the serving one, after o.Keep. It retries failed removals until ctx
+// ends.
 func (s *Spec[U]) removeBefore(ctx context.Context, generations projection.Generations, serving int, o Options) {
 	for wait(ctx, o.Keep) {
 		builds, err := generations.Builds(ctx, s.Name())
@@ -210,9 +209,9 @@ func (s *Spec[U]) Rebuild(ctx context.Context, log *eventlog.Log, at Place, o Op
 	return err
 }
 
-// Verify replays the log into a temporary SQLite file, and compares that with the read model. A read
-// model without a codec for SQLite can't be verified. If it fails or finds differences, and another
-// generation serves by then, it starts over with that one.
+// Verify replays the log into a temporary SQLite file, and compares that with the read model. A read model without a
+// codec for SQLite can't be verified. If Verify fails or finds differences, and another generation serves by then, it
+// starts over with that one.
 func (s *Spec[U]) Verify(ctx context.Context, log *eventlog.Log, at Place, o Options) (projection.Verification, error) {
 	if err := s.Check("sqlite"); err != nil {
 		return projection.Verification{}, err

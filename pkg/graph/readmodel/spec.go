@@ -44,7 +44,7 @@ type Spec[U projection.Unit] struct {
 // Model is a [Spec], whatever its unit.
 type Model interface {
 	Name() string
-	// Fingerprint tells by which declaration a read model was built.
+	// Fingerprint identifies the declaration by which a read model was built.
 	Fingerprint() string
 	// Check returns an error if the declaration is wrong, or [ErrNoCodec].
 	Check(backend string) error

@@ -57,7 +57,7 @@ type Reader interface {
 type Opener interface {
 	// Name is the name of the projection.
 	Name() string
-	// Fingerprint tells by which declaration a read model was built.
+	// Fingerprint identifies the declaration by which a read model was built.
 	Fingerprint() string
 	// Check returns an error if the declaration is wrong, or [ErrNoCodec].
 	Check(backend string) error

@@ -26,8 +26,8 @@ type Backend[S any] struct {
 	// this path, in "summaries" a conversation of this profile. Undo makes it accept them
 	// again.
 	Refuse func(ctx context.Context, dir, text string) (undo func() error, err error)
-	// SharedEngine leaves out the engine's cases that need nothing of a read model's codec,
-	// because another read model of the same backend has passed them.
+	// SharedEngine leaves out the engine's cases that do not depend on a read model's codec, because another read model
+	// of the same backend has passed them.
 	SharedEngine bool
 	// Without names the cases to skip, each with the reason.
 	Without map[string]string
@@ -82,10 +82,10 @@ type Data struct {
 	Again events.Payload
 }
 
-// Run runs the engine's cases for any read model: that events take effect once, whatever the batches,
-// that a store resumes after a restart, that a repaired conversation is as one built by a rebuild, that
-// bad events are listed and the others applied, that owners are fenced, and that hashes are equal for
-// equal events. The projection must reduce conversation.deleted.
+// Run runs the engine's cases for any read model: that events take effect once, whatever the batches, that a store
+// resumes after a restart, that a repaired conversation equals one built by a rebuild, that bad events are listed and
+// the others applied, that owners are fenced, and that equal events give equal hashes. The projection must reduce
+// conversation.deleted.
 func Run[U projection.Unit, S projection.Store[U]](t *testing.T, b Backend[S], p projection.Projection[U], d Data) {
 	w := workshop[U, S]{backend: b, projection: p}
 	w.run(t, engineCases(w, d))

@@ -20,7 +20,7 @@ type branchShop struct {
 	files filesShop
 }
 
-// branchBench holds one history in both.
+// branchBench holds one history in stores of both projections.
 type branchBench struct {
 	graphBench
 	files *filesBench

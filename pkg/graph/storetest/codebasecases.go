@@ -44,7 +44,8 @@ func removedFile(path string) *events.CodeIndexed {
 	return &events.CodeIndexed{Project: "p", Path: path, Hash: strings.Repeat("a", 64), Removed: true}
 }
 
-// RunCodebase runs every case for the projection "code", except for those about ids of payloads, which no payload of it has.
+// RunCodebase runs every case for the projection "code", except those about ids of payloads, because its payloads have
+// none.
 func RunCodebase(t *testing.T, b Backend[codebase.Store]) {
 	w := codebaseShop{backend: b, projection: codebase.Projection()}
 	cases := slices.DeleteFunc(engineCases(w, codebaseData), func(c namedCase) bool {
@@ -140,7 +141,7 @@ func codebaseCases(w codebaseShop) []namedCase {
 			b := w.bench(t)
 			runs := 0
 			rapid.Check(t, func(rt *rapid.T) {
-				if runs++; runs > 5 { // each takes a store of its own further
+				if runs++; runs > 5 { // each run takes a further store
 					return
 				}
 				h := NewHistory()

@@ -97,7 +97,7 @@ func conversationCases(w graphShop) []namedCase {
 					if q.Before = page.Next; q.Before == 0 {
 						break
 					}
-					// One that was listed already, and one that was not, if any.
+					// One that the previous page had already listed, and one that it had not, if any.
 					h.Add(page.Rows[0].ID.ID, message(fmt.Sprint(h.Next), "user", "more"))
 					h.Add("5", message(fmt.Sprint(h.Next), "user", "more"))
 					b.apply(h.Messages)

@@ -26,7 +26,8 @@ var insightData = Data{
 	Again:   &events.ConversationStarted{Agent: "again"},
 }
 
-// RefusedLength is how many characters the message has that "insight" must refuse: no row without it counts as many.
+// RefusedLength is the length in characters of the message that "insight" must refuse: no row without this message
+// counts as many.
 const RefusedLength = 77_777
 
 // RunInsight runs every case for the projection "insight". Backend.Refuse refuses the message with

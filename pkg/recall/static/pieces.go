@@ -46,7 +46,7 @@ func (p *pieces) of(text string) []int {
 			word = word[:0]
 		}
 	}
-	// What norm makes of a character beside invalid bytes depends on the rest of the text.
+	// Replace invalid bytes first: beside them, how norm treats a character depends on the rest of the text.
 	for _, r := range norm.NFD.String(strings.ToValidUTF8(text, "\ufffd")) {
 		switch kindOf(r) {
 		case space:

@@ -131,8 +131,8 @@ func (p *Passage) End() int {
 	return p.of.first + p.to - 1
 }
 
-// Cut makes the passages. If several texts have a line, the newest counts; replaced lines and
-// lines already shown are left out. It reads as many calls as it needs.
+// Cut makes the passages. If several texts contain a line, the newest counts; replaced lines and lines already shown
+// are left out. It reads as many calls as it needs.
 func (c *Search) Cut(ctx context.Context, shown []Shown) error {
 	if _, err := c.call(ctx, 0); err != nil { // reads the new calls
 		return err
@@ -243,7 +243,7 @@ func (k *knownLines) see(text string) {
 	}
 }
 
-// seeLines notes lines that are already cut.
+// seeLines notes lines of a text that is already split.
 func (k *knownLines) seeLines(all []fragmentLine) {
 	for i := range all {
 		if all[i].told >= leastLine {

@@ -7,16 +7,16 @@ import (
 	"mneme.dev/mneme/pkg/plain"
 )
 
-// Tool is what stands in the place of a tool's name for code that nobody has shown yet.
+// Tool takes the place of a tool's name for code that no tool has shown yet.
 const Tool = "mneme index"
 
-// Indexed is code of the conversation's project, as its index has it.
+// Indexed is code of the conversation's project from its index.
 type Indexed struct {
 	Project string
 	Root    string // the folder that was indexed
 	Seq     uint64 // of the event that says so
-	// Done reports that no indexing is under way. While one is, words alone rank: the vectors of what is missing would
-	// change what is similar.
+	// Done reports that no indexing is running. During one, words alone rank, because the missing vectors would change
+	// what counts as similar.
 	Done      bool
 	ByMeaning bool    // meaning took part in the search
 	Found     int     // scopes that fit
@@ -41,7 +41,7 @@ const (
 	InitialScopes = 100
 )
 
-// LeftOut is a scope of which Cut made no passage.
+// LeftOut is a scope that Cut did not make into a passage.
 type LeftOut struct {
 	Passage // all of it
 	Reason  string
@@ -54,7 +54,7 @@ const (
 	reasonKnown    = "its lines are shown, newer elsewhere or replaced"
 )
 
-// SetIndexed adds the code of an index to what Cut cuts. Each scope is cut to what a passage can hold.
+// SetIndexed adds the code of an index to the texts that Cut cuts. Each scope is cut to what a passage can hold.
 func (c *Search) SetIndexed(x *Indexed) {
 	c.indexed, c.excluded = nil, nil
 	for i := range x.Scopes[:min(len(x.Scopes), MaxScopes)] {
@@ -70,7 +70,7 @@ func (c *Search) SetIndexed(x *Indexed) {
 		}
 		c.indexed = append(c.indexed, p)
 	}
-	// Newest first, as calls are looked at; of one file in the order of their lines.
+	// Newest first, like calls; scopes of one file in the order of their lines.
 	slices.SortStableFunc(c.indexed, func(a, b Passage) int { return cmp.Or(cmp.Compare(b.Seq, a.Seq), cmp.Compare(a.part, b.part)) })
 }
 
@@ -99,11 +99,11 @@ func firstLines(text string, most int) string {
 	return text[:end]
 }
 
-// addIndexed adds the scopes that are newer than a sequence. What was added before is newer, so lines that tools showed
-// since a file was indexed are left out of its scopes.
+// addIndexed adds the scopes that are newer than a sequence. Texts that were added before are newer, so the scopes
+// leave out lines that tools showed since the file was indexed.
 func (c *Search) addIndexed(next int, above uint64, known *knownLines) int {
 	for next < len(c.indexed) && c.indexed[next].Seq > above {
-		c.limit++ // scopes take no place of what tools showed
+		c.limit++ // scopes do not reduce the room for what tools showed
 		p, n := c.indexed[next], len(c.Passages)
 		if c.add(p, known); len(c.Passages) == n {
 			c.Left = append(c.Left, p.leftOut(known.whyNone()))
@@ -118,7 +118,7 @@ func (p Passage) leftOut(reason string) LeftOut {
 	return LeftOut{p, reason}
 }
 
-// whyNone says why the text that was marked last has no passage.
+// whyNone says why the last marked text has no passage.
 func (k *knownLines) whyNone() string {
 	for _, m := range k.marks {
 		if m != markShort {

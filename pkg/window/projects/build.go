@@ -1,4 +1,4 @@
-// Package projects makes the context of a project: what an agent should see that begins to work there. It is made of
+// Package projects makes the context of a project: what an agent that begins to work there should see. It is made of
 // the digests of the project's conversations (package project), and of the messages that fit the query.
 //
 // Everything is recorded text, so it is shown as package window shows it: each text on one line after a label of
@@ -128,7 +128,8 @@ type builder struct {
 	shown map[shown]bool
 }
 
-// read reads what the sections show: the story beside the sessions, and then what was said in those that fit the query.
+// read reads what the sections show: the story and the sessions in parallel, and then what was said in the sessions
+// that fit the query.
 func (b *builder) read(ctx context.Context, except ...string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -155,7 +156,7 @@ type shown struct {
 	seq          uint64
 }
 
-// newest returns the sequence of the newest event that the context can be made of.
+// newest returns the sequence of the newest event that can affect the context.
 func (b *builder) newest() uint64 {
 	var seq uint64
 	for _, c := range b.chapters {
@@ -169,15 +170,15 @@ func (b *builder) newest() uint64 {
 	return seq
 }
 
-// section declares a section. They are filled in this order; what one leaves over, the next ones may take.
+// section declares a section. Sections are filled in this order; the room that one leaves goes to the next ones.
 type section struct {
 	name, heading string
 	share         int // percent of the budget
 	collect       func(b *builder, room int) []window.Item
 }
 
-// The shares of a context. What stands comes first, because it says what the others are about. Files
-// take a quarter: their names are what an agent that begins looks for.
+// The shares of a context. The state of the work comes first, because it says what the other sections are about. Files
+// take a quarter, because an agent that begins looks for their names.
 var sections = []section{
 	{SectionStands, "## Where Things Stand", 27, collectStands},
 	{SectionLearnt, "## What Was Learnt", 17, collectLearnt},
@@ -186,10 +187,10 @@ var sections = []section{
 	{SectionRelevant, "## Relevant Past", 17, collectRelevant},
 }
 
-// storyShare is what a story may take of the budget, in percent. The other sections share what it leaves.
+// storyShare is the most that a story may take of the budget, in percent. The other sections share the rest.
 const storyShare = 12
 
-// tell is fill, after the story of the project if there is one.
+// tell is fill preceded by the story of the project, if there is one.
 func (b *builder) tell(list []section, heading string, budget int) []window.Part {
 	story := b.fill([]section{{SectionStory, heading, 100, collectStory}}, budget*storyShare/100)
 	if len(story[0].Items) == 0 {

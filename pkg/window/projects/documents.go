@@ -6,7 +6,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// Document is what is known of one side of a project, as a file.
+// Document is one kind of knowledge about a project, as a file.
 type Document struct {
 	Name string // of the file
 	Text string // Markdown, without a frame
@@ -15,7 +15,7 @@ type Document struct {
 // documentChars is the budget of each document.
 const documentChars = 8_000
 
-// documents are made of sections that have the whole budget.
+// documents are lists of sections that have the whole budget.
 var documents = []struct {
 	file     string
 	sections []section
@@ -27,8 +27,8 @@ var documents = []struct {
 	{"files.md", []section{{SectionFiles, "## Files", 100, collectFiles}}},
 }
 
-// Documents makes the documents of a project, in a fixed order and without empty ones, and the sequence as of which they
-// are. A project without conversations has none.
+// Documents makes the documents of a project, in a fixed order and without empty ones, and returns the sequence as of
+// which they were made. A project without conversations has none.
 func Documents(ctx context.Context, src Source, req Request) ([]Document, uint64, error) {
 	b, err := open(ctx, src, req)
 	if err != nil {
@@ -36,7 +36,7 @@ func Documents(ctx context.Context, src Source, req Request) ([]Document, uint64
 	}
 	var list []Document
 	for _, d := range documents {
-		clear(b.shown) // what another document shows, this one may show too
+		clear(b.shown) // this document may show what another one shows
 		parts := b.fill(d.sections, documentChars)
 		if made := window.Compose(window.Context{Tenant: req.Tenant, Strategy: window.StrategyProject, MaxChars: documentChars}, parts); len(made.Sections) > 0 {
 			list = append(list, Document{d.file, window.SectionsMarkdown(made.Sections)})

@@ -9,8 +9,8 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// Earlier tells what a conversation's project was when the conversation began. So what a conversation sees of its
-// project does not change while other sessions go on. It implements window.Earlier.
+// Earlier describes the project of a conversation as it was when the conversation began. So what the conversation sees
+// of its project does not change while other sessions continue. It implements window.Earlier.
 type Earlier struct {
 	src     Source
 	project project.Project
@@ -18,9 +18,9 @@ type Earlier struct {
 	except  []string
 }
 
-// EarlierThan returns what was earlier than a conversation that began at a sequence, nil if it is known to belong to no project.
-// ids are the conversation and what it branched from, the nearest first: none of them is an earlier session. asOf is the
-// sequence as of which the project is found.
+// EarlierThan returns what was earlier than a conversation that began at a sequence, nil if it is known to belong to no
+// project. ids are the conversation and those that it branched from, the nearest first: none of them is an earlier
+// session. asOf is the sequence as of which the project is looked up.
 func EarlierThan(ctx context.Context, src Source, ids []events.ConversationID, began, asOf uint64) (*Earlier, error) {
 	digests, err := src.Projects.Digests(ctx, ids, asOf)
 	if err != nil || began <= 1 {
@@ -45,8 +45,8 @@ func EarlierThan(ctx context.Context, src Source, ids []events.ConversationID, b
 	return e, err
 }
 
-// earlierSections are the shares of what a young conversation sees of its project. Its own files and requests say
-// what it is about, so more of the room tells what others learnt.
+// earlierSections are the shares of what a young conversation sees of its project. Its own files and requests already
+// say what it is about, so more of the room goes to what other sessions learnt.
 var earlierSections = []section{
 	{SectionStands, "", 32, collectStands},
 	{SectionLearnt, "", 20, collectLearnt},
@@ -55,7 +55,7 @@ var earlierSections = []section{
 	{SectionRelevant, "", 16, collectRelevant},
 }
 
-// UpTo is the sequence of the last event that can matter for what Gather returns, except for deletions.
+// UpTo is the sequence of the last event that can affect what Gather returns, except for deletions.
 func (e *Earlier) UpTo() uint64 { return e.began - 1 }
 
 // Version identifies what Gather returns for a query, from read models that have applied the same up to UpTo.

@@ -127,7 +127,7 @@ func TestEarlierSessionsNeverExceedTheBudgetOrChangeTheRest(t *testing.T) {
 	})
 }
 
-// counting counts what is read. Reads run side by side.
+// counting counts reads, which run in parallel.
 type counting struct {
 	project.Reader
 	lock sync.Mutex

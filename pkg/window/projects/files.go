@@ -12,13 +12,13 @@ import (
 
 // How files are ranked. Measured with `mneme bench start`, see docs/benchmarks.md.
 const (
-	// halfLife is the number of sessions after which a session counts half: what is worked on changes every few sessions.
+	// halfLife is after how many sessions a session counts half, because what is worked on changes every few sessions.
 	halfLife = 8.0
-	// fitWeight is what a session counts that fits the query best, relative to the newest session.
+	// fitWeight is the weight of the session that fits the query best, relative to the newest session.
 	fitWeight = 2.0
-	// wordWeight is what a file counts whose path has all words of the query, relative to others.
+	// wordWeight is the weight of a file whose path has all words of the query, relative to others.
 	wordWeight = 3.0
-	// outside is what a file outside of the repository counts.
+	// outside is the weight of a file outside of the repository.
 	outside = 0.3
 	// maxListed is how many files are listed at most.
 	maxListed = 120

@@ -129,15 +129,15 @@ type lesson struct {
 	score float64
 }
 
-// weights say what a lesson counts by its kind. A sentence that was picked out without a model says little on its own.
+// weights are the weights of lessons by their kind. A sentence that was picked without a model says little by itself.
 var weights = map[string]float64{project.LessonTaught: 1, project.LessonSolved: 0.7, project.LessonFound: 0.8, project.LessonPicked: 0.3}
 
 // lessonLabels are the kinds of lessons as a reader sees them.
 var lessonLabels = map[string]string{project.LessonTaught: "User", project.LessonSolved: "Solved", project.LessonFound: "Found", project.LessonPicked: "Found"}
 
-// collectLearnt shows what the user corrected or asked for in general, failures and what solved them, and findings of
-// summaries: those of the newest sessions and of sessions that the query resembles first. Of similar lines the newest
-// stands.
+// collectLearnt shows what the user corrected or asked for in general, failures with their solutions, and findings of
+// summaries: first those of the newest sessions and of sessions that the query resembles. Of similar lines only the
+// newest is shown.
 func collectLearnt(b *builder, _ int) []window.Item {
 	var list []lesson
 	var known []map[string]bool
@@ -163,7 +163,7 @@ func collectLearnt(b *builder, _ int) []window.Item {
 	return items
 }
 
-// alike reports whether two texts say about the same: most terms of the shorter are in the longer.
+// alike reports whether two texts say nearly the same: most terms of the shorter are in the longer.
 func alike(a, b map[string]bool) bool {
 	if len(a) > len(b) {
 		a, b = b, a

@@ -9,7 +9,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// maxTold is how much is shown of a chapter, in characters.
+// maxTold is how many characters of a chapter are shown.
 const maxTold = 900
 
 // collectStory shows the newest chapters of the highest levels.
@@ -37,8 +37,8 @@ func collectStory(b *builder, room int) (items []window.Item) {
 }
 
 const (
-	minTold = 120 // characters of a chapter; less says nothing
-	spacing = 8   // what a text adds to a label besides itself
+	minTold = 120 // characters of a chapter; fewer say nothing
+	spacing = 8   // what a text adds to a label in addition to its own length
 )
 
 // chapterLabel says what a chapter tells of.
