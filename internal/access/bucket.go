@@ -22,8 +22,8 @@ const (
 )
 
 const (
-	// checkEvery is how often a server makes sure that it misses no change: the watch of a
-	// bucket that was deleted and restored falls silent.
+	// checkEvery is how often a server checks that it misses no change: the watch of a bucket that was deleted and
+	// restored falls silent.
 	checkEvery = 5 * time.Second
 	// rewatchEvery is the pause before a lost watch is started again.
 	rewatchEvery = time.Second
@@ -159,7 +159,7 @@ func (b *Bucket) Follow(ctx context.Context, t *Tokens, logger *slog.Logger, loa
 	for ctx.Err() == nil {
 		err := b.watch(ctx, t, logger, func() { said = ""; loaded() })
 		if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, errReplaced) {
-			t.keep(nil) // until it is restored, or read again, nothing vouches for any token
+			t.keep(nil) // until the bucket is restored, or read again, no token is accepted
 		}
 		if err != nil && err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
@@ -222,7 +222,7 @@ func (b *Bucket) watch(ctx context.Context, t *Tokens, logger *slog.Logger, load
 			case errors.Is(err, jetstream.ErrBucketNotFound):
 				return err
 			case err != nil:
-				continue // the server does not answer; the watch goes on when it does
+				continue // the server does not answer; the watch continues once it does
 			case !now.Equal(made):
 				return errReplaced
 			case seen < expected:

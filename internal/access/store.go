@@ -33,7 +33,7 @@ type Listed struct {
 	LastUsed time.Time // zero: never, or not known
 }
 
-// Find returns the token with an id, or with the hash of a token that was found somewhere.
+// Find returns the token with this id, or with the hash of this token: a leaked token can be looked up.
 func Find(list []Listed, id string) (Listed, error) {
 	if hash, ok := HashOf(id); ok {
 		id = hash.String()

@@ -15,9 +15,9 @@ type Audit string
 
 // What is kept; docs/adr/0027-audit-log.md has the reasons.
 const (
-	AuditNone   Audit = "no"     // nothing: it is about one conversation, or the log of agents holds what it did
-	AuditRead   Audit = "read"   // that somebody read across conversations, stored when there is time
-	AuditChange Audit = "change" // that somebody changed something, stored before it takes effect
+	AuditNone   Audit = "no"     // nothing: the request is about one conversation, or the log of agents has its effect
+	AuditRead   Audit = "read"   // that somebody read across conversations; stored when there is time
+	AuditChange Audit = "change" // that somebody changed something; stored before it takes effect
 )
 
 // Need is what a request to a route needs, and what is kept of it.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// touchEvery is how seldom the last use of a token is written.
+// touchEvery is the shortest time between two writes of a token's last use.
 const touchEvery = time.Minute
 
 // Tokens are the tokens that a server accepts, in memory. A check costs a checksum, a hash

@@ -319,7 +319,7 @@ func TestAnInterruptedBackupLeavesNone(t *testing.T) {
 	require.ErrorIs(t, err, backup.ErrExists)
 }
 
-// The server activates what it got of a snapshot when its sender dies.
+// When the sender of a snapshot dies, the server activates what it has received.
 func TestAnInterruptedRestoreIsRefusedByProgramsAndRepeated(t *testing.T) {
 	t.Parallel()
 	mnemetest.Long(t)

@@ -30,8 +30,8 @@ const (
 	window    = 8 // chunks on their way to the server
 )
 
-// Options say how the restored log differs from the one that was backed up. Zero values keep
-// what the backup says, or what the empty log that is replaced has.
+// Options say how the restored log differs from the one that was backed up. Zero values keep the values of the backup,
+// or of the empty log that is replaced.
 type Options struct {
 	MaxBytes int64 // at which the log is full
 	Replicas int

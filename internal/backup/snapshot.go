@@ -153,7 +153,7 @@ func (s *scanner) run() error {
 	if s.m.Events == 0 {
 		s.m.First = 0
 	}
-	// To the end, for the last hash.
+	// Read to the end, for the last hash.
 	if n, err := io.Copy(io.Discard, raw); err != nil || n > 0 {
 		return unreadable(errors.Join(err, errors.New("bytes follow the end")))
 	}

@@ -1,13 +1,13 @@
 // Package connect writes mneme into the settings of coding agents, and takes it out again. The agents then run
-// mneme-hook at their events, and those that allow it here also get mneme's tools by MCP.
+// mneme-hook at their events, and those whose settings allow it also get mneme's tools by MCP.
 //
-// A file of settings belongs to its user. So what connect does not know stays byte for byte, a file that it can't
-// read it leaves alone, and Disconnect removes what Connect added and nothing else:
+// A file of settings belongs to its user. So connect keeps byte for byte what it does not know, leaves files that it can't
+// read alone, and Disconnect removes what Connect added and nothing else:
 //
 //   - JSON is edited in place; order, formatting and comments stay.
 //   - The first change saves the file beside it, with the suffix .mneme-backup.
-//   - If connecting the saved file would give the present one, Disconnect brings it back byte for byte. Else it takes
-//     its own entries out of the present file.
+//   - If connecting the saved file would give the present one, Disconnect brings the saved one back byte for byte.
+//     Otherwise it takes its own entries out of the present file.
 //   - Hooks are recognised by the program that they run, mneme-hook, so entries made by hand count too.
 package connect
 
@@ -50,7 +50,7 @@ type agent struct {
 	name    string
 	title   string
 	program string // on PATH, if it is installed
-	folder  string // of its settings, in the home directory
+	folder  string // the folder of its settings, in the home directory
 	moved   string // environment variable that names another folder, or another home directory if inHome; "" for none
 	inHome  bool
 	config  bool    // XDG_CONFIG_HOME moves the folder too
@@ -58,7 +58,7 @@ type agent struct {
 	events  []event // at which it runs the hook; none if what a hook prints does not reach the model
 	shape   shape   // of the hooks
 	typed   bool    // its MCP servers name their type and their tools
-	byHand  bool    // its user adds the MCP server
+	byHand  bool    // its user must add the MCP server
 	keeps   bool    // its transcripts hold what a hook showed
 }
 
@@ -95,7 +95,7 @@ var agents = []agent{
 	{name: Cursor, title: "Cursor", program: "cursor-agent", folder: ".cursor", shape: shape{shell: true, flat: true, version: true}, files: []file{{path: "hooks.json", format: hooks}, {path: "mcp.json", format: servers}}, events: []event{
 		{"sessionStart", 5, false}, {"beforeSubmitPrompt", 3, false},
 	}},
-	// With these names of events, and not its own, it sends what Claude Code would send.
+	// If events have these names instead of its own, it sends what Claude Code would send.
 	{name: CopilotCLI, title: "Copilot CLI", program: "copilot", folder: ".copilot", moved: "COPILOT_HOME", keeps: true, typed: true, shape: shape{shell: true, version: true}, files: []file{{path: "hooks/mneme.json", format: hooks}, {path: "mcp-config.json", format: servers}}, events: []event{
 		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
 	}},
@@ -187,7 +187,7 @@ func (a *agent) targets(projectDir string) (list []target, err error) {
 	return list, nil
 }
 
-// Commands are the commands that a file of settings names, each with its arguments. An empty one is not there.
+// Commands are the commands that a file of settings names, each with its arguments. An empty one is absent.
 type Commands struct {
 	Hook []string // mneme-hook
 	MCP  []string // mneme mcp

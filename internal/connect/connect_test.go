@@ -98,7 +98,7 @@ func jsonFiles() (list []jsonFile) {
 	return list
 }
 
-// wanted returns the commands of ours that belong into a file, and at how many events it then has the agent run the hook.
+// wanted returns our commands that belong into a file, and at how many events the agent then runs the hook.
 func (f jsonFile) wanted(flags ...string) (want Commands, events int) {
 	if f.servers {
 		want.MCP = []string{"/my programs/mneme", "mcp"}

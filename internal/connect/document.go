@@ -77,8 +77,8 @@ func (o *object) value(name string) *hujson.Value {
 	return nil
 }
 
-// find returns a member that must be an object, nil if there is none. A name that is there twice is an error, because
-// programs disagree about which one counts.
+// find returns a member that must be an object, nil if there is none. A duplicate name is an error, because programs
+// disagree about which one counts.
 func (o *object) find(name string) (*object, error) {
 	n := 0
 	for i := range o.Members {
@@ -157,8 +157,8 @@ func (d *document) append(a *hujson.Array, v any, depth int) {
 
 const blanks = " \t\r\n"
 
-// room returns what stands before and after a new last item, and makes room for it. A comment behind the last item stays
-// behind that one. A trailing comma is kept.
+// room returns what comes before and after a new last item, and makes room for it. A comment after the last item stays
+// with that item. A trailing comma is kept.
 func (d *document) room(list items, depth int) (before, after hujson.Extra) {
 	end := list.end()
 	comments := bytes.TrimRight(*end, blanks)

@@ -25,9 +25,9 @@ const maxFile = 16 << 20
 
 // format edits the text of a file of settings.
 type format interface {
-	// read returns the commands of ours that a file names, and at how many events the agent runs the hook.
+	// read returns our commands that a file names, and at how many events the agent runs the hook.
 	read(raw []byte) (Commands, int, error)
-	// write returns the file with these commands of ours and no others. If it has them already, it is unchanged.
+	// write returns the file with these of our commands and no others. If it has them already, it is unchanged.
 	write(raw []byte, want Commands) ([]byte, error)
 }
 
@@ -57,7 +57,7 @@ type Change struct {
 	after   []byte
 	restore bool // after is the backup, which is no longer needed
 	edited  bool // it is saved before it is removed
-	own     bool // the file holds nothing but what connect wrote, also an older one, so there is nothing to save
+	own     bool // the file holds nothing but what connect, or an older version of it, wrote, so there is nothing to save
 }
 
 // What happens to a file.

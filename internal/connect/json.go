@@ -13,12 +13,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// jsonFile is a file of JSON with hooks, MCP servers, or both. Most agents have it so:
+// jsonFile is a file of JSON with hooks, MCP servers, or both. For most agents it looks like this:
 //
 //	{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]},
 //	 "mcpServers": {NAME: {"command": …, "args": […]}}}
 //
-// What they have otherwise is in the agent's shape.
+// The agent's shape describes deviations.
 type jsonFile struct {
 	*agent
 	hooks, servers bool
@@ -173,7 +173,7 @@ type place struct {
 	command                []string
 }
 
-// each calls a function with each hook of ours, the last one first, so that the function may cut it out.
+// each calls a function with each of our hooks, the last one first, so that the function may remove it.
 func (f jsonFile) each(hooks *object, see func(place)) error {
 	if hooks == nil {
 		return nil
@@ -265,8 +265,8 @@ func (f jsonFile) depth(hooks, top *object) (list, hook int) {
 	return list, hook
 }
 
-// drop removes the hooks of ours, except for the first one of each event that is wanted, which it brings up to date. Lists and
-// objects that become empty go with them.
+// drop removes our hooks, except the first one of each wanted event, which it brings up to date. It also removes lists
+// and objects that become empty.
 func (f jsonFile) drop(d *document, want Commands) error {
 	hooks, err := f.container(d)
 	if hooks == nil || err != nil {
@@ -314,7 +314,7 @@ func (f jsonFile) drop(d *document, want Commands) error {
 	return errors.Join(err, failed)
 }
 
-// add appends the hooks that are not there.
+// add appends the missing hooks.
 func (f jsonFile) add(d *document, want Commands) error {
 	if f.shape.version && len(d.top.Members) == 0 {
 		d.member(d.top.Object, "version", 1, 1)

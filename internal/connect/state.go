@@ -51,7 +51,8 @@ const (
 
 func (l Lack) String() string { return l.What + ": " + l.Remedy }
 
-// Asked reports whether the agent is to run a program of ours: a file says so, or one that may say so can't be read.
+// Asked reports whether the agent is set up to run a program of ours: a file says so, or a file that may say so can't
+// be read.
 func (s *State) Asked() bool {
 	return len(s.Files) > 0 || s.Found && s.Broken()
 }
@@ -69,7 +70,7 @@ func (s *State) Heard(at *time.Time) {
 	}
 	trust := "type /hooks in codex and trust the hooks"
 	switch all := s.events == len(s.Untrusted); {
-	case len(s.Untrusted) > 0 && (!all || at == nil): // one that calls without any trust runs in a mode that asks for none
+	case len(s.Untrusted) > 0 && (!all || at == nil): // an agent that calls without any trust runs in a mode that needs none
 		s.lack(Matters, trust, "Codex does not trust the hooks of %s, and skips them without a word", strings.Join(s.Untrusted, ", "))
 	case at == nil && s.Agent == Codex:
 		s.lack(Matters, "begin a session; if that changes nothing, "+trust+" again", "no hook has reached the server since it started")
@@ -82,8 +83,8 @@ func (s *State) lack(w Weight, remedy, format string, args ...any) {
 	s.Missing = append(s.Missing, Lack{fmt.Sprintf(format, args...), remedy, w})
 }
 
-// Inspect says how each agent is connected, from their settings alone; projectDir is a project that may have settings of its
-// own. It changes nothing, and a file that can't be read is something that is missing.
+// Inspect says how each agent is connected, judging by their settings alone; projectDir is a project that may have its
+// own settings. It changes nothing, and reports an unreadable file as something missing.
 func Inspect(projectDir string) []State {
 	states := make([]State, len(agents))
 	for i := range agents {
@@ -143,7 +144,7 @@ func (a *agent) inspect(projectDir string) State {
 	return s
 }
 
-// look adds what a file says, and returns at how many events the agent runs the hook by it.
+// look adds what a file says, and returns at how many events the file makes the agent run the hook.
 func (s *State) look(t target) (events int) {
 	connect := "mneme connect " + s.Agent
 	file, err := load(t.path)
@@ -177,7 +178,7 @@ func (s *State) look(t target) (events int) {
 	return events
 }
 
-// flag returns what a command gives to a flag, "" if it does not have it.
+// flag returns the value of a flag in a command, "" if the command does not have it.
 func flag(command []string, name string) string {
 	for i, arg := range command {
 		switch at, value, joined := strings.Cut(arg, "="); {
@@ -226,7 +227,7 @@ func opencodeServer(home string) bool {
 	return false
 }
 
-// Next returns what a user should know or still has to do after [Connect], one line each.
+// Next returns what a user should know or must still do after [Connect], one line each.
 func Next(o Options) (lines []string) {
 	switch o.Agent {
 	case ClaudeCode:
@@ -261,7 +262,7 @@ func Next(o Options) (lines []string) {
 	return lines
 }
 
-// reads tells what connecting an agent for all projects leads to.
+// reads says what connecting an agent for all projects leads to.
 func reads(o Options) string {
 	verb := "now reads"
 	if o.DryRun {

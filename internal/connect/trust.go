@@ -9,13 +9,13 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// untrusted returns the events of our hooks that Codex skips. Its user trusts a hook with /hooks, which Codex notes in
+// untrusted returns the events of our hooks that Codex skips. Its user trusts a hook with /hooks, which Codex records in
 // config.toml under the file, the event and the place of the hook:
 //
 //	[hooks.state."/home/me/.codex/hooks.json:session_start:0:0"]
 //	trusted_hash = "…"
 //
-// A hook that has moved or changed since must be trusted again. That it has changed can't be seen here, because the hash is Codex's own.
+// A hook that has moved or changed since must be trusted again. A change can't be seen here, because the hash is Codex's own.
 func untrusted(targets []target) (events []string) {
 	list, err := load(targets[0].path)
 	if err != nil {
@@ -50,7 +50,7 @@ func untrusted(targets []target) (events []string) {
 	if err != nil {
 		return nil
 	}
-	_ = f.each(hooks, func(at place) { // what is wrong with the file is said elsewhere
+	_ = f.each(hooks, func(at place) { // mistakes in the file are reported elsewhere
 		if !trusted[fmt.Sprintf("%s:%d:%d", strings.ToLower(at.event), at.atGroup, at.atIt)] {
 			events = append(events, at.event)
 		}

@@ -171,7 +171,7 @@ func newExtension(raw []byte, before [][]byte, alone bool, indent string, comman
 
 func indentOf(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " ")) }
 
-// onlyOurs reports whether two texts differ only in our extension, and the second has the one that is wanted.
+// onlyOurs reports whether two texts differ only in our extension, and the second has the wanted one.
 func onlyOurs(before, after []byte, want []string) bool {
 	got, err := parseYAML(after)
 	if err != nil || !slices.Equal(got.own, want) {
@@ -182,7 +182,7 @@ func onlyOurs(before, after []byte, want []string) bool {
 	return ok && also && (len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b))
 }
 
-// rest returns what a file holds besides our extension, not ok if it can't be told.
+// rest returns what a file holds besides our extension; ok is false if that can't be determined.
 func rest(raw []byte) (all map[string]any, ok bool) {
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(&all); err != nil && !errors.Is(err, io.EOF) {

@@ -68,7 +68,7 @@ func TestAnExtensionIsAddedBesideTheOthersAndReplacedInPlace(t *testing.T) {
 	require.Equal(t, string(raw), string(back))
 }
 
-// goose writes its settings anew when one changes: sorted, without comments, and with more members.
+// goose rewrites its settings when one changes: sorted, without comments, and with more members.
 func TestAnExtensionThatGooseWroteAnewIsTakenOut(t *testing.T) {
 	home, options := machine(t)
 	path := filepath.Join(home, ".config", "goose", "config.yaml")

@@ -33,7 +33,8 @@ func (e *examination) agents(ctx context.Context) {
 	e.spool(ring.UserSpool())
 }
 
-// agent checks the settings of an agent, the program that its hooks run, when one last called, and whether what it was shown has arrived.
+// agent checks the settings of an agent, the program that its hooks run, when a hook last called, and whether the agent
+// has received what it was shown.
 func (e *examination) agent(ctx context.Context, s *connect.State) {
 	check, sound := "agent "+s.Agent, true
 	report := func(level Level, detail, remedy string) {
@@ -75,7 +76,7 @@ func (e *examination) agent(ctx context.Context, s *connect.State) {
 		switch {
 		case l.Weight == connect.Breaks && len(s.Files) > 0:
 			report(Failed, l.What, l.Remedy)
-		case l.Weight != connect.Optional: // a broken file may be none that ever named the hook
+		case l.Weight != connect.Optional: // a broken file may never have named the hook
 			report(Warning, l.What, l.Remedy)
 		}
 	}
@@ -137,10 +138,10 @@ func (e *examination) spool(s ring.Spool) {
 	}
 }
 
-// recent is for how long the last problem with a transcript counts: it may be mended since.
+// recent is for how long the last problem with a transcript counts: later it may have been solved.
 const recent = 24 * time.Hour
 
-// JudgeTranscripts returns what of transcripts could not be read, "" for nothing, and what to do.
+// JudgeTranscripts returns what of the transcripts could not be read, "" for nothing, and what to do.
 func JudgeTranscripts(c *httpapi.Captured, now time.Time) (what, remedy string) {
 	switch {
 	case c == nil:
@@ -157,7 +158,7 @@ func JudgeTranscripts(c *httpapi.Captured, now time.Time) (what, remedy string) 
 	return what, remedy
 }
 
-// JudgeOTLP returns what of spans and log records was refused lately, "" for nothing, and what to do.
+// JudgeOTLP returns which spans and log records were refused lately, "" for none, and what to do.
 func JudgeOTLP(s *httpapi.Exported, now time.Time) (what, remedy string) {
 	if s == nil || s.LastError == "" || now.Sub(s.LastErrorTime) >= recent {
 		return "", ""
@@ -166,7 +167,7 @@ func JudgeOTLP(s *httpapi.Exported, now time.Time) (what, remedy string) {
 	return what, "correct the exporter's settings as the message says"
 }
 
-// told says what exporters of OpenTelemetry sent.
+// told summarizes what exporters of OpenTelemetry sent.
 func told(s *httpapi.Exported) string {
 	left := uint64(0)
 	for _, n := range s.LeftOut {

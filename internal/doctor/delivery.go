@@ -18,11 +18,12 @@ import (
 	"mneme.dev/mneme/internal/hook"
 )
 
-// settled is for how long an agent may take to write what it was shown.
+// settled is how long an agent may take to write what it was shown.
 const settled = time.Minute
 
-// delivered looks whether what a hook showed last has reached the agent: its id must be in the transcript of the session. Agents have
-// dropped what hooks print without a word. It returns what was seen, and what is wrong, "" for nothing.
+// delivered checks whether what a hook showed last has reached the agent: its id must be in the transcript of the
+// session. Some agents have silently dropped what hooks print. It returns what was seen, and what is wrong, "" for
+// nothing.
 func delivered(ctx context.Context, s *connect.State, calls []hook.Fired, now time.Time) (seen, wrong string) {
 	i := slices.IndexFunc(calls, func(f hook.Fired) bool { return f.Agent == s.Agent && f.Context != "" })
 	if i < 0 {
@@ -78,7 +79,7 @@ func written(f *hook.Fired) (files []string, err error) {
 				if err == nil && entry.Type().IsRegular() {
 					files = append(files, path)
 				}
-				return nil // what can't be read is not there
+				return nil // what can't be read counts as absent
 			})
 		}
 	}
@@ -103,7 +104,7 @@ func holds(ctx context.Context, path, text string) (bool, error) {
 	}
 	defer func() { _ = file.Close() }()
 	buffer := make([]byte, 1<<20)
-	kept := 0 // bytes of the piece before, in which the text may begin
+	kept := 0 // bytes of the previous piece, in which the text may begin
 	for ctx.Err() == nil {
 		n, err := file.Read(buffer[kept:])
 		if n += kept; bytes.Contains(buffer[:n], []byte(text)) {

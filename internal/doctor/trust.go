@@ -13,11 +13,11 @@ import (
 	"mneme.dev/mneme/internal/program"
 )
 
-// expiresSoon is how long before its end a certificate is worth a warning.
+// expiresSoon is how long before its expiry a certificate causes a warning.
 const expiresSoon = 21 * 24 * time.Hour
 
-// trust checks the files that programs on this machine prove with who they are: whether
-// certificates expire, and whether other users can read secrets.
+// trust checks the files with which programs on this machine prove their identity: whether certificates expire, and
+// whether other users can read secrets.
 func (e *examination) trust() {
 	for _, variable := range []string{"MNEME_TLS_CERT_FILE", "MNEME_NATS_CERT_FILE", "MNEME_NATS_CA_FILE", "MNEME_CA_FILE", "MNEME_NEO4J_CA_FILE", "MNEME_NEO4J_CERT_FILE"} {
 		if path := os.Getenv(variable); path != "" {
@@ -92,7 +92,7 @@ func (e *examination) client() (*http.Client, error) {
 	return program.HTTPClient(e.Client.URL, e.Client.Token)
 }
 
-// served checks when the certificate ends that the server shows.
+// served checks when the server's certificate ends.
 func (e *examination) served(state *tls.ConnectionState) {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return

@@ -93,13 +93,13 @@ func TokenStore(s settings.Access, conn *nats.Conn) (access.Store, error) {
 
 // ServingOf returns how the HTTP API is served.
 func ServingOf(s settings.Access, hosts settings.Hosts, trusted bool) Serving {
-	// Where a token is demanded, a page that was rebound to an address has none to send.
+	// Where a token is demanded, DNS rebinding is harmless: the page has no token to send.
 	return Serving{Hosts: hosts, AnyAddress: trusted || s.On(), CertFile: s.CertFile, KeyFile: s.KeyFile}
 }
 
-// OpenQuotas returns what tenants may take by a file, or nil without one. It keeps the quotas up to
-// date, and counts in the log what tenants store, until stop is called. What was counted is kept below data.
-// Without a log it counts nothing there.
+// OpenQuotas returns the quotas of tenants from a file, or nil without a file. Until stop is called, it keeps the
+// quotas up to date, and counts what tenants store in the log. The counts are kept below data. Without a log it counts
+// nothing there.
 func OpenQuotas(ctx context.Context, path, data string, log *eventlog.Log, logger *slog.Logger) (q *quota.Quotas, stop func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil

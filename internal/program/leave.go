@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// clientsLeave has net/http report at the level debug what only says that a client left early: huma sets a status when it
+// clientsLeave makes net/http log at level debug what only means that a client left early: huma sets a status when it
 // can no longer write its answer, and a port scan ends in the middle of a handshake.
 type clientsLeave struct{ slog.Handler }
 

@@ -18,11 +18,11 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// lookEvery is how seldom a certificate's files are looked at.
+// lookEvery is the shortest time between two checks of a certificate's files.
 const lookEvery = time.Second
 
-// certificate is the certificate of a listener. It is read again when one of its files has
-// changed; one that can't be used is logged, and the one before it stays in use.
+// certificate is the certificate of a listener. It is read again when one of its files has changed. A certificate that
+// can't be used is logged, and the previous one stays in use.
 type certificate struct {
 	certFile, keyFile string
 	logger            *slog.Logger

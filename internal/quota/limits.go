@@ -124,7 +124,7 @@ func (l *Limits) stores() bool { return l.MaxEvents > 0 || l.MaxBytes > 0 }
 //	tenants:
 //	  team-a: {requests: 32, events_per_second: 2000}
 //
-// A tenant that is listed has its own limits and none of the default.
+// A listed tenant has its own limits and none of the default ones.
 type file struct {
 	Default Limits
 	Tenants map[string]Limits

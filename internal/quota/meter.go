@@ -15,26 +15,26 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Meter counts what each tenant stores in the log. It reads the log once, and then, each second, what was
-// added; what this process accepted in between counts already. So with one process of the API no tenant
-// gets over its quota through it; of several, each may accept what fits in while the others' last second
-// is not counted yet. What agents publish over NATS, and summaries, are counted like everything else, but
-// nobody asks the meter before they are stored.
+// Meter counts what each tenant stores in the log. It reads the log once, and then, each second, what was added. What
+// this process accepted in between counts at once. So with one process of the API no tenant exceeds its quota through
+// it; each of several processes may also accept what fits while the last second of the others is not counted yet.
+// Events that agents publish over NATS, and summaries, are counted like everything else, but nobody asks the meter
+// before they are stored.
 //
-// It keeps what it has counted in a file, so that a restart goes on from there. If there is none, or it is of
-// another log, the meter counts from the start, and until it has, a tenant stores no less than it says.
+// It keeps its counts in a file, so that a restart continues from there. If there is no file, or it belongs to another
+// log, the meter counts from the start, and until it has finished, its figures are lower bounds.
 //
-// What an erasure removes is noticed by the number of events that are missing: then the log is counted
-// again, while the figures from before stand. That takes no more than a tenth of the time.
+// It notices an erasure by the number of missing events. Then it counts the log again, and the old figures stay until
+// it has. That takes at most a tenth of the time.
 type Meter struct {
 	ledger
 	log    *eventlog.Log
 	path   string
 	logger *slog.Logger
 
-	// Only Run and what it calls use these.
+	// Only Run and the functions that it calls use these.
 	at       position
-	gone     uint64 // events that had left the log when it was last looked at
+	gone     uint64 // events that had left the log at the last look
 	again    time.Time
 	saved    time.Time
 	changed  bool

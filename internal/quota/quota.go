@@ -1,5 +1,5 @@
-// Package quota bounds what one tenant may take, so that a flood from one leaves the others their share.
-// What is taken for a moment, such as requests and events a second, each process counts for itself: with
+// Package quota bounds what one tenant may use, so that a flood from one leaves the others their share.
+// Each process counts momentary use, such as requests and events per second, for itself: with
 // three replicas of the API a tenant has three times its quota. What is stored is counted in the log, see
 // [Meter].
 package quota
@@ -26,7 +26,7 @@ import (
 // maxFileBytes bounds the file.
 const maxFileBytes = 1 << 20
 
-// burst is how many seconds of its quota a tenant may take at once, after it took less for as long.
+// burst is how many seconds of its quota a tenant may use at once, after it used less for as long.
 const burst = 10
 
 // ExceededError says that a tenant is over its quota.
@@ -81,8 +81,7 @@ func (q *Quotas) counts() bool {
 	return q.limits.stores()
 }
 
-// Load reads the file again. What tenants have taken already counts on; if the file is wrong, the quotas
-// read before stay in force.
+// Load reads the file again. What tenants have used keeps counting; if the file is wrong, the old quotas stay in force.
 func (q *Quotas) Load() error {
 	text, err := os.ReadFile(q.path)
 	if err != nil {
@@ -134,7 +133,7 @@ func limiter(old *rate.Limiter, perSecond float64) *rate.Limiter {
 	return old
 }
 
-// maxTenants is how many tenants are kept that take nothing at the moment.
+// maxTenants is how many tenants are remembered that use nothing at the moment.
 const maxTenants = 10_000
 
 // get returns the state of a tenant. The caller holds the lock.

@@ -14,7 +14,7 @@ import (
 // Use is what a tenant uses of one quota.
 type Use struct {
 	Name  string  // of the field in the file
-	Used  float64 // of a rate, the average of the last ten seconds, about
+	Used  float64 // for a rate, about the average of the last ten seconds
 	Limit float64 // 0 for none
 }
 
@@ -29,7 +29,7 @@ func (u Use) Share() float64 {
 // Tenant is what one tenant uses and may use.
 type Tenant struct {
 	Name   string
-	Listed bool // in the file; otherwise the default's limits are its own
+	Listed bool // in the file; otherwise it has the default's limits
 	Uses   []Use
 }
 
@@ -45,12 +45,12 @@ type Report struct {
 	// Tenants are those that the file names, that the log holds events of, or that took something a moment
 	// ago. The one that is nearest to a limit is first.
 	Tenants []Tenant
-	// Counting says that what tenants store is at least what the report says, because the log has not been
-	// read to its end yet.
+	// Counting says that the figures of what tenants store are lower bounds, because the log has not been read to its
+	// end yet.
 	Counting bool
 }
 
-// Report returns what tenants use now. What they store is left out while no quota bounds it.
+// Report returns what tenants use now. It leaves out what they store while no quota bounds that.
 func (q *Quotas) Report() Report {
 	var report Report
 	if q == nil {
@@ -143,7 +143,7 @@ func (m *Meter) tenants() (all map[string]Stored, counting bool) {
 	defer m.lock.Unlock()
 	all = map[string]Stored{}
 	for escaped, s := range m.counted {
-		if name, err := events.Unescape(escaped); err == nil { // else no tenant of the API has this name
+		if name, err := events.Unescape(escaped); err == nil { // otherwise no tenant of the API has this name
 			all[name] = s
 		}
 	}

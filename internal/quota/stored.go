@@ -23,7 +23,7 @@ func (s Stored) minus(o Stored) Stored {
 // and the server's own record.
 const envelopeBytes = 512
 
-// FullError says that a tenant may store no more. To wait does not help.
+// FullError says that a tenant may store no more. Waiting does not help.
 type FullError struct {
 	Tenant      string
 	Quota       string // such as "max_events"
@@ -41,7 +41,7 @@ func (e *FullError) Error() string {
 type held struct {
 	open    Stored // being published
 	settled Stored // published, or not, since the meter last began to read
-	read    Stored // settled before that: the meter counts it now
+	read    Stored // settled before that: the meter is counting it now
 }
 
 func (h *held) all() Stored { return h.open.plus(h.settled).plus(h.read) }
@@ -87,7 +87,7 @@ func (l *ledger) hold(tenant string, limits Limits, more Stored) (settle func(),
 	}), nil
 }
 
-// begin is called before the end of the log is asked for: whatever was settled until now is below it.
+// begin is called before the end of the log is read: everything settled by now is below that end.
 func (l *ledger) begin() {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -96,7 +96,7 @@ func (l *ledger) begin() {
 	}
 }
 
-// end is called when the log was read up to there.
+// end is called when the log was read up to that end.
 func (l *ledger) end() {
 	l.lock.Lock()
 	defer l.lock.Unlock()

@@ -160,7 +160,7 @@ func (e *LossError) Error() string {
 	return fmt.Sprintf("the log has lost events: %d events of %d conversations are only in the read model graph, which may be their last copy", e.Restorable+e.Unrestorable, e.Conversations)
 }
 
-// Remedy says what to do about it.
+// Remedy returns what to do about the loss.
 func (e *LossError) Remedy() string {
 	if e.Restorable > 0 {
 		return "restore the log from a backup, or write them back with mneme repair log"

@@ -76,7 +76,7 @@ func (l *Loss) Count() int { return l.Restorable() + len(l.Unrestorable) }
 // (see [eventlog.Log.Families]) after the other, and keeps the identities of one family's events in memory. Events may be
 // published and applied meanwhile: what the read model applies after the start is not compared.
 func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss) error) error {
-	checkpoints, err := source.Checkpoints(ctx) // before the head: what is applied by now has been in the log by then
+	checkpoints, err := source.Checkpoints(ctx) // before the head: everything applied by now is in the log before it
 	if err != nil {
 		return err
 	}

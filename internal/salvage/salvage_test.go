@@ -307,8 +307,8 @@ func TestARepairEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// moving is a source whose read model goes on applying: before each read of a conversation an event is
-// published and applied.
+// moving is a source that continues to apply events: before each read of a conversation an event is published and
+// applied.
 type moving struct {
 	*sqlitestore.Graph
 	b *bench

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Erasing configures what the API's processes erase by themselves.
+// Erasing configures what the processes of the API erase by themselves.
 type Erasing struct {
 	Retention string `name:"retention" envconfig:"MNEME_RETENTION" desc:"erase conversations without an event for this long, by tenant: acme=90d,default=365d; empty erases nothing by itself"`
 }

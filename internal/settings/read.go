@@ -29,7 +29,7 @@ func Read(spec Spec) error {
 	return Check(spec)
 }
 
-// unreadable reports every variable whose text is no value of its type, or none of the allowed ones.
+// unreadable reports every variable whose text is not a value of its type, or none of the allowed ones.
 func unreadable(spec Spec) error {
 	errs := []error{}
 	for _, f := range Fields(spec) {
@@ -49,7 +49,7 @@ func unreadable(spec Spec) error {
 	return errors.Join(errs...)
 }
 
-// Mistyped returns the error for a variable whose text is no value of a type.
+// Mistyped returns the error for a variable whose text is not a value of a type.
 func Mistyped(variable, text string, t reflect.Type) error {
 	return refuse(variable, text, "not "+inWords(t.String()))
 }
@@ -142,8 +142,8 @@ func httpURL(name, text, example string) error {
 // userPart is everything in a list of URLs that could be part of a user or a password.
 var userPart = regexp.MustCompile(`^([a-z0-9+.-]+://)?.*@`)
 
-// Redacted hides the passwords in a comma-separated list of URLs. If one of them is none, nothing says where a password
-// ends, so it hides all up to the last @.
+// Redacted hides the passwords in a comma-separated list of URLs. If an entry is not a URL, nothing shows where its
+// password ends, so Redacted hides everything up to the last @.
 func Redacted(list string) string {
 	urls := strings.Split(list, ",")
 	for i, one := range urls {

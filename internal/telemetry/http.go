@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// HTTP observes a server: one log line at level debug, the request's metrics, and a span in
-// the caller's trace, which the traceparent header names. Requests are told apart by their
-// route in mux. The query string is never recorded because it can hold what somebody asked.
+// HTTP observes a server: one log line at level debug, the request's metrics, and a span in the caller's trace, which
+// the traceparent header names. Requests are distinguished by their route in mux. The query string is never recorded
+// because it can hold what somebody asked.
 func (t *Telemetry) HTTP(mux *http.ServeMux, next http.Handler) http.Handler {
 	tracer := t.provider.Tracer("mneme.dev/mneme/internal/httpapi")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

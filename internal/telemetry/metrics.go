@@ -102,8 +102,8 @@ func (m *Metrics) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(&leaver{ResponseWriter: w}, r) })
 }
 
-// leaver is a client that may leave while it is answered. That is no error of ours, which promhttp would log for each
-// metric.
+// leaver is a client that may leave while it is answered. promhttp would log that as an error for each metric, although
+// it is none of ours.
 type leaver struct {
 	http.ResponseWriter
 	gone bool

@@ -92,7 +92,7 @@ func TestMetricsAgreeWithStatus(t *testing.T) {
 	require.Len(t, s.Projections, len(readmodel.Always()))
 	for _, p := range s.Projections {
 		at := []string{"projection=" + p.Name, "partition=" + strconv.Itoa(p.Partition)}
-		if p.Name == "code" { // it takes no messages, not even to refuse them
+		if p.Name == "code" { // it receives no messages, so it refuses none either
 			require.Equal(t, []int{0, 0, 0}, []int{int(p.Applied), int(p.Duplicates), int(p.Failed)})
 		} else {
 			require.Equal(t, []int{3, 1, 1}, []int{int(p.Applied), int(p.Duplicates), int(p.Failed)})

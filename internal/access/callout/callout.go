@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// lasts is how long a connection may last. The client connects again by itself, and its token is then checked anew: so
-	// a revoked one is used no longer than that.
+	// lasts is how long a connection may last. The client reconnects by itself, and its token is then checked again, so
+	// a revoked token is used no longer than that.
 	lasts = 15 * time.Minute
 
 	// answerWithin is less than a server waits, 2 s.
@@ -34,7 +34,7 @@ const (
 // queue is the queue group of all processes that answer.
 const queue = "mneme"
 
-// Config is what it takes to answer a server.
+// Config is what answering a server needs.
 type Config struct {
 	Conn   *nats.Conn
 	Issuer nkeys.KeyPair // see [ReadSeed]
@@ -77,7 +77,7 @@ func Serve(c Config) (stop func(), err error) {
 	}, nil
 }
 
-// answer answers a request. One that is no request of a server gets no answer.
+// answer answers a request. A message that is not a request of a server gets no answer.
 func (s *service) answer(m *nats.Msg) {
 	request, err := jwt.DecodeAuthorizationRequestClaims(string(m.Data))
 	if err != nil || request.Subject != s.public || !nkeys.IsValidPublicServerKey(request.Issuer) {
@@ -99,7 +99,7 @@ func (s *service) answer(m *nats.Msg) {
 	}
 }
 
-// user returns the user that a connection becomes.
+// user returns the user under which a connection is accepted.
 func (s *service) user(request *jwt.AuthorizationRequestClaims) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()

@@ -140,7 +140,7 @@ func TestAConnectionWithoutTheRightTokenIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, nats.ErrAuthorization)
 }
 
-// Programs start before context-api can answer, and go on when it is gone.
+// Programs start before context-api can answer, and continue when it is gone.
 func TestProgramsNeedNobodyToAnswer(t *testing.T) {
 	s := setup(t)
 	require.NoError(t, publish(t.Context(), t, s.as("operator"), "mneme.acme.c1.message_created"))

@@ -21,8 +21,8 @@ const (
 	fetchWithin = 10 * time.Second
 	retryEvery  = 2 * time.Second
 	renewEvery  = 15 * time.Minute
-	// unknownEvery is how seldom a token with an unknown key makes the keys be fetched
-	// again, so that wrong tokens can't flood the provider.
+	// unknownEvery is how long to wait before a token with an unknown key may cause another fetch of the keys, so that
+	// wrong tokens can't flood the provider.
 	unknownEvery = 10 * time.Second
 	maxAnswer    = 1 << 20
 )
@@ -50,7 +50,7 @@ func newKeys(c Config) *keys {
 	return k
 }
 
-// run fetches the keys until ctx ends: soon again after a failure, else now and then.
+// run fetches the keys until ctx ends: soon again after a failure, otherwise at long intervals.
 func (k *keys) run(ctx context.Context, logger *slog.Logger) {
 	said := ""
 	for {

@@ -33,8 +33,8 @@ const Conf = "jwt.conf"
 // systemAccount is the account for the server's own messages, which has no users.
 const systemAccount = "SYS"
 
-// Folder is where the files are: [Conf], the keys of operator and accounts in keys, and the credentials in creds.
-// Whoever has the keys can grant every right, so they are needed to make files and nowhere else.
+// Folder is where the files are: [Conf], the keys of operator and accounts in keys, and the credentials in creds. The
+// keys can grant every right, so keep them only where files are made.
 type Folder string
 
 // Creds returns the path of a user's credentials file.
@@ -42,8 +42,8 @@ func (f Folder) Creds(user string) string { return filepath.Join(string(f), "cre
 
 func (f Folder) key(name string) string { return filepath.Join(string(f), "keys", name+".nk") }
 
-// Make makes the files for these tenants. Keys that exist stay, and so do credentials that say what the role needs. Others
-// are made again, and the server refuses those from before; with renew that holds for all.
+// Make makes the files for these tenants. Existing keys stay, and so do credentials that say what the role needs.
+// Others are made again, and the server refuses the old ones; with renew, all are made again.
 func (f Folder) Make(tenants []string, renew bool) error {
 	if _, err := (natsdeploy.Permissions{Tenants: tenants}).Render(); err != nil {
 		return err // names that cannot be users
@@ -213,7 +213,7 @@ func (f Folder) openKey(name string, create func() (nkeys.KeyPair, error)) (nkey
 	return key, writefile.Write(path, strings.NewReader(string(seed)+"\n"))
 }
 
-// operatorToken returns the operator's JWT. It stays, because a running server takes no other.
+// operatorToken returns the operator's JWT. It never changes, because a running server accepts no other.
 func (f Folder) operatorToken(operator nkeys.KeyPair, system string) (string, error) {
 	path := filepath.Join(string(f), "keys", "operator.jwt")
 	public, err := operator.PublicKey()

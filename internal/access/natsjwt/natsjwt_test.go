@@ -114,7 +114,7 @@ func TestCredentialsOfARoleWhoseRightsHaveChangedAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	folder := natsjwt.Folder(t.TempDir())
 	require.NoError(t, folder.Make([]string{"acme"}, false))
-	// A file of another account says what no role of this one needs.
+	// A file of another account grants what no role of this one needs.
 	other := natsjwt.Folder(t.TempDir())
 	require.NoError(t, other.Make([]string{"acme"}, false))
 	foreign := read(t, other.Creds("ingestor"))

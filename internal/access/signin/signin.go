@@ -57,7 +57,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pending is what a sign-in needs to know when the browser comes back.
+// pending is what a sign-in needs to know when the browser returns.
 type pending struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
@@ -129,7 +129,7 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// exchange gets the ID token for a code. It grants something.
+// exchange gets the ID token for a code, and checks that it grants something.
 func (h *Handler) exchange(r *http.Request, code string, p pending) (token string, err error) {
 	client, err := h.client(r)
 	if err != nil {

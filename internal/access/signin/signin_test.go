@@ -82,7 +82,7 @@ func (s *site) get(address string) (status int, body string) {
 
 var link = regexp.MustCompile(`href="(/agree\?[^"]*)"`)
 
-// signIn goes to the provider and says who is there. It returns the answer to which the browser comes back.
+// signIn goes to the provider and enters a name. It returns the answer to which the browser comes back.
 func (s *site) signIn(view string) (status int, body string) {
 	s.Helper()
 	status, page := s.get(s.url + access.SignInPath + "?view=" + url.QueryEscape(view))
