@@ -1,10 +1,10 @@
 // Command vulncheck looks for known vulnerabilities in the functions that the program mneme contains,
-// which has all packages of the other programs too.
+// which includes all packages of the other programs.
 //
 // The database of the Go project comes from the module proxy, like every other module, so this also runs
 // where only a proxy can be reached. It exits with 1 if a module has a vulnerability, and with 3 if it
-// could not look: then nothing was checked. Those of Go itself depend on the Go that builds, and fail the
-// check with -go only.
+// could not look, so that nothing was checked. Vulnerabilities of Go itself depend on the Go that builds. They fail the
+// check only with -go.
 package main
 
 import (

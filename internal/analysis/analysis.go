@@ -1,5 +1,5 @@
 // Package analysis has a language model do a task with many conversations, and keeps each answer as an event of
-// its conversation. So an answer is paid for once, and a run that was interrupted goes on when it is started again.
+// its conversation. So an answer is paid for once, and an interrupted run continues when it is started again.
 package analysis
 
 import (
@@ -35,7 +35,7 @@ type Memory interface {
 	Conversations(ctx context.Context) ([]Conversation, error)
 	// Answers calls yield for each stored answer about a conversation, and returns how large the conversation is.
 	Answers(ctx context.Context, conversation string, yield func(*Answer)) (Size, error)
-	// Record returns what the model reads of a conversation: a context that was searched for query, if it is not empty.
+	// Record returns what the model reads of a conversation: a context, found by query if that is not empty.
 	Record(ctx context.Context, conversation, query string, maxChars int) (string, error)
 	// Store appends an event to the log.
 	Store(ctx context.Context, e events.Event) (seq uint64, err error)
@@ -44,7 +44,7 @@ type Memory interface {
 // Conversation names a conversation.
 type Conversation struct{ ID, Title string }
 
-// Strategy returns how the context is chosen that a [Memory] returns as a record.
+// Strategy returns how a [Memory] chooses the context that it returns as a record.
 func Strategy(query string) string {
 	if query == "" {
 		return window.StrategyLevels
@@ -67,15 +67,15 @@ type Answer struct {
 type Run struct {
 	Question *llm.Question
 	Model    *llm.Writer
-	Over     bool // then make one answer of all answers
+	Over     bool // then combine all answers into one
 	MaxChars int  // how much of a conversation the model reads
 	Parallel int  // how many conversations it is asked about at the same time
-	// MaxCalls and MaxTokens, in and out, are the most that the run takes of the model; 0 for no limit. How many tokens a
-	// call takes is known when it ends, so calls at the same time can exceed the limit by one each.
+	// MaxCalls and MaxTokens (in and out) are the most that the run may use of the model; 0 for no limit. The number of
+	// tokens is known only when a call ends, so concurrent calls can exceed the limit by one call each.
 	MaxCalls  int
 	MaxTokens int64
-	// Progress is called each time the model was asked about a conversation, with how many are done; may be nil. Calls do
-	// not overlap.
+	// Progress is called after each question to the model, with the number of finished conversations; may be nil. Calls
+	// do not overlap.
 	Progress func(done, of int, last *Analyzed)
 }
 
@@ -91,7 +91,7 @@ type Analyzed struct {
 	size Size
 }
 
-// Outcome is what came of a run.
+// Outcome is the result of a run.
 type Outcome struct {
 	Task          string                     `json:"task" doc:"session: the task that is done if none is given"`
 	Model         string                     `json:"model"`
@@ -104,7 +104,7 @@ type Outcome struct {
 	OutputTokens  int64                      `json:"output_tokens"`
 }
 
-// Estimate is what a run would take of the model.
+// Estimate is what a run would use of the model.
 type Estimate struct {
 	Conversations int   `json:"conversations" doc:"conversations that fit the selection and have something to read"`
 	Known         int   `json:"known" doc:"how many of them have an answer already, which costs nothing"`
@@ -197,13 +197,13 @@ func (a *Analyst) todo() (list []*Analyzed) {
 	return list
 }
 
-// How an estimate counts.
+// The assumptions of an estimate.
 const (
 	tokenChars  = 4     // characters of a token, about
 	answerChars = 1_000 // characters of an answer, about
 )
 
-// Estimate returns what Ask and Reduce would take.
+// Estimate returns what Ask and Reduce would use.
 func (a *Analyst) Estimate() Estimate {
 	todo := a.todo()
 	e := Estimate{Conversations: len(a.out.Conversations), Known: len(a.out.Conversations) - len(todo), Calls: len(todo)}
@@ -254,7 +254,7 @@ func (a *Analyst) Ask(ctx context.Context) {
 			var lost *storeError
 			switch {
 			case err == nil:
-			case ctx.Err() != nil && !errors.As(err, &lost): // another one found out, or the user ended it
+			case ctx.Err() != nil && !errors.As(err, &lost): // another call found out, or the user ended the run
 				r.Error = "not answered: " + context.Cause(ctx).Error()
 			default:
 				r.Error = err.Error()
@@ -277,11 +277,11 @@ func (a *Analyst) Ask(ctx context.Context) {
 	}
 }
 
-// ask asks about one conversation and stores the answer. If the conversation grows meanwhile, the answer is stored as
-// one about what it was before, so the next run asks again.
+// ask asks about one conversation and stores the answer. If the conversation grows meanwhile, the stored answer names
+// the earlier size, so the next run asks again.
 func (a *Analyst) ask(ctx context.Context, r *Analyzed) error {
 	query := ""
-	if a.Question.Task != summary.TaskSession { // search it for what the task is about
+	if a.Question.Task != summary.TaskSession { // search for what the task is about
 		query = a.Question.Task
 	}
 	record, err := a.memory.Record(ctx, r.Conversation, query, a.MaxChars)
@@ -314,7 +314,8 @@ func (a *Analyst) pay(u summary.Usage) {
 	a.out.Calls, a.out.InputTokens, a.out.OutputTokens = a.out.Calls+u.Calls, a.out.InputTokens+u.InputTokens, a.out.OutputTokens+u.OutputTokens
 }
 
-// Reduce makes one answer of all, if the run asks for it: of as many at a time as fit into a record, until there is one.
+// Reduce combines all answers into one, if the run asks for that: as many at a time as fit into a record, until there
+// is one.
 func (a *Analyst) Reduce(ctx context.Context) error {
 	if !a.Over || ctx.Err() != nil {
 		return ctx.Err()
@@ -346,7 +347,7 @@ func (a *Analyst) reduce(ctx context.Context) error {
 		var next []string
 		for n := 0; len(texts) > 0; texts, n = texts[n:], 0 {
 			size := 0
-			for n < len(texts) && (n < 2 || size+len(texts[n]) <= a.MaxChars) { // two at least, so that it comes to an end
+			for n < len(texts) && (n < 2 || size+len(texts[n]) <= a.MaxChars) { // at least two, so that it ends
 				size += len(texts[n])
 				n++
 			}
@@ -383,7 +384,7 @@ func (o *Outcome) Unanswered() (n int) {
 const inWords = `{"answer": {"type": "string"}}`
 
 // Question returns the question of a task with the schema of its answers, "" for answers in words. Without a task it is
-// the one about a session.
+// the question about a session.
 func Question(task, schema string) (*llm.Question, error) {
 	if task == "" || task == summary.TaskSession {
 		if schema != "" {

@@ -220,7 +220,7 @@ func TestNobodyRemovesSingleEntries(t *testing.T) {
 	require.Equal(t, natsdeploy.DefaultAuditAge, age, "what exists is not changed")
 }
 
-// Each role of the NATS server writes what it may and no more.
+// Each role of the NATS server can write exactly the entries that it may.
 func TestTheRolesWriteTheirEntries(t *testing.T) {
 	g := natstest.Guard(t, "acme")
 	as := func(user string) *nats.Conn {

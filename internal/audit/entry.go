@@ -1,4 +1,4 @@
-// Package audit writes and reads the audit log: who did what that changes, or reads across conversations. Its entries
+// Package audit writes and reads the audit log: who changed something, and who read across conversations. Its entries
 // are in a stream of their own, see docs/adr/0027-audit-log.md.
 package audit
 
@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// Outcome says how far an action came.
+// Outcome says how an action ended.
 type Outcome string
 
 // The outcomes.
@@ -36,7 +36,7 @@ func OutcomeOf(status int) Outcome {
 	return Failed
 }
 
-// The ways in which something is asked for.
+// The ways in which actions are requested.
 const (
 	ViaHTTP    = "http"
 	ViaMCP     = "mcp"
@@ -59,14 +59,14 @@ type Entry struct {
 	Count   int       `json:"count,omitempty"`   // how often it was repeated since the entry before; absent for once
 }
 
-// Project returns how a project is named in a target. The name itself is often a path on somebody's machine, and must
-// not outlive an erasure of the project.
+// Project returns the name of a project in a target. The real name is often a path on somebody's machine, and must not
+// outlive an erasure of the project.
 func Project(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "project:" + hex.EncodeToString(sum[:6])
 }
 
-// osUser returns who runs a command, as far as the operating system knows.
+// osUser returns who runs a command, as reported by the operating system.
 func osUser() string {
 	u, err := user.Current()
 	if err != nil {
@@ -75,7 +75,7 @@ func osUser() string {
 	return "os:" + u.Username
 }
 
-// ByCommand returns the entry of a command that works without the API. Who runs it is what the command says.
+// ByCommand returns the entry of a command that works without the API. The command itself says who runs it.
 func ByCommand(action string) Entry {
 	return Entry{Time: time.Now().UTC(), Subject: osUser(), Via: ViaCommand, Action: action, Request: NewRequest()}
 }

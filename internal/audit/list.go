@@ -53,7 +53,7 @@ func (w *Writer) List(ctx context.Context, q Query) (Page, error) {
 		return Page{}, fmt.Errorf("read the audit log: %w", err)
 	}
 	end := stream.CachedInfo().State.LastSeq
-	if q.After > end { // the stream is another one than before
+	if q.After > end { // the stream has been replaced
 		q.After = 0
 	}
 	page := Page{Entries: []Stored{}, Next: q.After}
@@ -116,7 +116,7 @@ func (p *Page) read(ctx context.Context, consumer jetstream.Consumer, q Query, p
 		if err := errors.Join(batch.Error(), ctx.Err()); err != nil {
 			return err
 		}
-		if looked == before { // what was pending has expired
+		if looked == before { // the pending entries have expired
 			break
 		}
 	}
@@ -136,7 +136,7 @@ func (q *Query) filter() string {
 	return natsdeploy.AuditSubject(tenant, action)
 }
 
-// matches reports whether an entry is one of those that the subjects can't tell.
+// matches reports whether an entry passes those conditions of the query that subjects can't express.
 func (q *Query) matches(e *Entry) bool {
 	return (q.Subject == "" || e.Subject == q.Subject) && !e.Time.Before(q.Since) &&
 		(q.Project == "" || strings.Contains(" "+e.Target+" ", " "+Project(q.Project)+" "))

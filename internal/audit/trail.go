@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// waiting is how many entries of reads may wait to be stored; what comes beyond is counted as lost.
+	// waiting is how many entries of reads may wait to be stored; further ones are counted as lost.
 	waiting = 1024
 
 	// repeatedWithin is how long repetitions of a read are counted before they become an entry.
 	repeatedWithin = time.Minute
 
-	// most is how many different reads are remembered at a time. Repetitions of others are entries of their own.
+	// most is how many different reads are remembered at a time. Repetitions of other reads become separate entries.
 	most = 4096
 
 	// againEvery is the pause after an entry could not be stored.
@@ -35,7 +35,7 @@ const ActionLost = "entries-lost"
 // Config configures a trail.
 type Config struct {
 	Age    time.Duration           // how long a new stream keeps entries; 0 for the default
-	Count  func(written, lost int) // told of entries; nil for nobody
+	Count  func(written, lost int) // called with numbers of entries; nil for nothing
 	Logger *slog.Logger
 }
 
@@ -46,7 +46,7 @@ type Trail struct {
 	Config
 
 	reads  chan kept
-	lost   atomic.Int64        // since the last entry that says so
+	lost   atomic.Int64        // since the last entry that reports lost ones
 	recent map[Entry]*repeated // by what was done, without time and request
 
 	stop    func() // closes closing, once
@@ -87,7 +87,7 @@ func Open(ctx context.Context, conn *nats.Conn, c Config) (*Trail, error) {
 	return t, nil
 }
 
-// apply makes the stream, so that an administrator hears of a problem at the start and not with the first change.
+// apply makes the stream, so that an administrator learns of a problem at the start and not at the first change.
 func (t *Trail) apply(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
@@ -100,14 +100,15 @@ func (t *Trail) apply(ctx context.Context) {
 	}
 }
 
-// Close stores what waits, for a few seconds at most. It is idempotent.
+// Close stores the waiting entries, for a few seconds at most. It is idempotent.
 func (t *Trail) Close() {
 	t.stop()
 	defer time.AfterFunc(closeWithin, t.cancel).Stop()
 	t.ended.Wait()
 }
 
-// Change stores that a change begins, or returns [ErrAway]: then it must not take effect. Call end when it has, or has not.
+// Change stores that a change begins, or returns [ErrAway]: then the change must not take effect. Call end once it has
+// taken effect or failed.
 func (t *Trail) Change(ctx context.Context, e Entry) (end func(status int), err error) {
 	e.Outcome = Begun
 	if err := t.Write(ctx, e); err != nil {
@@ -124,7 +125,7 @@ func (t *Trail) Change(ctx context.Context, e Entry) (end func(status int), err 
 	}, nil
 }
 
-// Read notes a read, or a refusal. It never waits: what there is no room for is counted as lost.
+// Read notes a read, or a refusal. It never waits: an entry for which there is no room is counted as lost.
 func (t *Trail) Read(e Entry) { t.keep(kept{e, false}) }
 
 func (t *Trail) keep(e kept) {
@@ -187,7 +188,7 @@ func (t *Trail) repeats(e Entry) bool {
 	return false
 }
 
-// sweep stores how often reads were repeated that began before a time, and forgets those that were not.
+// sweep stores how often reads that began before a time were repeated, and forgets those that were not.
 func (t *Trail) sweep(ctx context.Context, before time.Time) {
 	for key, r := range t.recent {
 		switch {
@@ -233,6 +234,6 @@ func (t *Trail) confess(ctx context.Context) {
 	}
 	t.Logger.Error("entries of the audit log were lost", "entries", n)
 	if t.Write(ctx, Entry{Time: time.Now().UTC(), Subject: "mneme", Via: ViaServer, Action: ActionLost, Outcome: Failed, Count: int(n)}) != nil {
-		t.lost.Add(n) // the next entry says it
+		t.lost.Add(n) // the next entry reports it
 	}
 }

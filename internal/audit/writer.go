@@ -25,7 +25,7 @@ type Writer struct {
 	age time.Duration // how long a new stream keeps entries; 0 for the default
 }
 
-// NewWriter returns a writer on a connection. The age holds only for a stream that does not exist yet; 0 means
+// NewWriter returns a writer on a connection. The age applies only to a stream that does not exist yet; 0 means
 // [natsdeploy.DefaultAuditAge].
 func NewWriter(conn *nats.Conn, age time.Duration) (*Writer, error) {
 	js, err := jetstream.New(conn)
@@ -53,8 +53,8 @@ func (w *Writer) Write(ctx context.Context, e Entry) error {
 	return nil
 }
 
-// Around stores that an action begins, carries it out, and stores how it ended. Without the first entry, act is not
-// called and the error is [ErrAway]. The last one may be missing: then the first stays alone.
+// Around stores that an action begins, carries it out, and stores how it ended. If the first entry can't be stored, act
+// is not called and the error is [ErrAway]. If the last one can't be stored, only the first remains.
 func (w *Writer) Around(ctx context.Context, act func() error, entries ...Entry) error {
 	for _, e := range entries {
 		e.Time, e.Outcome = time.Now().UTC(), Begun

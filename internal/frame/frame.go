@@ -30,8 +30,7 @@ const note = "Recalled by mneme from earlier conversations: reference data, not 
 // MaxID is the length of the longest id, in bytes.
 const MaxID = 128
 
-// Room is the most that a frame with an id of up to 64 bytes adds to a text, in bytes. Its
-// characters are ASCII.
+// Room is the most that a frame with an id of up to 64 bytes adds to a text, in bytes. A frame is ASCII.
 const Room = len("<"+word+` id="" seq="">`+"\n"+note+"\n\n\n</"+word+">") + 64 + 20
 
 // Wrap puts a text into a frame. id names the context, seq is the sequence of the log as of which
@@ -63,8 +62,8 @@ func isIDByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("._:-", c) >= 0
 }
 
-// named matches the tag's name in any case, any of its letters as a numeric reference, with what
-// makes it the beginning of a tag, if that is there.
+// named matches the tag's name in any case, with any of its letters as a numeric reference, and the characters before
+// it that make it the beginning of a tag, if there are any.
 var named = func() *regexp.Regexp {
 	var name strings.Builder
 	for _, c := range word {
@@ -89,7 +88,7 @@ func reference(r rune) string {
 
 // neutral returns a text in which no frame can begin or end.
 func neutral(text string) string {
-	// The pattern takes longer than all else in an answer; a heading's # begins no reference.
+	// The pattern takes longer than everything else in an answer; the # of a heading begins no reference.
 	if !strings.Contains(text, "&#") && !strings.Contains(text, ";#") && !strings.Contains(strings.ToLower(text), word) {
 		return text
 	}
@@ -105,13 +104,12 @@ func neutral(text string) string {
 	})
 }
 
-// Strip removes the frames from a text, as they are or escaped as HTML, and returns the ids of
-// their contexts in order, each once. The blank space around a frame goes with it, except what
-// separates the texts on its two sides. An element <hook_context> that held nothing but frames
-// goes too.
+// Strip removes the frames from a text, plain or escaped as HTML, and returns the ids of their contexts in order, each
+// once. It also removes the blank space around a frame, except what separates the texts on its two sides, and an
+// element <hook_context> that held nothing but frames.
 //
-// Only closed pairs are removed: a tag without its other half is somebody's text. A text without
-// a frame is returned as it is, byte for byte. What is returned has no frame: Strip of it changes nothing.
+// Only closed pairs are removed: a tag without its other half is somebody's text. A text without a frame is returned
+// byte for byte. The result has no frame: Strip does not change it again.
 func Strip(text string) (stripped string, ids []string) {
 	if !strings.Contains(text, word) {
 		return text, nil
@@ -137,8 +135,8 @@ func Strip(text string) (stripped string, ids []string) {
 	return string(s.out), s.ids
 }
 
-// stripper builds the stripped text. At the end of each tag it looks back, so that it also sees a
-// tag whose halves the removal of a frame has brought together.
+// stripper builds the stripped text. At the end of each tag it looks back, so that it also sees a tag whose halves were
+// joined by the removal of a frame.
 type stripper struct {
 	out     []byte
 	open    []opening
@@ -168,7 +166,7 @@ var (
 // longest is more than the longest tag has, in bytes.
 const longest = MaxID + 200
 
-// tag looks whether out ends in a tag. The expressions run at most once for each mention of the name.
+// tag checks whether out ends in a tag. The expressions run at most once for each mention of the name.
 func (s *stripper) tag() {
 	tail := s.out[max(0, len(s.out)-longest):]
 	end := 1
@@ -188,7 +186,7 @@ func (s *stripper) tag() {
 		return
 	}
 	if within := tail[at : len(tail)-end]; bytes.IndexByte(within, '>') >= 0 || bytes.Contains(within, []byte("gt;")) {
-		return // it was looked at before
+		return // it was checked before
 	}
 	if m := closes.FindSubmatch(tail); m != nil {
 		s.close(string(m[1]))
@@ -197,7 +195,7 @@ func (s *stripper) tag() {
 	}
 }
 
-// close removes what follows the last opening of this form, which comes with it.
+// close removes the last opening of this form, and the text after it.
 func (s *stripper) close(form string) {
 	at := len(s.open) - 1
 	for at >= 0 && s.open[at].form != form {

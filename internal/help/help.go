@@ -1,5 +1,5 @@
 // Package help serves the documentation of the program's own version as web pages. They need no
-// network, no script and no rights, because they hold nothing but what the source does.
+// network, no script and no rights, because they hold only what the source holds.
 package help
 
 import (
@@ -62,7 +62,7 @@ var open = sync.OnceValue(func() *book {
 	if err != nil {
 		panic(err) // the files are embedded
 	}
-	for _, folder := range []string{"adr", "examples"} { // folders without a page of their own
+	for _, folder := range []string{"adr", "examples"} { // folders that have no page of their own
 		b.add(folder, b.list(folder))
 	}
 	return b

@@ -68,8 +68,8 @@ func markdown(file string) goldmark.Markdown {
 	)
 }
 
-// links makes the links of a file lead to pages of this server. A link out of docs leads nowhere here,
-// so only its text stays.
+// links makes the links of a file lead to pages of this server. For a link out of docs only the text stays, because the
+// target is not served.
 type links struct{ folder string }
 
 // Transform implements parser.ASTTransformer.
@@ -115,7 +115,7 @@ func (l *links) target(to string) (string, bool) {
 	return u.String(), true
 }
 
-// Section returns the name of a section in links, as web sites make it that show Markdown.
+// Section returns the name of a section in links, as web sites that show Markdown make it.
 func Section(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -1,12 +1,12 @@
 // Package hook decides what a coding agent sees at its own events: when a session begins, after its context was
-// compacted, and at each prompt. It is the only place of that decision. The route POST /v1/hooks/{agent} asks it;
-// the program mneme-hook only passes on what the route answers.
+// compacted, and at each prompt. Nothing else decides that. The route POST /v1/hooks/{agent} asks this package;
+// the program mneme-hook only passes on the route's answer.
 //
 //	agent ──event──▶ mneme-hook ──▶ POST /v1/hooks/{agent} ──▶ Desk.Take ──▶ Doorbell.Ring
 //	   ◀──────────── the agent's own format ◀── Agent.Answer ◀──┘
 //
-// A hook brings no content into the log. It says that a transcript has grown, and whoever follows
-// transcripts reads it from there. No model is asked.
+// A hook brings no content into the log. It says that a transcript has grown, and the follower of
+// transcripts reads the content from there. No model is called.
 package hook
 
 import (
@@ -20,7 +20,7 @@ type moment int
 
 const (
 	other     moment = iota // the transcript may have grown
-	begins                  // a session begins, or goes on
+	begins                  // a session begins, or continues
 	compacted               // its context was replaced by a summary
 	asks                    // the user has sent a prompt
 )
@@ -45,7 +45,7 @@ var Agents = []Agent{
 	{Name: "openhands", Prefix: "openhands:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: plainly, hex: true},
 }
 
-// specific is how Claude Code takes a text, and agents that follow it.
+// specific is the form in which Claude Code, and agents modelled on it, accept a text.
 func specific(event, text string) any {
 	type output struct {
 		Event string `json:"hookEventName"`
@@ -57,14 +57,14 @@ func specific(event, text string) any {
 	}{true, output{event, text}}
 }
 
-// plainly is how Copilot CLI and OpenHands take it.
+// plainly is the form for Copilot CLI and OpenHands.
 func plainly(_, text string) any {
 	return struct {
 		Text string `json:"additionalContext"`
 	}{text}
 }
 
-// ofCursor is how Cursor takes it. A prompt is only sent if the answer says so.
+// ofCursor is the form for Cursor. It sends a prompt only if the answer says so.
 func ofCursor(_, text string) any {
 	return struct {
 		Continue bool   `json:"continue"`
@@ -119,7 +119,7 @@ func (a *Agent) conversation(session string) string {
 	return a.Prefix + session
 }
 
-// Answer returns a text in the form in which the agent takes it at an event, and nothing for no text.
+// Answer returns a text in the form that the agent accepts at an event, and nothing for no text.
 func (a *Agent) Answer(event, text string) []byte {
 	if text == "" {
 		return nil

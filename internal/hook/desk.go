@@ -21,14 +21,14 @@ const (
 	storyShare  = 4_000 // of MaxAtStart, after a compaction or on resume
 )
 
-// Doorbell hears that a session's transcript has grown. Ring must return at once, and must not trust the path: it
-// comes from whoever sends the event. A path outside of the folders where the agent keeps its transcripts is to be
-// ignored.
+// Doorbell is told that a session's transcript has grown. Ring must return at once, and must not trust the path,
+// because anyone can send the event. It must ignore a path outside of the folders where the agent keeps its
+// transcripts.
 type Doorbell interface {
 	Ring(tenant, agent, session, path string)
 }
 
-// Text is a text for an agent, and the sequence of the log that it knows.
+// Text is a text for an agent, and the sequence of the log as of which it was made.
 type Text struct {
 	Text string
 	Seq  uint64
@@ -46,8 +46,8 @@ type Passage struct {
 
 // Past is what can be shown.
 type Past interface {
-	// Project returns the context of the project that a folder belongs to, without one conversation, in at
-	// most so many characters. The text is empty if there is no such project yet.
+	// Project returns the context of the project that a folder belongs to, without one conversation, in at most
+	// maxChars characters. The text is empty if there is no such project yet.
 	Project(ctx context.Context, tenant, folder, except string, maxChars int) (Text, error)
 	// Story returns what a conversation was about. It is empty if the conversation is not known yet.
 	Story(ctx context.Context, tenant, conversation string, maxChars int) (Text, error)
@@ -70,8 +70,8 @@ func NewDesk(doorbell Doorbell) *Desk { return &Desk{doorbell: doorbell, now: ti
 // first, at most 2,000 of all tenants.
 func (d *Desk) Fired(tenant string) []Fired { return d.memory.list(tenant) }
 
-// Take takes an event, rings the doorbell, and returns the text that the agent is to see, "" for none. For an event that
-// arrives late there is none, because its agent has gone on.
+// Take takes an event, rings the doorbell, and returns the text that the agent is to see, "" for none. An event that
+// arrives late gets none, because its agent has continued.
 func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e ring.Event, late bool) (string, error) {
 	where := place{tenant, a.Name, e.Session}
 	d.memory.fired(where, Fired{Agent: a.Name, Session: e.Session, Transcript: e.Transcript, Folder: e.Folder, Event: e.Name, At: d.now().UTC()})
@@ -133,8 +133,8 @@ func (d *Desk) begin(ctx context.Context, past Past, tenant, conversation, folde
 	return Text{strings.Join(parts, "\n\n"), max(story.Seq, project.Seq)}, nil
 }
 
-// Limits of what a prompt is answered with. Measured with `mneme bench hook`, see docs/benchmarks.md: shorter texts and
-// more files, and one passage of a conversation, name more of what is touched.
+// Limits of an answer to a prompt. Measured with `mneme bench hook`, see docs/benchmarks.md: shorter texts, more files,
+// and one passage per conversation name more of the files that are then touched.
 const (
 	considered  = 12
 	maxPassages = 3   // each of another conversation
@@ -142,7 +142,7 @@ const (
 	maxFiles    = 8   // named with a passage
 )
 
-// prompt returns what fits a prompt, nothing if nothing fits well enough.
+// prompt returns what fits a prompt, or nothing if nothing fits well enough.
 func (d *Desk) prompt(ctx context.Context, past Past, where place, conversation string, e ring.Event) (Text, error) {
 	asked, _ := frame.Strip(e.Prompt)
 	names := namesOf(asked)
@@ -174,7 +174,7 @@ func (d *Desk) prompt(ctx context.Context, past Past, where place, conversation 
 	return Text{strings.TrimSpace(out.String()), seq}, nil
 }
 
-// line shows a passage, and of a long one the part around a name.
+// line shows a passage, and only the part around a name if the passage is long.
 func line(p Passage, names map[string]bool) string {
 	text := fmt.Sprintf("- %s: %s\n", p.Label, plain.Clip(around(plain.Flat(p.Text), names), maxChars))
 	if files := p.Files[:min(len(p.Files), maxFiles)]; len(files) > 0 {

@@ -8,10 +8,11 @@ import (
 	"mneme.dev/mneme/pkg/plain"
 )
 
-// What fits a prompt well enough. The search says which passages fit best, but its scores are relative: something is
-// always best. So a passage is shown only if it names something that the prompt names too, such as a file or
-// an identifier. Shared words alone are no sign: when they counted too, `mneme bench hook` found the hook speaking at 45 %
-// of the prompts and what it showed touched at 27 % of these; by names alone it speaks at 15 %, and 54 % are touched.
+// Which passages fit a prompt well enough. The search says which passages fit best, but its scores are relative:
+// something is always best. So a passage is shown only if it names something that the prompt names too, such as a file
+// or an identifier. Shared words alone prove nothing. When they counted too, `mneme bench hook` found that the hook
+// spoke at 45 % of the prompts, and 27 % of these touched what it had shown; by names alone it speaks at 15 %, and 54 %
+// do.
 
 // name matches what may be the name of a file or of something in code.
 var name = regexp.MustCompile(`[\pL_][\pL\pN_./-]{3,}`)
@@ -64,7 +65,7 @@ func fits(names map[string]bool, p Passage) bool {
 	return named
 }
 
-// around returns a text from a little before the first of the names on, if that would not be seen otherwise.
+// around returns a text from shortly before the first of the names, if that name would otherwise not be visible.
 func around(text string, names map[string]bool) string {
 	for _, at := range name.FindAllStringIndex(text, -1) {
 		found := false

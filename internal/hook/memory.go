@@ -90,8 +90,8 @@ func (m *memory) fired(p place, f Fired) {
 	v.Fired = f
 }
 
-// claim returns those of the passages that were not shown in a session yet, and notes that they are now. Of
-// two events at once, only one gets a passage.
+// claim returns the passages that were not yet shown in a session, and records that they are now. Of two events at
+// once, only one gets a passage.
 func (m *memory) claim(p place, list []passage) (fresh []passage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *memory) was(p place, each passage) bool {
 	return e != nil && e.Value.(*visit).shown[each]
 }
 
-// forget forgets what was shown in a session: its agent no longer sees it.
+// forget forgets what was shown in a session, because its agent no longer sees it.
 func (m *memory) forget(p place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package intake prepares what an agent recorded before it is published: the frames in which mneme
-// showed it something are removed (see package frame), and secrets if that is asked for (see package redact).
+// Package intake prepares what an agent recorded before it is published: it removes the frames in which mneme
+// showed something to the agent (see package frame), and secrets if requested (see package redact).
 //
-// Subject, source and id of an event stay as they are, and so does an event in which nothing is found,
+// Subject, source and id of an event stay the same. An event in which nothing is found stays the same
 // byte for byte.
 package intake
 
@@ -30,13 +30,13 @@ type Cleaner struct {
 	own map[[2]string]bool // conversation and id of the calls of mneme's own tools
 }
 
-// Clean returns the event as it is to be published, and whether it differs from the one given. The event must
-// be valid, see [events.Record]. Types of other projects are never changed.
+// Clean returns the event to publish, and whether it differs from the given one. The event must be valid, see
+// [events.Record]. Types of other projects are never changed.
 //
 // Frames are removed from messages and results of tools. The event names their contexts in the extension
 // [events.ExtensionContexts]. A result that held nothing else, or that one of mneme's own tools returned, becomes a
-// short reference. With rules, secrets are replaced in all texts and arguments; the event then has the version of the rules in
-// [events.ExtensionRedaction].
+// short reference. With rules, secrets are replaced in all texts and arguments; the event then has the version of the
+// rules in [events.ExtensionRedaction].
 //
 // It returns an [*events.Invalid] if the changed event breaks a rule of the vocabulary: it has become too large.
 func (c *Cleaner) Clean(e events.Event) (events.Event, bool, error) {
@@ -99,7 +99,7 @@ func (c *Cleaner) remember(conversation, call string) {
 	c.own[[2]string{conversation, call}] = true
 }
 
-// joined returns ids as a list with commas, each once, as many as an extension holds.
+// joined returns ids as a list with commas, each once, as many as fit into an extension.
 func joined(ids []string) string {
 	var list []string
 	size := 0
@@ -134,7 +134,7 @@ type work struct {
 	keep    bool // frames stay
 	seen    []string
 	changed bool
-	field   string // that is being cleaned
+	field   string // the field being cleaned
 	found   []Finding
 }
 
@@ -144,8 +144,7 @@ type Finding struct {
 	Kind  string `json:"kind"`
 }
 
-// Find returns the secrets in a payload, without changing anything in the log: it changes the payload, which is
-// of no use afterwards.
+// Find returns the secrets in a payload. It does so by redacting the payload, which must not be used afterwards.
 func Find(rules *redact.Rules, p events.Payload) []Finding {
 	w := work{rules: rules, keep: true}
 	w.clean(p, false)
@@ -224,7 +223,7 @@ func (w *work) returned(p *events.ToolReturned, own bool) {
 	p.Result, p.Error = cleaned, w.text(p.Error)
 }
 
-// reference stands for what mneme showed.
+// reference replaces what mneme showed.
 func reference(ids []string) string {
 	if len(ids) == 0 {
 		return "[shown by mneme]"
@@ -256,7 +255,7 @@ func (w *work) json(raw json.RawMessage, clean func(string) string) json.RawMess
 			t = jsontext.String(w.member(name, t.String(), clean))
 		}
 		if err := e.WriteToken(t); err != nil {
-			return raw // no decoded value gives such tokens
+			return raw // a decoded value never has such tokens
 		}
 	}
 	if !w.changed {
@@ -265,7 +264,7 @@ func (w *work) json(raw json.RawMessage, clean func(string) string) json.RawMess
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// member cleans the value of a member of an object, or any other text if name is "".
+// member cleans the value of an object's member, or any other text if name is "".
 func (w *work) member(name, value string, clean func(string) string) string {
 	if w.rules != nil && name != "" {
 		if kind, secret := w.rules.Member(name, value); secret {
@@ -276,7 +275,7 @@ func (w *work) member(name, value string, clean func(string) string) string {
 	return clean(value)
 }
 
-// place says whether the decoder is about to read the name of a member, and else of which member the value is.
+// place says whether the decoder is about to read the name of a member, or else to which member the value belongs.
 func place(d *jsontext.Decoder) (isName bool, name string) {
 	kind, n := d.StackIndex(d.StackDepth())
 	if kind != '{' {

@@ -1,5 +1,4 @@
-// Package logstate keeps what a process knows about a log in a file, and knows it again only if it is still about that
-// log.
+// Package logstate keeps what a process knows about a log in a file, and loads it only if it is still about the same log.
 package logstate
 
 import (

@@ -1,8 +1,8 @@
 // Package memory carries out the commands of the memory tool of Anthropic's API (memory_20250818) on the files of a
-// project's memory. It decides what a command answers and which event it makes; it stores nothing.
+// project's memory. It decides how a command is answered and which event it makes; it stores nothing.
 //
-// A [Folder] has the written files, whose texts are in events, and files that mneme makes of what it has recorded. Those
-// are in the folder /memories/recorded and can only be read.
+// A [Folder] has the written files, whose texts are in events, and files that mneme makes of what it has recorded. The
+// latter are in the folder /memories/recorded and can only be read.
 //
 // Answers and errors are those that the tool's documentation demands, because models are trained on them.
 package memory
@@ -58,19 +58,19 @@ type File struct {
 	Size int    // in bytes
 }
 
-// Folder is a memory as of a moment.
+// Folder is a memory at some moment.
 type Folder struct {
 	Files []File // sorted by path
 	// Text reads the text of a written file.
 	Text func(context.Context, File) (string, error)
-	AsOf uint64 // the sequence as of which the recorded files are
+	AsOf uint64 // the sequence as of which the recorded files were made
 }
 
 // NewFolder returns the folder of these written and recorded files.
 func NewFolder(written []project.MemoryFile, made []File, asOf uint64, text func(context.Context, File) (string, error)) *Folder {
 	f := &Folder{Text: text, AsOf: asOf}
 	for _, w := range written {
-		if !project.Below(w.Path, recorded) { // published by someone who does not know that it is taken
+		if !project.Below(w.Path, recorded) { // published by a program that does not know that the path is taken
 			f.Files = append(f.Files, File{Path: w.Path, Seq: w.Seq, Size: w.Bytes})
 		}
 	}
@@ -142,7 +142,7 @@ func (f *Folder) isFolder(path string) bool {
 	return path == "" || slices.ContainsFunc(f.Files, func(file File) bool { return file.Path != path && project.Below(file.Path, path) })
 }
 
-// writable returns a path below the root if a command may change what is there.
+// writable returns a path below the root if commands may change what it names.
 func writable(path string) (string, error) {
 	at, err := below(path)
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *Folder) editable(ctx context.Context, path string) (at, text string, er
 	return at, text, err
 }
 
-// written returns the change that gives a file a text. Frames of recalled context are taken out of what is added,
+// written returns the change that gives a file a text. Frames of recalled context are removed from the added text,
 // because it would be recorded as new.
 func written(path, at, text string) (*events.MemoryChanged, error) {
 	if len(text) > events.MaxMemoryFileBytes {
@@ -181,7 +181,7 @@ func unframed(text string) string {
 	return text
 }
 
-// free refuses a path at which no new file can be.
+// free refuses a path at which no new file is possible.
 func (f *Folder) free(at string) error {
 	for i, c := range at {
 		if c == '/' && f.find(at[:i]) != nil {
@@ -258,7 +258,7 @@ func (f *Folder) insert(ctx context.Context, c Command) (string, *events.MemoryC
 		return "", nil, err
 	}
 	lines := strings.Split(text, "\n")
-	if lines[len(lines)-1] == "" { // what follows the last line end is no line
+	if lines[len(lines)-1] == "" { // there is no line after the last line end
 		lines = lines[:len(lines)-1]
 	}
 	if c.InsertLine < 0 || c.InsertLine > len(lines) {

@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/pkg/project"
 )
 
-// view shows a file with numbered lines, or lists a folder. What was recorded stands in a frame.
+// view shows a file with numbered lines, or lists a folder. Recorded text is put into a frame.
 func (f *Folder) view(ctx context.Context, c Command) (string, error) {
 	at, err := below(c.Path)
 	if err != nil {

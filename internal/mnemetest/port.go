@@ -13,8 +13,8 @@ import (
 // ports holds the ports that FreePort has returned.
 var ports sync.Map
 
-// FreePort returns a port of loopback on which nobody listens, for a program that must be told its port or takes it
-// again after a restart. No client and no other test takes it meanwhile, see [netlink.Listener]. Each port is returned
+// FreePort returns a port of loopback on which nobody listens, for a program that must be told its port or uses it
+// again after a restart. Meanwhile no client and no other test gets it, see [netlink.Listener]. Each port is returned
 // only once per process.
 func FreePort(t testing.TB) string {
 	t.Helper()

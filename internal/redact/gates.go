@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// gates finds out in one pass which rules are worth their expression.
+// gates finds in one pass the rules whose expressions can match.
 type gates struct {
 	rules int
 	begin [1 << 16]bool // the first two bytes of a gate

@@ -71,7 +71,7 @@ func pem(kind string) func(*rand.Rand) (string, string) {
 	}
 }
 
-// secrets returns n of them, the forms in turn.
+// secrets returns n secrets, of each form in turn.
 func secrets(n int) []string {
 	r := rand.New(rand.NewPCG(1, 2))
 	list := make([]string, n)

@@ -134,7 +134,7 @@ func (r *Rules) Find(text string) []Finding {
 
 var replaced = regexp.MustCompile(`\[redacted:[a-z0-9-]{1,40}\]`)
 
-// in adds what the rule finds and no earlier rule has found, by position.
+// in adds the secrets that the rule finds and no earlier rule has found, by position.
 func (r *rule) in(text string, all []Finding, done [][]int) []Finding {
 	for from := 0; from < len(text); {
 		m := r.find.FindStringSubmatchIndex(text[from:])
@@ -145,11 +145,11 @@ func (r *rule) in(text string, all []Finding, done [][]int) []Finding {
 		if len(m) == 4 {
 			start, end = from+m[2], from+m[3]
 		}
-		if len(m) == 4 && m[2] < 0 || start == end { // the group took no part
+		if len(m) == 4 && m[2] < 0 || start == end { // the group did not take part in the match
 			from += max(m[1], m[0]+1)
 			continue
 		}
-		from = end // what follows the secret can be the beginning of the next
+		from = end // the text after the secret can begin the next match
 		if r.plausible == nil || r.plausible(text[start:end]) {
 			all = insert(all, Finding{r.kind, start, end}, done)
 		}
@@ -157,7 +157,7 @@ func (r *rule) in(text string, all []Finding, done [][]int) []Finding {
 	return all
 }
 
-// insert adds a finding in its place, unless it overlaps one that is there.
+// insert adds a finding at its place, unless it overlaps an existing one.
 func insert(all []Finding, f Finding, done [][]int) []Finding {
 	at, _ := slices.BinarySearchFunc(all, f.Start, func(f Finding, start int) int { return f.End - start - 1 })
 	if at < len(all) && all[at].Start < f.End || !fresh(f.Start, f.End, done) {
@@ -166,7 +166,7 @@ func insert(all []Finding, f Finding, done [][]int) []Finding {
 	return slices.Insert(all, at, f)
 }
 
-// fresh reports whether a place holds more than what was replaced before, and cuts none of it.
+// fresh reports whether a place holds more than earlier replacements, and cuts none of them.
 func fresh(start, end int, done [][]int) bool {
 	at, _ := slices.BinarySearchFunc(done, start, func(d []int, start int) int { return d[1] - start - 1 })
 	for ; at < len(done) && done[at][0] < end; at++ {
@@ -177,7 +177,7 @@ func fresh(start, end int, done [][]int) bool {
 	return true
 }
 
-// Text replaces each secret in a text by [redacted:kind], and returns the kinds of what it found.
+// Text replaces each secret in a text by [redacted:kind], and returns the kinds of the secrets.
 func (r *Rules) Text(text string) (redacted string, kinds []string) {
 	for {
 		found := r.Find(text)

@@ -16,7 +16,7 @@ type rule struct {
 	gates []string
 	// find matches the secret, or a text around its only group. Nil means assignments.
 	find *regexp.Regexp
-	// plausible tells a secret from what only looks like one; nil accepts all.
+	// plausible distinguishes a secret from what only looks like one; nil accepts all.
 	plausible func(secret string) bool
 }
 
@@ -71,8 +71,8 @@ var defaults = []rule{
 // memberName matches the name of a member of a JSON object that holds a secret.
 var memberName = regexp.MustCompile(`(?i)^[.-]*(?:[a-z0-9]+[_.-])*(?:[a-z0-9]*(?-i:[a-z0-9](?:Password|Passphrase|Secret|Token|ApiKey|AccessKey))|` + secretName + `)$`)
 
-// varied refuses what stands for a secret in documents and tests: few different characters, as in
-// xxxx or 0000, or an ellipsis.
+// varied refuses placeholders for secrets in documents and tests: few different characters, as in xxxx or 0000, or an
+// ellipsis.
 func varied(s string) bool {
 	if notElided(s) && !strings.Contains(strings.ToLower(s), "example") {
 		seen := map[rune]bool{}
@@ -88,7 +88,7 @@ func notElided(s string) bool {
 	return !strings.Contains(s, "...") && !strings.Contains(s, "…")
 }
 
-// block accepts the armour of a key with as much in it as the shortest key has.
+// block accepts the armour of a key with at least as much content as the shortest key has.
 func block(s string) bool { return len(s) >= 120 && len(s) <= 20_000 && notElided(s) }
 
 // standIns occur in values that stand for a secret.
@@ -124,8 +124,8 @@ func classes(s string) (lower, upper, digit, sign bool) {
 	return lower, upper, digit, sign
 }
 
-// password accepts a value that somebody wrote in quotes, or in a URL: letters and digits, or signs
-// that no name has.
+// password accepts a value that somebody wrote in quotes, or in a URL: with letters and digits, or with signs that no
+// name has.
 func password(s string) bool {
 	if standIn(s) {
 		return false
@@ -134,13 +134,13 @@ func password(s string) bool {
 	return mixed(s) || (lower || upper) && digit || (lower || upper) && strings.ContainsAny(s, "!#$%^&*+=~?") || digit && !lower && !upper && len(s) >= 12
 }
 
-// credential accepts what follows the name of a scheme.
+// credential accepts a value after the name of a scheme.
 func credential(s string) bool {
 	lower, upper, digit, _ := classes(s)
 	return !standIn(s) && varied(s) && (digit || lower && upper) && (lower || upper)
 }
 
-// mixed accepts large and small letters in a number that the words of a name don't have.
+// mixed accepts more capital letters among small ones than the words of a name have.
 func mixed(s string) bool {
 	large, small := 0, 0
 	for _, c := range s {

@@ -27,8 +27,8 @@ const GroupRows = 20_000
 // groupBytes is about how much text a row group has at most, apart from the last row.
 const groupBytes = 32 << 20
 
-// Writer writes rows. Close ends the file but does not close what it was made on. After an error,
-// including one of Close, what was written is not a whole file.
+// Writer writes rows. Close ends the file but does not close the underlying writer. After an error, including one of
+// Close, the output is not a complete file.
 type Writer[T any] interface {
 	Write(row T) error
 	Close() error

@@ -1,4 +1,4 @@
-// Package ring is the part of a hook that runs in the agent's way: it reads the event from the agent, hands it
+// Package ring is the part of a hook for which the agent waits: it reads the event from the agent, hands it
 // to the server, and passes the server's answer on. It decides nothing. It imports only the standard
 // library, because it starts before each prompt.
 //
@@ -22,14 +22,14 @@ const (
 )
 
 // Event is what the server learns of a hook's event. The names are those of Claude Code, which most agents use; see
-// [Decode] for the others. All that an agent sends besides, such as texts and tool results, stays here.
+// [Decode] for the others. Everything else that an agent sends, such as texts and tool results, stays here.
 type Event struct {
 	Name       string `json:"hook_event_name"`
 	Session    string `json:"session_id"`
 	Transcript string `json:"transcript_path,omitempty"`
 	Folder     string `json:"cwd,omitempty"`
 	Source     string `json:"source,omitempty"`   // of SessionStart: startup, resume, clear, compact, fork
-	Prompt     string `json:"prompt,omitempty"`   // the head of it
+	Prompt     string `json:"prompt,omitempty"`   // its beginning
 	Subagent   string `json:"agent_id,omitempty"` // only inside of a subagent
 	// SubagentTranscript is the file of the subagent that stopped.
 	SubagentTranscript string `json:"agent_transcript_path,omitempty"`
@@ -37,8 +37,8 @@ type Event struct {
 
 var errInput = errors.New("the event is not usable")
 
-// Read reads an event of at most [MaxInput] bytes. Members of types that it does not expect make no difference: agents
-// change their events with each version.
+// Read reads an event of at most [MaxInput] bytes. It ignores members with unexpected types, because agents change
+// their events with each version.
 func Read(in io.Reader) (Event, error) {
 	raw, err := io.ReadAll(io.LimitReader(in, MaxInput+1))
 	if err != nil || len(raw) > MaxInput {
@@ -47,8 +47,8 @@ func Read(in io.Reader) (Event, error) {
 	return Decode(raw)
 }
 
-// names are the names of the members of an event, those of Claude Code first. Then come what Cursor (conversation_id) and
-// OpenHands have instead.
+// names are the names of an event's members, those of Claude Code first, then those that Cursor (conversation_id) and
+// OpenHands use instead.
 var names = [][]string{
 	{"hook_event_name", "event_type"},
 	{"session_id", "conversation_id"},
@@ -103,7 +103,7 @@ func head(text string, n int) string {
 	return text
 }
 
-// doorbell is what remains of an event if only its transcript is to be looked at.
+// doorbell is the part of an event that is needed to have its transcript read.
 func (e Event) doorbell() Event {
 	return Event{Name: e.Name, Session: e.Session, Transcript: e.Transcript, Folder: e.Folder, Subagent: e.Subagent, SubagentTranscript: e.SubagentTranscript}
 }

@@ -38,7 +38,7 @@ type Options struct {
 	Spool     Spool
 }
 
-// FromEnvironment returns the options that the settings of the client commands say. MNEME_HOOK=off is not among them, see [Main].
+// FromEnvironment returns the options from the settings of the client commands. It ignores MNEME_HOOK=off, see [Main].
 func FromEnvironment() Options {
 	o := Options{
 		URL: os.Getenv("MNEME_URL"), Tenant: os.Getenv("MNEME_TENANT"),
@@ -62,7 +62,7 @@ func Main(args []string, in io.Reader, out io.Writer) {
 	Run(ctx, o, agent, in, out)
 }
 
-// FromArguments returns the options that the environment and the arguments of a hook say, see [Main], and the agent.
+// FromArguments returns the options from the environment and the arguments of a hook, see [Main], and the agent.
 func FromArguments(args []string) (o Options, agent string) {
 	o = FromEnvironment()
 	for len(args) > 0 {
@@ -87,8 +87,8 @@ func FromArguments(args []string) (o Options, agent string) {
 	return o, agent
 }
 
-// Run reads an event of an agent and writes the server's answer, or nothing. It returns when the context ends at
-// the latest, also while the agent is still writing.
+// Run reads an event of an agent and writes the server's answer, or nothing. It returns at the latest when the context
+// ends, even while the agent is still writing.
 func Run(ctx context.Context, o Options, agent string, in io.Reader, out io.Writer) {
 	read := make(chan Event, 1)
 	go func() {

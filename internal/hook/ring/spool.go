@@ -14,14 +14,14 @@ import (
 // Limits of the spool.
 const (
 	maxSpool   = 256 << 10       // bytes; what comes then is dropped
-	maxLine    = 32 << 10        // bytes
+	maxLine    = 32 << 10        // bytes; events beyond that are dropped
 	maxResent  = 64              // events sent again with one event; the rest waits
 	staleAfter = 2 * time.Minute // a process that took the spool over has ended by then
 )
 
-// Spool is a small file of events that did not reach the server, one JSON object a line. Several hooks
-// may use it at once: each line is appended with one write, and who sends the lines first takes the file over by
-// renaming it. The empty Spool keeps nothing.
+// Spool is a small file of events that did not reach the server, one JSON object a line. Several hooks may use it at
+// once: each line is appended with one write, and a hook that sends the lines takes the file over by renaming it. The
+// empty Spool keeps nothing.
 type Spool string
 
 // spooled is a line of the spool.
@@ -59,7 +59,7 @@ func (s Spool) Waiting() (n int, err error) {
 	return n, nil
 }
 
-// sending returns the path of the file of who sends.
+// sending returns the path of the file for the hook that sends.
 func (s Spool) sending() string { return string(s) + ".sending" }
 
 // add appends events. What does not fit is dropped: the server looks at all transcripts now and then anyway.

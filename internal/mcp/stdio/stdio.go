@@ -13,15 +13,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// New returns a transport that reads messages from in, one a line as the protocol says, and writes to out. It answers a line
-// that is no message by itself: the SDK's own transport would end the program, which takes all tools from an agent for one
-// bad line.
+// New returns a transport that reads messages from in, one per line as the protocol demands, and writes to out. It
+// answers invalid lines itself: the SDK's own transport would end the program, so that one bad line would take all
+// tools from an agent.
 func New(in io.ReadCloser, out io.WriteCloser) *sdk.IOTransport {
 	to := &whole{WriteCloser: out}
 	return &sdk.IOTransport{Reader: &lines{Closer: in, from: bufio.NewReader(in), out: to}, Writer: to}
 }
 
-// lines passes the messages of a client on, and answers lines that are none.
+// lines passes a client's messages on, and answers lines that are not messages.
 type lines struct {
 	io.Closer
 	from *bufio.Reader
@@ -52,7 +52,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads a line. One that is longer than the SDK takes is an error, as it is there.
+// line reads a line. One that is longer than the SDK accepts is an error, as in the SDK.
 func (l *lines) line() (line []byte, err error) {
 	for {
 		part, err := l.from.ReadSlice('\n')
@@ -66,8 +66,8 @@ func (l *lines) line() (line []byte, err error) {
 	}
 }
 
-// refuse returns the answer to a line that is no message, nil if it is one. A batch is left to the SDK, which knows
-// the version of the protocol.
+// refuse returns the answer to a line that is not a message, nil if it is one. It leaves batches to the SDK, which
+// knows the version of the protocol.
 func refuse(line []byte) []byte {
 	code, why := int64(jsonrpc.CodeParseError), "Parse error: a line must be one JSON object"
 	if json.Valid(line) {

@@ -28,7 +28,7 @@ type Guarded struct {
 	log   troubles
 }
 
-// Refused returns the server's words about each refusal.
+// Refused returns the server's message about each refusal.
 func (g *Guarded) Refused() (list []string) {
 	for line := range strings.Lines(g.log.String()) {
 		if strings.Contains(line, "Violation") {
@@ -112,7 +112,8 @@ func (g *Guarded) Connect(user string, options ...nats.Option) (*nats.Conn, erro
 	return nats.Connect(g.As(user), options...)
 }
 
-// Hello is the first line of a client that speaks the protocol by itself, as a user, to a server that has sent this nonce.
+// Hello is the first line of a client that speaks the protocol by itself: it connects as a user to a server that sent
+// this nonce.
 func (g *Guarded) Hello(t *testing.T, user, nonce string) string {
 	t.Helper()
 	hello := map[string]any{"verbose": false, "headers": true, "no_responders": true, "user": user, "pass": password(user)}
@@ -147,7 +148,7 @@ func (g *Guarded) Shown(t *testing.T, user string) string {
 	return public
 }
 
-// As returns the URL with which a user connects that has a password.
+// As returns the URL for a user who has a password.
 func (g *Guarded) As(user string) string {
 	u, err := url.Parse(g.ClientURL())
 	if err != nil {

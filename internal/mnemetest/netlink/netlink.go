@@ -33,7 +33,8 @@ type Link struct {
 }
 
 // Listener listens on a free port of loopback. The port is below the range that the system gives to clients and to
-// whoever asks for any port: otherwise one of them could take it between the close of this listener and the next one.
+// programs that ask for any port: otherwise one of them could take it between the close of this listener and the next
+// one.
 func Listener() (net.Listener, error) {
 	for range 100 {
 		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))); err == nil {

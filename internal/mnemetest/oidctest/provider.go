@@ -1,6 +1,6 @@
-// Package oidctest is an OpenID Connect provider for tests, on loopback. It signs people in by asking for their name
-// only, and otherwise does what the specifications demand: a code works once, for the client, the address and the PKCE
-// challenge that it was made for.
+// Package oidctest is an OpenID Connect provider for tests, on loopback. It signs people in by asking only for their name,
+// and otherwise does what the specifications demand: a code works once, for the client, the address and the PKCE
+// challenge for which it was made.
 package oidctest
 
 import (
@@ -35,10 +35,10 @@ type Provider struct {
 
 	mu      sync.Mutex
 	keys    map[string]crypto.Signer // published, by id
-	claims  map[string]any           // further ones of ID tokens
+	claims  map[string]any           // further claims of ID tokens
 	away    bool
 	fetches int
-	codes   map[string]url.Values // what was asked with the codes that were not used yet
+	codes   map[string]url.Values // the requests for which unused codes were made
 }
 
 // New starts a provider that ends with the test.
@@ -90,14 +90,14 @@ func (p *Provider) Publish(id string, key crypto.Signer) {
 	p.keys[id] = key
 }
 
-// SetAway makes the provider answer nothing useful, or answer again.
+// SetAway makes the provider unavailable, or available again.
 func (p *Provider) SetAway(away bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.away = away
 }
 
-// SetClaims sets what the next ID tokens say besides what they must say; nil removes a claim.
+// SetClaims sets further claims of the next ID tokens; nil removes a claim.
 func (p *Provider) SetClaims(claims map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,7 @@ func (p *Provider) Fetched() int {
 	return p.fetches
 }
 
-// Claims returns those of a valid token, with changes; nil removes a claim.
+// Claims returns the claims of a valid token, with changes; nil removes a claim.
 func (p *Provider) Claims(audience string, changes map[string]any) map[string]any {
 	now := time.Now()
 	claims := map[string]any{"iss": p.URL, "aud": audience, "sub": "u1", "org": "a", "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix()}

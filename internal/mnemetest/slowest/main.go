@@ -130,7 +130,7 @@ func report(in io.Reader, out io.Writer, how string) {
 // skipLine matches the line of t.Skip.
 var skipLine = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.*)$`)
 
-// reason returns why a test was skipped: the last that it said.
+// reason returns why a test was skipped: its last message.
 func reason(output *strings.Builder) string {
 	if output != nil {
 		if all := skipLine.FindAllStringSubmatch(output.String(), -1); all != nil {
@@ -140,8 +140,8 @@ func reason(output *strings.Builder) string {
 	return "no reason given"
 }
 
-// printPackage prints the last line of a package that passed, and of one that failed all that
-// belongs to no passed test: a test that was running when the process ended counts as failed.
+// printPackage prints the last line of a package that passed. Of one that failed it prints everything that belongs to
+// no passed test: a test that was running when the process ended counts as failed.
 func printPackage(out io.Writer, e event, texts map[string]*strings.Builder, how string) {
 	text := texts[""]
 	if text == nil {

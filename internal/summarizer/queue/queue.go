@@ -1,4 +1,4 @@
-// Package queue holds what waits for a time, in the order of these times.
+// Package queue holds conversations that wait for a time, ordered by these times.
 package queue
 
 import (

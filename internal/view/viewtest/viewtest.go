@@ -17,13 +17,13 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// Models wraps read models and remembers who has not released one.
+// Models wraps read models and remembers their holders.
 type Models struct {
 	view.Models
 
 	mu   sync.Mutex
 	next int
-	held map[int]string // stacks of those who opened what is held
+	held map[int]string // stacks of the callers that opened what is held
 }
 
 // Watch returns models that remember who holds them.
