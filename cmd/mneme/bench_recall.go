@@ -105,7 +105,7 @@ func orNone(name string) string {
 	return name
 }
 
-// BenchNeedCmd measures how much of what coding agents need next contexts contain.
+// BenchNeedCmd measures which share contexts contain of the files and texts that coding agents need next.
 type BenchNeedCmd struct {
 	Events   []string `required:"" help:"Sessions of coding agents to import." placeholder:"PATH"`
 	MaxChars int      `help:"Budget of the contexts." default:"20000"`

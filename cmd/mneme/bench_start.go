@@ -8,7 +8,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// BenchStartCmd measures how much of what a new session needs the context of its project names.
+// BenchStartCmd measures which share the context of a project names of the files and commands that a new session needs.
 type BenchStartCmd struct {
 	Events   []string `required:"" help:"Sessions of coding agents in one project." placeholder:"PATH"`
 	MaxChars int      `help:"Budget of the contexts." default:"8000"`

@@ -152,7 +152,7 @@ func TestBenchLatencyAndContextOnNeo4jLeaveNothingThere(t *testing.T) {
 
 func TestBenchContextMeasuresTheProgramAndALongConversation(t *testing.T) {
 	r, lines := measure[bench.Context](t, "context", "--rounds", "2", "--conversations", "2", "--short", "1", "--max-chars", "1000")
-	// recording has conversations of 6 turns, less than ten times one, so none is compared.
+	// recording has conversations of 6 turns, fewer than ten times ShortTurns, so none is compared.
 	require.Nil(t, r.Long)
 	require.Equal(t, lines, r.Program.Events)
 	require.Equal(t, 2, r.Conversations)

@@ -38,7 +38,7 @@ func limited(t *testing.T, bytes int64) (tasks string) {
 	return ""
 }
 
-// Events are imported in a container of 256 MiB: a million with make test-all, thousands else.
+// Events are imported in a container of 256 MiB: a million with make test-all, otherwise thousands.
 func TestAnImportFitsInASmallContainer(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()

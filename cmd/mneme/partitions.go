@@ -127,7 +127,7 @@ func (c *PartitionsCmd) agree(ctx context.Context, t *terminal, info natsdeploy.
 	return confirm(ctx, t, question, "give the log more partitions", "nothing was changed")
 }
 
-// split makes the partitions, unless an erasure is running: that keeps its count in the same configuration.
+// split makes the partitions, unless an erasure is running: an erasure keeps its count in the same configuration.
 func (c *PartitionsCmd) split(ctx context.Context, conn *nats.Conn, t *terminal, unfinished bool) error {
 	work := func(ctx context.Context) error {
 		return eventlog.Split(ctx, conn, *c.Number, func(step string) { t.status("%s", step) })
@@ -164,7 +164,7 @@ func (c *PartitionsCmd) split(ctx context.Context, conn *nats.Conn, t *terminal,
 	}
 }
 
-// abandonedFor is longer than a command that was killed keeps its lease.
+// abandonedFor is longer than the lease of a killed command lasts.
 const abandonedFor = 5 * time.Second
 
 func (c *PartitionsCmd) print(g *Globals, t *terminal, info natsdeploy.Info, before int, unfinished bool) error {

@@ -73,7 +73,7 @@ func (f *codeFollower) look(ctx context.Context) {
 		folder.due = ended.Add(max(lookEvery, lookShare*ended.Sub(began)))
 		changed := report.Indexed + report.Removed
 		f.files += changed
-		if ctx.Err() != nil { // the next run goes on
+		if ctx.Err() != nil { // the next run continues
 			return
 		}
 		switch {

@@ -11,7 +11,7 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// fieldSchema names the schema in an IncompatibleError. It is no field of the stream's configuration.
+// fieldSchema names the schema in an IncompatibleError. It is not a field of the stream's configuration.
 const fieldSchema = "schema"
 
 // ungoverned lists the fields that operators may choose. All others are

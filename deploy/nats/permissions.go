@@ -15,7 +15,7 @@ type Role struct {
 	Publish   []string // subjects, with wildcards
 	Subscribe []string // subjects, with wildcards; the role's inbox is added
 
-	// Answers is true for programs that answer requests: each once, to whoever asked.
+	// Answers is true for programs that answer requests: each once, to the process that asked.
 	Answers bool
 }
 
@@ -111,7 +111,7 @@ func kinds(types ...string) (list []string) {
 	return list
 }
 
-// consume is the permissions to read a stream through one's own consumers.
+// consume returns the permissions to read a stream through one's own consumers.
 func consume(stream string) []string {
 	return []string{
 		api("STREAM.INFO", stream),
@@ -122,10 +122,10 @@ func consume(stream string) []string {
 	}
 }
 
-// follow is the permissions to read the log.
+// follow returns the permissions to read the log.
 func follow() []string { return append(consume(Stream), api("STREAM.MSG.GET", Stream)) }
 
-// bucket is the permissions to read and watch a bucket, and to create it if it is missing. To write, a role also needs
+// bucket returns the permissions to read and watch a bucket, and to create it if it is missing. To write, a role also needs
 // permissions for the keys.
 func bucket(name string) []string {
 	stream := "KV_" + name
@@ -137,7 +137,7 @@ func bucket(name string) []string {
 		"$JS.FC."+stream+".>")
 }
 
-// audits is the permissions to write entries about these actions into the audit log, and to create it if it is missing.
+// audits returns the permissions to write entries about these actions into the audit log, and to create it if it is missing.
 func audits(actions ...string) []string {
 	list := []string{api("STREAM.INFO", AuditStream), api("STREAM.CREATE", AuditStream)}
 	for _, a := range actions {
@@ -146,10 +146,10 @@ func audits(actions ...string) []string {
 	return list
 }
 
-// announce is the permissions to be listed among the processes, and to list them.
+// announce returns the permissions to be listed among the processes, and to list them.
 func announce() []string { return append(bucket(LeaseBucket), key(LeaseBucket, "process.*")) }
 
-// worker is the permissions to drive these projections.
+// worker returns the permissions to drive these projections.
 func worker(projections ...string) []string {
 	list := slices.Concat(follow(), announce(), bucket(ControlBucket))
 	for _, p := range projections {

@@ -22,7 +22,7 @@ import (
 // each time.
 var sbom = []string{"run", "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0", "mod", "-type", "application", "-json", "-licenses", "-std", "-noserial", "-notimestamp"}
 
-// included are files of the repository that an archive holds beside the programs, by their name there.
+// included are files of the repository that an archive holds in addition to the programs, by their names in the archive.
 var included = map[string]string{
 	"LICENSE":               "LICENSE",
 	"nats/server.conf":      "deploy/nats/server.conf",

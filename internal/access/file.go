@@ -193,7 +193,7 @@ func Reread(ctx context.Context, path string, every time.Duration, load func() e
 	}
 }
 
-// stamp tells whether a file has changed, also if a link to it was moved.
+// stamp shows whether a file has changed, even if only a link to it was moved.
 type stamp struct {
 	modified time.Time
 	size     int64

@@ -28,7 +28,7 @@ var (
 // Role is what a token may do. Each role includes the ones before it.
 type Role int
 
-// The roles, the least first. The zero value is no role.
+// The roles, the least first. The zero value means no role.
 const (
 	Read    Role = iota + 1 // read what is in the tenant
 	Write                   // also publish events and have summaries written

@@ -38,7 +38,7 @@ type Page struct {
 
 // Bounds of reading one page.
 const (
-	maxLooked       = 20_000 // entries that are looked at
+	maxLooked       = 20_000 // entries that are examined
 	fetched         = 500    // at a time
 	consumerExpires = 15 * time.Second
 )

@@ -68,8 +68,8 @@ type repeated struct {
 	count int
 }
 
-// Open returns the trail of a process; it stores entries until [Trail.Close]. A server that does not take entries now is
-// no error: changes are refused until it does.
+// Open returns the trail of a process; it stores entries until [Trail.Close]. If the server does not take entries now, that
+// is not an error: changes are refused until it does.
 func Open(ctx context.Context, conn *nats.Conn, c Config) (*Trail, error) {
 	w, err := NewWriter(conn, c.Age)
 	if err != nil {

@@ -230,7 +230,7 @@ func kill(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// once has a watcher read everything that exists. Lines that it refuses are no error.
+// once has a watcher read everything that exists. Refused lines are not an error.
 func (w *watch) once(ctx context.Context, tenant string) (cpu time.Duration, err error) {
 	cmd := w.command(ctx, tenant, "--once")
 	var said strings.Builder
@@ -242,7 +242,7 @@ func (w *watch) once(ctx context.Context, tenant string) (cpu time.Duration, err
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
-// logged returns all that the log has of a tenant.
+// logged returns all events of a tenant in the log.
 func (w *watch) logged(ctx context.Context, of string) (list []logEvent, err error) {
 	err = w.log.Tail(ctx, eventlog.Filter{Tenant: of}, eventlog.TailOptions{From: 1, ToEnd: true}, func(m eventlog.Message) error {
 		e, _, err := m.Decode()

@@ -41,7 +41,7 @@ func newScratch(ctx context.Context, settings natsdeploy.Settings) (*scratch, er
 	return newScratchAt(ctx, settings, "")
 }
 
-// newScratchAt is [newScratch] with an address at which other processes reach the server; "" is none.
+// newScratchAt is [newScratch] with an address at which other processes reach the server; "" for no address.
 func newScratchAt(ctx context.Context, settings natsdeploy.Settings, listen string) (_ *scratch, err error) {
 	s := &scratch{}
 	defer func() {

@@ -61,9 +61,8 @@ const (
 
 // RunStart imports the sessions of one project into the program in an empty directory. For each session but the first
 // five, in the order of their first events, it reads the context of the project as of the moment before the session
-// began, with the session's first user message as the query. It measures the share that this context names of the first
-// ten files that the session then reads or changes (paths relative to the repository), and of those commands that the
-// session then runs that had been run at least twice before. The floors are the 20 files touched last, and 20 files of
+// began, with the session's first user message as the query. It counts which of the first ten files that the session
+// then reads or changes the context names (paths relative to the repository), and which of the commands that it then runs and that had been run at least twice before. The floors are the 20 files touched last, and 20 files of
 // the sessions whose first messages are most similar. Projects whose folders have the same name count as one. Without
 // events it returns [ErrNoEvents].
 func RunStart(ctx context.Context, o StartOptions, say Say) (out Start, err error) {

@@ -56,7 +56,7 @@ type Log interface {
 type Config struct {
 	Log    Log
 	Tenant string
-	// Roots are the folders below which files are read, see [Roots]. Without any, none is.
+	// Roots are the folders below which files are read, see [Roots]. Without roots, no file is read.
 	Roots []string
 	// Lookup is as in [importer.Options]. Without it, an import after the duplicate window has
 	// passed adds all events of its file to the log again, for the read models to drop.

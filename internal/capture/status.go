@@ -84,8 +84,8 @@ func (r *Receiver) left() int {
 	return n
 }
 
-// Idle reports whether all that was found in followed folders has been read, messages that may be
-// incomplete excepted. It is false until the folders were walked once.
+// Idle reports whether everything found in followed folders has been read, except for messages that may be
+// incomplete. It is false until the folders were walked once.
 func (r *Receiver) Idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

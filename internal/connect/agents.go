@@ -69,7 +69,7 @@ type file struct {
 	moved  string // environment variable that moves this file instead of the agent's
 }
 
-// shape says what of the form of hooks is an agent's own.
+// shape says how an agent's form of hooks differs from others.
 type shape struct {
 	shell   bool   // a shell runs the command; else it is a program and its arguments
 	label   string // name of the hook, if the agent shows one

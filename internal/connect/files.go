@@ -183,7 +183,7 @@ func lock(ctx context.Context, folder string) (func(), error) {
 	return func() { _ = l.Unlock() }, nil
 }
 
-// load reads a file; one that does not exist is no error.
+// load reads a file; it is not an error if the file does not exist.
 func load(path string) (state, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -99,7 +99,7 @@ func TestEachAgentGetsTheFormThatItReads(t *testing.T) {
 	}
 }
 
-// OpenHands takes events in either form, but not the same event in both, and no others beside a member hooks.
+// OpenHands takes events in either form, but not the same event in both, and no others next to a member hooks.
 func TestHooksOfOpenHandsKeepTheFormOfTheFile(t *testing.T) {
 	home, options := machine(t)
 	path := filepath.Join(home, ".openhands", "hooks.json")

@@ -51,7 +51,7 @@ type server struct {
 	Tools   []string `json:"tools,omitempty"` // that the agent may use
 }
 
-// server returns our MCP server as the agent has it.
+// server returns our MCP server in the agent's form.
 func (a *agent) server(command []string) server {
 	s := server{Command: command[0], Args: command[1:]}
 	if a.typed {

@@ -29,7 +29,7 @@ const tomlMark = "# Written by mneme connect; mneme disconnect codex removes it.
 // tomlBlock matches the block, with the empty line before it.
 var tomlBlock = regexp.MustCompile(`(?m)(^\r?\n)?^` + regexp.QuoteMeta(tomlMark) + `\r?\n\[mcp_servers\.mneme\]\r?\ncommand = .*\nargs = .*(\n|\z)`)
 
-// TOML returns an MCP server as Codex's config.toml has it.
+// TOML returns an MCP server in the form of Codex's config.toml.
 func TOML(command string, args []string) string {
 	return fmt.Sprintf("[mcp_servers.mneme]\ncommand = %s\nargs = %s\n", quoted(command), quoted(args))
 }

@@ -32,7 +32,7 @@ type extension struct {
 	Args    []string `yaml:"args"`
 }
 
-// YAML returns an MCP server as goose's config.yaml has it.
+// YAML returns an MCP server in the form of goose's config.yaml.
 func YAML(command string, args []string) string {
 	return "extensions:\n" + entry("  ", command, args)
 }

@@ -58,8 +58,8 @@ func Run(ctx context.Context, o Options) []Finding {
 	return e.findings
 }
 
-// Serving returns the checks that a process makes of itself: of what its status says, of its settings and
-// files, and of the log at its NATS server. Only the space on the disk of its data directory is checked,
+// Serving returns the checks that a process makes of itself: of its status, of its settings and files, and
+// of the log at its NATS server. Only the space on the disk of its data directory is checked,
 // because a process that serves from it notices damage by itself.
 func Serving(log *eventlog.Log, data string) func(context.Context, httpapi.Status) []Finding {
 	return func(ctx context.Context, status httpapi.Status) []Finding {

@@ -296,7 +296,7 @@ func TestWithoutRetentionNothingIsErased(t *testing.T) {
 	require.NotEmpty(t, w.search("canaryold1"))
 }
 
-// A branch is a view: it has no copy of what it shares with its origin, and so it loses that.
+// A branch is a view: it has no copy of what it shares with its origin, so it loses the shared part.
 func TestABranchLosesWhatItSharesWithAnErasedOrigin(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -244,7 +244,7 @@ func TestAnAnalysisEndsWithItsClientAndGoesOn(t *testing.T) {
 	list, _ := b.entries("", "action=watch-analyze")
 	require.Equal(t, []string{"default watch-analyze begun"}, list, "it has not ended")
 
-	// While it runs, there is no place for another one of this tenant.
+	// While one analysis runs, there is no place for another one of this tenant.
 	refused, _ := b.send(http.MethodPost, "/v1/analyses", map[string]string{"Content-Type": "application/json"}, []byte(`{}`))
 	require.Equal(t, http.StatusTooManyRequests, refused.StatusCode)
 	require.NotEmpty(t, refused.Header.Get("Retry-After"))

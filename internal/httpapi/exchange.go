@@ -22,7 +22,7 @@ type exchange struct {
 	worked []func() // called when the answer is rendered
 	ended  []func() // called when it is written
 
-	streams bool // the change goes on while the answer is written
+	streams bool // the change continues while the answer is written
 	told    int  // then the status of an error that the answer tells
 }
 

@@ -32,7 +32,7 @@ type projectCode struct {
 // projectCode begins to look for the indexes that count for a conversation: none for most conversations, and while the read
 // model is not there.
 //
-// An index counts if it is of the conversation's project, and its folder holds the working directory or lies in it. It is
+// An index counts if it belongs to the conversation's project, and its folder contains the working directory or lies in it. It is
 // read as of the conversation's newest event, as everything in a context.
 func (a *api) projectCode(ctx context.Context, v *view.View) *indexesNear {
 	n := &indexesNear{api: a, id: v.ID, done: make(chan struct{})}

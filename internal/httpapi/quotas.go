@@ -115,7 +115,7 @@ func overQuota(err error) *quotaError {
 	return &quotaError{model, wholeSeconds(after)}
 }
 
-// wholeSeconds returns a wait as Retry-After has it.
+// wholeSeconds returns a wait in the form of Retry-After.
 func wholeSeconds(wait time.Duration) string {
 	return strconv.Itoa(int(max(math.Ceil(wait.Seconds()), 1)))
 }

@@ -19,7 +19,7 @@ type RewriteParam struct {
 	Rewrite bool `query:"rewrite" doc:"have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota"`
 }
 
-// Queries that a model rewrites at the same time: fewer than an endpoint takes calls, so that summaries go on.
+// How many queries a model rewrites at the same time: fewer than the calls that an endpoint takes, so that summaries continue.
 const (
 	maxRewrites    = 2
 	tenantRewrites = 1

@@ -276,7 +276,7 @@ func processes(cluster *projection.Cluster) []ProcessStatus {
 }
 
 // stateUnknown is the state of a process, or of its partition, that does not report one,
-// because it is of another build.
+// because it runs another build.
 const stateUnknown = "unknown"
 
 // severity orders states: a process has the worst state of its partitions.

@@ -132,7 +132,7 @@ func uri(kind, name, part string) string {
 }
 
 // resources lists the context of the request's project, and those of its newest conversations. If nothing names a
-// project there are none.
+// project, the list is empty.
 func (s *Server) resources(ctx context.Context, r *sdk.ListResourcesRequest) ([]*sdk.Resource, error) {
 	list := []*sdk.Resource{}
 	err := s.perform(ctx, request{methodList, methodList, ToolSearch, r.Params.Meta, r.Session}, func(ctx context.Context, c *call) error {

@@ -282,7 +282,7 @@ func (s *Server) perform(ctx context.Context, r request, do func(context.Context
 	return err
 }
 
-// result returns the answer as the protocol has it.
+// result returns the answer in the protocol's form.
 func (a answer) result() (*sdk.CallToolResult, any, error) {
 	result := &sdk.CallToolResult{}
 	if a.value != nil {

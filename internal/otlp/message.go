@@ -188,7 +188,7 @@ func (p *part) kind() string {
 	return p.Type
 }
 
-// add adds a part. A part that is no text, such as a picture, is replaced by its type in brackets.
+// add adds a part. A part that is not text, such as a picture, is replaced by its type in brackets.
 func (m *message) add(p *part) {
 	switch kind := p.kind(); kind {
 	case "text":

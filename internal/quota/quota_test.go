@@ -23,7 +23,7 @@ func open(t testing.TB, text string) *Quotas {
 	return q
 }
 
-// over requires that err says when to try again, and returns that.
+// over requires that err says when to try again, and returns that wait.
 func over(t testing.TB, err error) time.Duration {
 	t.Helper()
 	var e *ExceededError

@@ -31,7 +31,7 @@ type Request struct {
 	Level     int  `json:"level,omitempty"`
 	Fallbacks bool `json:"fallbacks,omitempty"`
 	// Within limits the time until work begins. After that nothing is done and Ask returns
-	// [ErrBusy]. Work that has begun goes on.
+	// [ErrBusy]. Work that has begun continues.
 	Within time.Duration `json:"within,omitempty"`
 }
 

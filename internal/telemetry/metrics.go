@@ -103,7 +103,7 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // leaver is a client that may leave while it is answered. promhttp would log that as an error for each metric, although
-// it is none of ours.
+// the error is not ours.
 type leaver struct {
 	http.ResponseWriter
 	gone bool

@@ -1,6 +1,6 @@
 // Package testdata finds recorded conversations for tests and reads them.
 //
-// The recordings are no part of the repository. Tests that need them skip, in one
+// The recordings are not part of the repository. Tests that need them skip, in one
 // line, where they are absent; what they check is covered on small fixtures of the
 // project's own, in the same form.
 package testdata

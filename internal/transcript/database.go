@@ -54,8 +54,8 @@ type stored struct {
 // message of a session are open, see [Item], until its agent has finished the message or other sessions are a day
 // newer. It never writes to the database and never creates one.
 //
-// until is the time up to which the database was read. Pass it as since the next time, to read only sessions that have
-// changed since ten minutes before it. A zero since reads all.
+// until is the time up to which the database was read. If it is passed as since the next time, only sessions that have
+// changed after that, or in the ten minutes before, are read. A zero since reads all.
 //
 // The errors are those of [Read], or those of SQLite.
 func ReadDatabase(ctx context.Context, path, format string, since time.Time, yield func(Item) error, options ...Option) (until time.Time, err error) {

@@ -83,7 +83,7 @@
 // the order in which they were written.
 //
 // A subagent of Claude Code, whose file is agent-<id>.jsonl, is a conversation of its own,
-// claude_code:<session>:agent-<id>. It is no branch: it has not seen what the session has.
+// claude_code:<session>:agent-<id>. It is not a branch: it has not seen what the session has.
 //
 // The source of these events is import/ and the agent, as in import/claude_code. The agent
 // is the part of the conversation id before the first colon.

@@ -238,7 +238,7 @@ func (g *gemini) head(out *batch, h *geminiHead) error {
 	return nil
 }
 
-// geminiIgnored are the types of what the program tells the user.
+// geminiIgnored are the types of messages from the program to the user.
 var geminiIgnored = map[text]bool{"info": true, "warning": true, "error": true}
 
 func (g *gemini) message(out *batch, m *geminiMessage, size int) error {

@@ -73,8 +73,8 @@ func (b *batch) add(e events.Event) {
 	b.items = append(b.items, Item{Line: b.line, Event: e})
 }
 
-// Skip is a line that was left out because this version does not know its type. That is no error:
-// agents add types with every release.
+// Skip is a line that was left out because this version does not know its type. That is not an
+// error: agents add types with every release.
 type Skip struct {
 	Format  string // as in [Formats]
 	Version string // of the agent, as the recording says, or ""

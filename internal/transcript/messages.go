@@ -221,7 +221,7 @@ func (c *chain) add(out *batch, raw []byte) error {
 	return nil
 }
 
-// turn returns the message in the shared form, nil if it is of no known kind.
+// turn returns the message in the shared form, nil if its kind is unknown.
 func (m *chatMessage) turn() *turn {
 	t := &turn{speaker: string(m.Name), model: string(m.Model), usage: given(m.Usage)}
 	kind := string(m.Type)

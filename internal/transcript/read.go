@@ -97,7 +97,7 @@ type session struct {
 	to     converter // nil until the format is known
 	held   []line    // lines read before the format is known
 	bytes  int       // size of held
-	opens  bool      // the first of held begins a JSON value that goes on in the next line
+	opens  bool      // the first of held begins a JSON value that continues in the next line
 	lines  bool      // it does not, or the lines together are no document
 	out    batch
 	yield  func(Item) error

@@ -189,7 +189,7 @@ func (c *Cache) forget(e *entry) {
 }
 
 // refresh adds the messages stored since the last search. If ctx ends meanwhile, what was read
-// stays, and the next search goes on from there.
+// stays, and the next search continues from there.
 func (e *entry) refresh(ctx context.Context, r graph.RecallReader, builtIn bool) error {
 	if err := e.refreshing.Acquire(ctx, 1); err != nil {
 		return err

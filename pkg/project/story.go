@@ -73,7 +73,7 @@ func (r reducer) insight(_ *Digest, e *events.Recorded) *Change {
 	return &Change{Insight: i}
 }
 
-// lines puts at most most texts on one line each, clipped, and leaves out empty ones.
+// lines puts up to most texts on one line each, clipped, and leaves out empty ones.
 func lines(texts []string, most, length int) (list []string) {
 	for _, text := range texts {
 		if text = plain.Clip(plain.Flat(text), length); text != "" && len(list) < most {

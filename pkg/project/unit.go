@@ -15,7 +15,7 @@ const (
 	KindIn = "in"
 	// KindRoot lists a conversation under a repository whose root it shows.
 	KindRoot = "root"
-	// KindStory lists a chapter under the project whose story it is of.
+	// KindStory lists a chapter under the project whose story it belongs to.
 	KindStory = "story"
 	// KindTold lists a chapter under each conversation that it tells of.
 	KindTold = "told"

@@ -53,8 +53,8 @@ func recordedIndex(t testing.TB, n int) *Index {
 	return x
 }
 
-// BenchmarkSearch searches as a caller that wants a page of hits does, and as a context does, whose limit is what
-// 100,000 characters of short messages need.
+// BenchmarkSearch searches for a page of hits, and for a context, which needs as many hits as short messages fit into
+// 100,000 characters.
 func BenchmarkSearch(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 85_792} {
 		x := recordedIndex(b, n)

@@ -199,7 +199,7 @@ func (c *brackets) statement(from, at int) {
 const maxHead = 4 << 10
 
 // declaration reads the head between two bytes. start is where the declaration begins. A head may hold earlier statements,
-// because not every language ends them with a sign; so the lines at its end are tried first.
+// because not every language ends them with a semicolon; so the lines at its end are tried first.
 func (c *brackets) declaration(from, at int) (kind Kind, name string, start int) {
 	from = max(from, at-maxHead)
 	head := string(c.code[from:at])

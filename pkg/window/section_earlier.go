@@ -7,7 +7,7 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// Earlier tells what earlier sessions of the conversation's project left. Package projects has it.
+// Earlier finds what earlier sessions of the conversation's project left. Package projects implements it.
 type Earlier interface {
 	// Gather reads what an agent may need for a query. fit returns the items that fit into a room: the most needed
 	// ones, at most room characters together. None of them comes from the conversation itself. A context with several

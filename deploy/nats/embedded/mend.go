@@ -45,7 +45,7 @@ func mendChecksum(streamDir string) error {
 	return os.WriteFile(path, []byte(want), 0o600)
 }
 
-// readConfig reads the configuration of the log, as text and decoded; ok is false if there is none that is whole.
+// readConfig reads the configuration of the log, as text and decoded; ok is false if there is no complete one.
 func readConfig(streamDir string) (text []byte, config server.FileStreamInfo, ok bool) {
 	text, err := os.ReadFile(filepath.Join(streamDir, server.JetStreamMetaFile))
 	if err != nil || json.Unmarshal(text, &config) != nil {

@@ -456,7 +456,7 @@ func (t *Tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 	return held, nil
 }
 
-// claim takes those of the keys that are free, and returns how many these are. It writes them in the order of the
+// claim takes the free keys among these, and returns their number. It writes them in the order of the
 // table: keys are hashes, and in the order of the log each would go to another place of the table, which costs a third
 // more. Of equal keys the first in the log also comes first here.
 func (t *Tx) claim(ctx context.Context, claims []projection.Claim) (written int64, err error) {

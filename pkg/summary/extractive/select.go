@@ -76,7 +76,7 @@ func (s *sentence) whole() string {
 	return s.text
 }
 
-// coverage holds which terms are covered: the objective that is maximized, see doc.go.
+// coverage says which terms are covered, to compute the objective that is maximized, see doc.go.
 type coverage struct {
 	weights map[string]float64
 	covered map[string]bool
