@@ -167,8 +167,8 @@ func (v *vector) checkBatch(t *testing.T) {
 	require.NoError(t, err)
 	for _, part := range parts {
 		if strings.HasPrefix(v.Name, "spec/cloudevents/formats/avro-format.md") {
-			// Artefact: a piece of an Avro schema, ["null","string"], not a batch. It is a
-			// JSON array, so it splits; neither part is an event.
+			// Artefact: a piece of an Avro schema, ["null","string"], not a batch. As a JSON
+			// array it can be split, but neither part is an event.
 			_, err := DecodeStructured(part)
 			require.Equal(t, "body", requireInvalid(t, err).Field)
 			continue

@@ -1,4 +1,4 @@
-// Command file-tracker follows the log and writes the read model "files". Environment
+// Command file-tracker follows the log and writes the read models "files" and "insight". Environment
 // variables configure it; file-tracker --help lists them.
 package main
 

@@ -1,4 +1,4 @@
-// Command ingestor follows the log and writes the read model "graph". Environment variables
+// Command ingestor follows the log and writes the read models "graph", "projects" and "code". Environment variables
 // configure it; ingestor --help lists them.
 package main
 

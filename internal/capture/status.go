@@ -27,7 +27,7 @@ type Status struct {
 	Followed []Followed `json:"followed,omitempty"`
 	History  int        `json:"history"`
 	// RefusedLines and Skipped count lines of the remembered files, as of the last import of each.
-	// Skipped counts those of unknown types, see importer.Report.
+	// Skipped counts lines of unknown types by type, see importer.Report.
 	RefusedLines  int                  `json:"refused_lines"`
 	Skipped       map[string]int       `json:"skipped,omitempty"`
 	UnreadFiles   int                  `json:"unread_files,omitempty"` // remembered files that could not be read to their end

@@ -44,8 +44,8 @@ func (a *api) rewritable(in RewriteParam, query string) error {
 }
 
 // rewrite adds other words to a query that is [api.rewritable], and says what was added; nil if that was not asked for.
-// Without an answer in time, the query stays as it is. A model call costs money, so call rewrite only once it is known
-// that the conversation or project to search exists; and before a read takes a place.
+// Without an answer in time, the query stays as it is. A model call costs money, so call rewrite only after checking
+// that the conversation or project exists, and before the read takes a place.
 func (a *api) rewrite(ctx context.Context, tenant string, in RewriteParam, query string) (string, *window.Rewritten, error) {
 	if !in.Rewrite {
 		return query, nil, nil

@@ -13,7 +13,7 @@ import (
 // Limits of a walk through conversations, see [Pins.Newest].
 const (
 	newestAtOnce  = 50
-	newestLookups = 500 // conversations that are looked at
+	newestLookups = 500 // conversations examined
 )
 
 // Newest walks through the conversations of a tenant in which a filter may keep messages, the one with the newest event

@@ -17,12 +17,12 @@ import (
 const (
 	MaxToolConversations = 50     // with tool results
 	maxToolResults       = 20_000 // of all of them together, each counted once
-	maxToolsExamined     = 500    // conversations that are looked at for that
+	maxToolsExamined     = 500    // conversations examined for that
 )
 
 // ToolsOf are the conversations of a project whose tool results a search looks at.
 type ToolsOf struct {
-	// Searched is how many conversations these are, and Left how many older entries of the project were not looked at.
+	// Searched is how many conversations these are, and Left how many older entries of the project were not examined.
 	Searched, Left int
 	// Partial says that a search did not look at all results of these conversations.
 	Partial bool

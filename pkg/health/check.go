@@ -22,7 +22,7 @@ type Report struct {
 	Findings     []Finding // in log order, at most MaxFindings, not nil
 	Found        int       // how many findings there are
 	Rows         int       // how many rows were examined
-	// Next is the sequence from which another check would go on, if the conversation is longer than one
+	// Next is the sequence from which another check would continue, if the conversation is longer than one
 	// check reads; 0 if it is not. The rules do not see across the border.
 	Next uint64
 }

@@ -226,7 +226,7 @@ func Due(ctx context.Context, r Reader, p Project, threshold int) (Plan, error) 
 	if err != nil {
 		return Plan{}, err
 	}
-	slices.Reverse(entries) // of two chapters that tell of the same, the first stands
+	slices.Reverse(entries) // if two chapters tell of the same session, the first one counts
 	list, err := chapters(ctx, r, p, entries)
 	if err != nil {
 		return Plan{}, err

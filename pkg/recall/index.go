@@ -90,11 +90,11 @@ const (
 	termBytes    = 96
 )
 
-// TermBytes is about what a term of a bag adds to [Index.Bytes] beside its text, unless the index
+// TermBytes is about what a term of a bag adds to [Index.Bytes] besides its text, unless the index
 // has it already.
 const TermBytes = termBytes
 
-// BagBytes returns about what a bag adds to [Index.Bytes] beside new terms.
+// BagBytes returns about what a bag adds to [Index.Bytes] besides new terms.
 func BagBytes(b *Bag) int {
 	n := messageBytes
 	for i := range b.Passages {

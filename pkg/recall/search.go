@@ -128,8 +128,8 @@ type ranking struct {
 
 var rankings = sync.Pool{New: func() any { return &ranking{} }}
 
-// rank compares the first n messages with a query by words and, if it has a vector, by meaning:
-// with the vectors of the first embedded messages.
+// rank compares the first n messages with a query by words and, if the query has a vector, by
+// meaning. Only the first embedded messages have vectors.
 func rank(x *Index, n int, query Vector, embedded int, terms []string, among *Statistics, w *weights) *ranking {
 	r := rankings.Get().(*ranking)
 	r.among = among
@@ -186,7 +186,7 @@ type best struct {
 	part  float64
 }
 
-// score computes the scores, 0 for messages that are no hits. It adds up the parts in the
+// score computes the scores, 0 for messages that are not hits. It adds up the parts in the
 // order of [Parts.Sum].
 func (r *ranking) score() {
 	r.scores = sized(r.scores, r.n)

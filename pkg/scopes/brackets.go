@@ -127,7 +127,7 @@ func (c *brackets) goesOn(end int) bool {
 func (c *brackets) enter(kind Kind, name string, start, at int) {
 	o := outer{scope: -1, name: c.full(name), kind: kind}
 	if kind == Block && c.lang.name != "rust" {
-		o.name = c.full("") // a namespace is no part of a name
+		o.name = c.full("") // a namespace is not part of a name
 	}
 	if kind == Type {
 		o.scope = len(c.list)

@@ -7,6 +7,6 @@
 //	Markdown                      headings
 //	configuration, SQL, …         blocks of lines between blank lines
 //
-// The cut by brackets and by indentation is no parser. It knows strings and comments, so a bracket inside them
+// The cut by brackets and by indentation is not a parser. It knows strings and comments, so a bracket inside them
 // counts for nothing, but it expects a file that is formatted as people do.
 package scopes

@@ -21,7 +21,7 @@ type Manifest struct {
 	Search   *SearchManifest   `json:"search,omitempty"` // absent if nothing was searched
 	Sections []SectionManifest `json:"sections"`
 
-	// Rewritten and Settings are set by whoever serves the context.
+	// Rewritten and Settings are set by the caller that serves the context.
 	Rewritten *Rewritten     `json:"rewritten,omitempty"` // absent if no other words for the query were asked for
 	Settings  *Settings      `json:"settings,omitempty"`
 	Tried     []int          `json:"tried_budgets,omitempty"` // the larger budgets that were tried for Candidate.FitsAt and FollowedEvent.FitsAt

@@ -180,7 +180,7 @@ func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 	return nil
 }
 
-// unfit returns why a summary is not shown beside messages and summaries, "" if it may be.
+// unfit returns why a summary is not shown together with messages and other summaries, "" if it may be.
 func (b *builder) unfit(it Item, messages []candidate, others []Item) string {
 	switch s := it.Summary; {
 	case b.shown[it.Seq]:

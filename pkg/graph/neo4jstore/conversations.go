@@ -265,7 +265,7 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 	return page, nil
 }
 
-// list reads one page and returns how many conversations it looked at.
+// list reads one page and returns how many conversations it examined.
 func (g *Graph) list(ctx context.Context, tenant string, q graph.ConversationQuery) (page graph.Page[graph.Conversation], examined int, err error) {
 	query, last := selectByActivity, before(q.Before)
 	if q.Created {

@@ -228,8 +228,8 @@ const (
 	selectPending = "SHOW INDEXES YIELD name, state, populationPercent WHERE name IN $names AND state <> 'ONLINE' RETURN name, state, populationPercent ORDER BY name"
 )
 
-// awaitIndexes waits until these indexes are online. It does not wait for all that the server
-// has, as db.awaitIndexes does: the index of a constraint that another program is making, or gave
+// awaitIndexes waits until these indexes are online. It does not wait for all indexes of the
+// server, as db.awaitIndexes does: the index of a constraint that another program is making, or gave
 // up on, comes online late or never.
 func (d *db) awaitIndexes(ctx context.Context, list []Index) error {
 	names := make([]string, len(list))

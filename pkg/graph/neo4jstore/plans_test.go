@@ -163,7 +163,7 @@ func explain(t *testing.T, d *db, statement string, params map[string]any) (plan
 			complaints = append(complaints, n.Code()+" "+n.Title()+" "+n.Description())
 		}
 	}
-	plan, _ = summary.Plan().Arguments()["string-representation"].(string) // Children repeats the last one
+	plan, _ = summary.Plan().Arguments()["string-representation"].(string) // the plans of Children repeat the last one
 	return plan, complaints
 }
 

@@ -24,7 +24,7 @@ func (t *Typed[U, S]) Open(ctx context.Context, at Place, generation int) (S, er
 }
 
 // OpenGeneration opens a generation for reading, as [Spec.OpenReader] opens the one that serves. The
-// Reader is an S. On Neo4j it warms the store in the background, if the configuration says so.
+// dynamic type of the Reader is S. On Neo4j it warms the store in the background, if the configuration says so.
 func (t *Typed[U, S]) OpenGeneration(ctx context.Context, at Place, generation int) (Reader, error) {
 	store, err := t.openReader(ctx, at, generation)
 	return t.typed(at, store, err)
