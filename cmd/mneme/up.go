@@ -78,7 +78,7 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		err = t.text("\nCtrl-C ends it.\n")
 	}
 	if err == nil {
-		running, err = again(ctx, config, running)
+		running, err = serve(ctx, config, running)
 	}
 	if !g.JSON && ctx.Err() != nil {
 		t.say("stopping")
@@ -89,9 +89,9 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return err
 }
 
-// again serves until ctx ends. Whenever the log is given more partitions, it starts another instance in
-// place of the one that runs, at the same addresses. It returns the one that runs, nil if none does.
-func again(ctx context.Context, config instance.Config, running *instance.Instance) (*instance.Instance, error) {
+// serve serves until ctx ends. Whenever the log is given more partitions, it starts another instance at the same
+// addresses in place of the running one. It returns the instance that runs last, nil if none does.
+func serve(ctx context.Context, config instance.Config, running *instance.Instance) (*instance.Instance, error) {
 	for {
 		err := running.Serve(ctx)
 		if !errors.Is(err, eventlog.ErrPartitions) {

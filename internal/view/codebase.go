@@ -25,8 +25,8 @@ type heldIndex struct {
 	*codebase.Index
 }
 
-// codeShare says how much memory indexes of code may take in addition to a cache's budget: this fraction of it.
-const codeShare = 2
+// codeDivisor sets how much memory indexes of code may take in addition to a cache's budget: the budget divided by this.
+const codeDivisor = 2
 
 // Code brings the index of a project's code in memory up to date with the store and returns it.
 func (c *Cache) Code(ctx context.Context, r codebase.Reader, generation int, id events.ConversationID) (*codebase.Index, error) {
@@ -41,7 +41,7 @@ func (c *Cache) Code(ctx context.Context, r codebase.Reader, generation int, id 
 		}
 		return nil, err
 	}
-	c.indexes.evict(c.budget / codeShare)
+	c.indexes.evict(c.budget / codeDivisor)
 	return x.Index, nil
 }
 

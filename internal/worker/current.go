@@ -35,7 +35,7 @@ func (v *Generation[S]) read() bool {
 	return true
 }
 
-// isRead reports whether the volume has readers.
+// isRead reports whether the generation has readers.
 func (v *Generation[S]) isRead() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

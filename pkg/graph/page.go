@@ -59,7 +59,7 @@ func (q *ListQuery) open(ctx context.Context, r Reader, id events.ConversationID
 	return c, s, err
 }
 
-// at returns the Next that continues with this sequence; past returns the Next that continues after it.
+// at returns the Next that continues with this sequence.
 func (s *span) at(seq uint64) uint64 {
 	if s.oldestFirst {
 		return seq
@@ -67,6 +67,7 @@ func (s *span) at(seq uint64) uint64 {
 	return seq + 1
 }
 
+// past returns the Next that continues after this sequence.
 func (s *span) past(seq uint64) uint64 {
 	if s.oldestFirst {
 		return seq + 1

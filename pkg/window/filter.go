@@ -96,8 +96,8 @@ func fits(text string, contains, without []phrase) bool {
 
 // phrase is what a message contains or not.
 type phrase struct {
-	text string // its last word may be the beginning of a longer one
-	open bool   // its last word may go on
+	text string
+	open bool // the last word may be the beginning of a longer one
 }
 
 // phrases reads phrases, without empty ones.
