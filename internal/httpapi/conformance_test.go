@@ -26,7 +26,7 @@ import (
 
 // The suite calls tools, resources and prompts that only a server made for it has. Requests to that server pass here
 // through everything that protects mneme's tools: the check of hosts, tokens, limits, compression, and the guard.
-// Optional extensions of the protocol, such as tasks, are not implemented.
+// The protocol's optional extensions, such as tasks, are not part of what mneme offers.
 func TestTheOfficialSuitePassesThroughTheWholeChain(t *testing.T) {
 	installed, err := filepath.Abs("../../.cache/conformance")
 	require.NoError(t, err)

@@ -12,15 +12,20 @@ const firstAttempt = time.Second
 // askTime limits all attempts together if the context has no deadline.
 const askTime = 8 * time.Second
 
+// limited returns a context that ends after askTime if ctx has no deadline.
+func limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, askTime)
+}
+
 // ask repeats a question to the server until it is answered or ctx ends. A question on its way to a
 // server that dies is never answered, although the rest of its cluster could. The question must be
 // safe to repeat.
 func ask[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, askTime)
-		defer cancel()
-	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
 	for patience := firstAttempt; ; patience *= 2 {
 		attempt, cancel := context.WithTimeout(ctx, patience)
 		answer, err := question(attempt)
@@ -32,19 +37,15 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 	}
 }
 
-// firstRead is what firstAttempt is to ask, for askAll.
-const firstRead = 2 * time.Second
+// firstHedge is what firstAttempt is to ask, for hedge.
+const firstHedge = 2 * time.Second
 
-// askAll is ask for a question with a large answer: it repeats the question, but still takes the answer to an earlier
-// attempt. Otherwise, a message that takes longer than the last attempt to arrive is never read, however often it is
-// sent. The attempts run at the same time, and are fewer, because each answer holds up the others on a slow connection.
-func askAll[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
-	var cancel context.CancelFunc
-	if _, ok := ctx.Deadline(); ok {
-		ctx, cancel = context.WithCancel(ctx)
-	} else {
-		ctx, cancel = context.WithTimeout(ctx, askTime)
-	}
+// hedge is ask for a question with a large answer. It asks with hedged requests (Dean and Barroso, "The Tail at Scale",
+// 2013): it repeats the question, but still takes the answer to an earlier attempt. Otherwise, a message that takes longer
+// than the last attempt to arrive is never read, however often it is sent. The attempts are fewer than those of ask,
+// because each answer holds up the others on a slow connection.
+func hedge[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := limited(ctx)
 	defer cancel() // ends the attempts that are left
 	type answer struct {
 		value T
@@ -58,7 +59,7 @@ func askAll[T any](ctx context.Context, question func(context.Context) (T, error
 		case <-ctx.Done():
 		}
 	}
-	for patience := firstRead; ; patience *= 2 {
+	for patience := firstHedge; ; patience *= 2 {
 		go attempt()
 		again := time.NewTimer(patience)
 		select {

@@ -140,7 +140,7 @@ func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	reply, err := askAll(ctx, func(ctx context.Context) (*nats.Msg, error) {
+	reply, err := hedge(ctx, func(ctx context.Context) (*nats.Msg, error) {
 		return l.conn.RequestWithContext(ctx, apiPrefix(l.js.Options())+"STREAM.MSG.GET."+natsdeploy.Stream, body)
 	})
 	if err != nil {

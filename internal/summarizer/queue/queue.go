@@ -22,9 +22,6 @@ type queued struct {
 	index int
 }
 
-// Len counts the conversations.
-func (q *Queue) Len() int { return len(q.list) }
-
 // Add adds a conversation. If it is queued already, its time stays.
 func (q *Queue) Add(id events.ConversationID, at time.Time) {
 	if q.of[id] != nil {
