@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -93,7 +94,9 @@ func (c *IndexCmd) options(g *Globals) (o codeindex.Options, err error) {
 	if err != nil {
 		return o, err
 	}
-	if info, err := os.Stat(folder); err != nil {
+	if info, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return o, usageError("%s: no such file or folder; name the folder of a project", folder)
+	} else if err != nil {
 		return o, &program.UsageError{Err: err}
 	} else if !info.IsDir() {
 		return o, usageError("%s is not a folder: name the folder of a project", folder)
