@@ -17,7 +17,8 @@ type Field struct {
 	OneOf    []string
 	Secret   bool
 
-	value reflect.Value
+	value  reflect.Value
+	tagged string // the default of the field's tag
 }
 
 // Fields lists the settings of a spec in order, those of embedded structs included.
@@ -35,7 +36,9 @@ func fields(v reflect.Value) (list []Field) {
 			f.OneOf = strings.Split(values, ",")
 		}
 		var tagged bool
-		if f.Default, tagged = field.Tag.Lookup("default"); !tagged && !v.Field(i).IsZero() {
+		if f.tagged, tagged = field.Tag.Lookup("default"); tagged {
+			f.Default = f.tagged
+		} else if !v.Field(i).IsZero() {
 			f.Default = f.text()
 		}
 		list = append(list, f)

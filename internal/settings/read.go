@@ -16,37 +16,38 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// Read reads a program's settings from the environment and checks them.
+// Read reads a program's settings from the environment and checks them. If the text of a variable is not a value of its
+// type, the checks take the default instead, so that one error names every variable that is wrong.
 func Read(spec Spec) error {
-	err := envconfig.Process("", spec)
-	var parse *envconfig.ParseError
-	if errors.As(err, &parse) { // of the first; name all
-		return unreadable(spec)
-	}
-	if err != nil {
-		return err
-	}
-	return Check(spec)
-}
-
-// unreadable reports every variable whose text is not a value of its type, or none of the allowed ones.
-func unreadable(spec Spec) error {
 	errs := []error{}
 	for _, f := range Fields(spec) {
-		text, set := os.LookupEnv(f.Variable)
-		one := reflect.New(reflect.StructOf([]reflect.StructField{{
-			Name: "Value", Type: f.value.Type(), Tag: reflect.StructTag(fmt.Sprintf("envconfig:%q", f.Variable)),
-		}}))
 		var parse *envconfig.ParseError
-		switch {
-		case !set:
-		case errors.As(envconfig.Process("", one.Interface()), &parse):
-			errs = append(errs, Mistyped(f.Variable, text, f.value.Type()))
-		case len(f.OneOf) > 0 && !slices.Contains(f.OneOf, text):
-			errs = append(errs, NotOneOf(f.Variable, text, f.OneOf))
+		err := f.read(f.Variable)
+		if errors.As(err, &parse) {
+			err = errors.Join(Mistyped(f.Variable, parse.Value, f.value.Type()), f.read(noVariable))
+		}
+		if err != nil {
+			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, Check(spec))...)
+}
+
+// noVariable is a name that no variable can have.
+const noVariable = "="
+
+// read sets a field to what a variable says, or to its default.
+func (f *Field) read(variable string) error {
+	one := reflect.New(reflect.StructOf([]reflect.StructField{{
+		Name: "Value", Type: f.value.Type(), Tag: reflect.StructTag(fmt.Sprintf("envconfig:%q default:%q", variable, f.tagged)),
+	}}))
+	value := one.Elem().Field(0)
+	value.Set(f.value) // what the constructor set
+	if err := envconfig.Process("", one.Interface()); err != nil {
+		return err
+	}
+	f.value.Set(value)
+	return nil
 }
 
 // Mistyped returns the error for a variable whose text is not a value of a type.

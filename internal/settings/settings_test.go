@@ -35,8 +35,10 @@ func TestReadChecksTheEnvironment(t *testing.T) {
 	t.Setenv("MNEME_PARTITIONS", "99")
 	t.Setenv("MNEME_LOG_FORMAT", "xml")
 	t.Setenv("MNEME_NATS_URL", "nats://a:1,here")
+	t.Setenv("MNEME_NEO4J_POOL_SIZE", "many")
 	err := Read(ForFileTracker())
-	require.EqualError(t, err, `MNEME_LOG_FORMAT="xml": not one of text, json
+	require.EqualError(t, err, `MNEME_NEO4J_POOL_SIZE="many": not a whole number
+MNEME_LOG_FORMAT="xml": not one of text, json
 MNEME_NATS_URL="here": not a NATS URL, such as nats://127.0.0.1:4222
 MNEME_PARTITIONS=99: not between 1 and 32`)
 }
