@@ -12,10 +12,10 @@
 // holds for each of them. The package returns no other error: input is either valid or the error
 // says why not.
 //
-// The package imports nothing of the project. It decodes and encodes binary mode itself because
-// that is the hot path, and decodes structured mode itself because a source, as part of an event's
-// identity, must be kept byte for byte. The CloudEvents SDK encodes structured mode, and the tests
-// use the SDK as the judge of both modes.
+// The package imports no other package of the project. It decodes and encodes binary mode itself
+// because that is the hot path, and decodes structured mode itself because a source, as part of an
+// event's identity, must be kept byte for byte. The CloudEvents SDK encodes structured mode, and
+// the tests use the SDK as the judge of both modes.
 //
 // Sources: CloudEvents 1.0.2, its JSON format, and its NATS protocol binding.
 package events

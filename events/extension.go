@@ -7,6 +7,7 @@ const (
 	// text was removed from the event's data: with commas, in order, each once, cut at [MaxExtensionBytes].
 	ExtensionContexts = "mnemecontexts"
 
-	// ExtensionRedaction is the version of the rules by which secrets in the event's data were replaced by [redacted:…].
+	// ExtensionRedaction is the version of the rules by which secrets in the event's data were replaced with
+	// [redacted:…].
 	ExtensionRedaction = "mnemeredaction"
 )

@@ -153,7 +153,7 @@ const ProjectsConversation = "mneme:projects"
 // conversation mneme:projects.
 type ProjectAliased struct {
 	Project string `json:"project" jsonschema:"required,minLength=1"` // The name to give up.
-	Into    string `json:"into,omitempty"`                            // The project that it is from now on; without it, project is a project of its own again.
+	Into    string `json:"into,omitempty"`                            // The project that it belongs to from now on; without it, project is a project of its own again.
 }
 
 // ContextServed says which context of the conversation somebody was shown. It has what it takes to
@@ -169,7 +169,7 @@ type ContextServed struct {
 	Format   string `json:"format,omitempty"` // The format in which it was shown.
 	// Whether earlier sessions of the project might be shown.
 	ProjectMemory bool `json:"project_memory,omitempty"`
-	// The sequence of the last message whose vectors of an embedding endpoint took part.
+	// The sequence of the last message whose vectors from an embedding endpoint were used.
 	EmbeddedUpTo uint64 `json:"embedded_up_to,omitempty" jsonschema:"minimum=0"`
 	// The sequences of the best messages in the order that a reranker gave them, best first.
 	Reranked []uint64 `json:"reranked,omitempty" jsonschema:"maxItems=100,minimum=0"`
@@ -205,16 +205,17 @@ type InsightWritten struct {
 const StoryPrefix = "story:"
 
 // StoryWritten is a chapter of a project's story. It belongs to a conversation of its own, whose id
-// begins with story: and says what it tells of.
+// begins with story: and says what it covers.
 type StoryWritten struct {
 	Project string `json:"project" jsonschema:"required,minLength=1"`
-	// The names of projects to which its conversations belonged. If one of them is no name of the project any more, the chapter is not shown.
+	// The names of projects to which its conversations belonged. If one of them is no longer a name of the project, the
+	// chapter is not shown.
 	Names []string `json:"names" jsonschema:"required,minItems=1"`
-	// 1 tells of conversations; each higher level consolidates chapters of the level below.
+	// 1 covers conversations; each higher level consolidates chapters of the level below.
 	Level    int      `json:"level" jsonschema:"required,minimum=1"`
-	Told     []Told   `json:"told" jsonschema:"required,minItems=1,maxItems=1024"` // The conversations it tells of, also by its children.
+	Told     []Told   `json:"told" jsonschema:"required,minItems=1,maxItems=1024"` // The conversations it covers, also by its children.
 	Children []string `json:"children"`                                            // The conversations of the chapters that it consolidates.
-	Began    string   `json:"began,omitempty"`                                     // The time of the first event that it tells of, by its producer.
+	Began    string   `json:"began,omitempty"`                                     // The time of the first event that it covers, by its producer.
 	Ended    string   `json:"ended,omitempty"`                                     // The time of the last one.
 
 	Conversation   string   `json:"conversation" jsonschema:"required"` // What was wanted, said and decided.
@@ -229,8 +230,8 @@ type StoryWritten struct {
 	CharsOut       int      `json:"chars_out" jsonschema:"minimum=0"`
 }
 
-// StoryWithdrawn takes a chapter back, because what it tells of was deleted or another one tells of it too. It belongs to
-// the conversation of the chapter, of which nothing is shown any more.
+// StoryWithdrawn takes a chapter back, because what it covers was deleted or another one covers it too. It belongs to
+// the conversation of the chapter, which is then no longer shown.
 type StoryWithdrawn struct {
 	Reason string `json:"reason,omitempty"`
 }
@@ -243,11 +244,11 @@ type CodeIndexed struct {
 	Project string `json:"project" jsonschema:"required,minLength=1"`
 	// The file as seen from the root of the project: components separated by slashes, such as pkg/store/store.go.
 	Path     string `json:"path" jsonschema:"required,minLength=1,maxLength=1024"`
-	Hash     string `json:"hash" jsonschema:"required,pattern=^[0-9a-f]{64}$"` // SHA-256 of the file's bytes; of a removed file those that it had.
+	Hash     string `json:"hash" jsonschema:"required,pattern=^[0-9a-f]{64}$"` // SHA-256 of the file's bytes; for a removed file, of those that it had.
 	Removed  bool   `json:"removed,omitempty"`                                 // Whether the file is gone. Then the fields below say nothing.
 	Language string `json:"language,omitempty"`
 	Lines    int    `json:"lines,omitempty" jsonschema:"minimum=0"`
-	// Functions, types and other pieces, ordered by their first lines. A piece may lie inside of another one.
+	// Functions, types and other pieces, ordered by their first lines. A piece may be inside another one.
 	Scopes []CodeScope `json:"scopes,omitempty" jsonschema:"maxItems=1000"`
 	Left   int         `json:"left_out,omitempty" jsonschema:"minimum=0"` // Scopes over a limit.
 }
@@ -272,7 +273,7 @@ type CodeScanned struct {
 	Files int  `json:"files,omitempty" jsonschema:"minimum=0"` // Files of the index, once it is done.
 }
 
-// Told is a conversation that a chapter tells of.
+// Told is a conversation that a chapter covers.
 type Told struct {
 	ID    string `json:"id" jsonschema:"required,minLength=1,maxLength=512"`
 	Chars int    `json:"chars" jsonschema:"minimum=0"` // Those of the insight that the chapter was written from.

@@ -214,8 +214,8 @@ func isPlain(s string) bool {
 
 func isTokenByte(c byte) bool { return tokenBytes[c] }
 
-// tokenBytes says of each byte whether Escape leaves it as it is. It is a table because it is read
-// for every byte of every subject.
+// tokenBytes says for each byte whether Escape leaves it as it is. It is a table because it is
+// read for every byte of every subject.
 var tokenBytes = func() (plain [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_:/@=+~") {
 		plain[c] = true

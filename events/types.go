@@ -38,7 +38,7 @@ const (
 	MaxMemoryPathBytes = 256      // the path of a file of an agent's memory
 	MaxMemoryFileBytes = 64 << 10 // its text
 
-	MaxTold = 1024 // conversations that a chapter of a story tells of
+	MaxTold = 1024 // conversations that a chapter of a story covers
 
 	MaxCodePathBytes  = 1024    // the path of a file of a project's code
 	MaxCodeScopes     = 1_000   // scopes of a file

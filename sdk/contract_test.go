@@ -30,7 +30,7 @@ type contract struct {
 	Log          []map[string]any // the events of the conversation; nil if they are not compared
 }
 
-// A call is a call of a method. The answer and the members of the error that are named must match.
+// A call is a method call. The answer and the members of the error that are named must match.
 type call struct {
 	Call    string
 	Args    []any
@@ -171,8 +171,8 @@ func (c *contract) check(t *testing.T, results []result) {
 	}
 }
 
-// requireMatch requires that a JSON value has everything that is wanted: of an object the members
-// that are named, of a list each element, of a text with $contains these parts.
+// requireMatch requires that a JSON value has everything that is wanted: in an object the named
+// members, in a list each element, in a text with $contains these parts.
 func requireMatch(t *testing.T, want, got any, where string) {
 	t.Helper()
 	switch want := want.(type) {

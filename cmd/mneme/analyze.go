@@ -23,7 +23,7 @@ import (
 type AnalyzeCmd struct {
 	Task         string   `help:"What the model should do with each conversation. Without it: say what the conversation was about, what it found and what it left to do." placeholder:"TEXT"`
 	Schema       string   `help:"With --task: a file with the JSON Schema of an answer, an object, or only its properties. Default: an answer in words." placeholder:"FILE" type:"path" complete:"file"`
-	Project      string   `help:"Only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
+	Project      string   `help:"Only conversations of this project; . means the project of this folder." placeholder:"NAME" complete:"directory"`
 	Tag          []string `help:"Only conversations with this tag; if given more than once, with all of them." placeholder:"TAG" sep:"none"`
 	Agent        string   `help:"Only conversations of this agent, in any spelling: claude-code is Claude Code, too. mneme insights --by agent shows the names." placeholder:"NAME"`
 	Since        instant  `help:"Only conversations whose newest event is from this time or later: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
@@ -42,7 +42,7 @@ type AnalyzeCmd struct {
 func (*AnalyzeCmd) Help() string {
 	return `The model is that of the summarizer: MNEME_SUMMARY_WRITER, MNEME_LLM_MODEL, MNEME_LLM_URL and MNEME_LLM_KEY name it, and MNEME_LLM_MAX_CALLS_PER_HOUR and MNEME_LLM_MAX_COST_PER_HOUR bound what this run may take of it. Before it is asked, the command says how often, and about how many tokens it will read.
 
-Each answer is stored as an event of its conversation, with the model and the task, so asking again about a conversation that has not changed costs nothing, and a run that was interrupted goes on where it was. Without --task, the answers stand in the context of the project: what was learnt, and what is left to do.
+Each answer is stored as an event of its conversation, with the model and the task, so asking again about a conversation that has not changed costs nothing, and a run that was interrupted continues where it stopped. Without --task, the answers appear in the context of the project: what was learnt, and what is left to do.
 
 An answer that does not fit the schema is asked for once more. A conversation without a usable answer is listed with the reason; the exit code is then 1.
 

@@ -24,7 +24,7 @@ type AuditCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*AuditCmd) Help() string {
-	return `Lists changes (erase, delete, tokens, aliases, retries, rebuilds and more) and reads across conversations (searches, lists, contexts of projects, exports), the oldest first. docs/access.md says of each route whether it is audited. A change has two entries: begun, before it took effect, and how it ended. TIMES is how often a read was repeated within a minute, if it was.
+	return `Lists changes (erase, delete, tokens, aliases, retries, rebuilds and more) and reads across conversations (searches, lists, contexts of projects, exports), the oldest first. docs/access.md says for each route whether it is audited. A change has two entries: begun, before it took effect, and how it ended. TIMES is how often a read was repeated within a minute, if it was.
 
 Entries hold no text, title, query or secret. A project is shown as a hash of its name; --project finds it.
 

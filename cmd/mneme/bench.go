@@ -32,7 +32,7 @@ type BenchCmd struct {
 	Rebuild    BenchRebuildCmd    `cmd:"" help:"How fast a rebuild is, and what it does to live events."`
 	Erase      BenchEraseCmd      `cmd:"" help:"How long an erasure takes, and that nothing is left."`
 	Partitions BenchPartitionsCmd `cmd:"" help:"What more partitions cost publishers, and that no event is lost, doubled or reordered."`
-	Scale      BenchScaleCmd      `cmd:"" help:"How fast several ingestors that share a log are."`
+	Scale      BenchScaleCmd      `cmd:"" help:"The speed of several ingestors that share a log."`
 }
 
 // benchStore is the location of a measurement's read models.
@@ -68,7 +68,7 @@ type BenchIngestCmd struct {
 func (*BenchIngestCmd) Help() string {
 	return `Publishes the transcripts to a separate log in a temporary directory. In each round the projection "graph" applies that log to an empty store, decoding, validating and hashing every event; then the bare loader writes the same rows, held in memory, to an empty store with the same indexes and settings in the same transactions. The ratio is the median over the rounds.
 
-The store is a new SQLite file, unless --store or MNEME_STORE says neo4j. Then both write to the server at --neo4j-uri, after an uncounted warm-up round, and the command removes what they wrote. A mneme that uses the same server only gets slower meanwhile.
+The store is a new SQLite file, unless --store or MNEME_STORE says neo4j. Then both write to the server at --neo4j-uri, after an uncounted warm-up round, and the command removes what they wrote. A mneme that uses the same server only gets slower during that time.
 
 With --statements the log is then applied once more by each projection, and a table says how many statements of each kind ran, how many rows they wrote, and how long they took; for a query, until its first row.
 

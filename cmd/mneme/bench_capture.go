@@ -23,7 +23,7 @@ type BenchCaptureCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*BenchCaptureCmd) Help() string {
-	return `Starts "mneme up" as a separate process on an empty temporary directory, and beside it "mneme watch" on a folder of transcripts. It measures three things:
+	return `Starts "mneme up" as a separate process on an empty temporary directory, and, at the same time, "mneme watch" on a folder of transcripts. It measures three things:
 
 One session, the middle one by size, is written into that folder line by line. "readable" is the time from when a line is written until GET /v1/conversations/ID?at_least=SEQ has answered with an event of it. An agent's message ends with the next one, so its time counts from the line that completes it; the last message of the file is not measured. Then the session is written again, while the watcher is killed with SIGKILL and started again --kills times. What both left in the log is compared with an import of the finished file: events that are missing, that are there twice, or that have another content.
 

@@ -71,7 +71,7 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		}...)
 	}
 	list = append(list, []figure{
-		{"contexts", fmt.Sprintf("of %s characters at most, %s of %s conversations", number(r.MaxChars), number(r.Conversations), number(r.Of))},
+		{"contexts", fmt.Sprintf("of at most %s characters, %s of %s conversations", number(r.MaxChars), number(r.Conversations), number(r.Of))},
 		{"warm", quantiles(r.Warm)},
 		{"answer", fmt.Sprintf("%.0f KB (median), %.0f KB at most", r.KB, r.MaxKB)},
 	}...)

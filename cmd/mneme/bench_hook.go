@@ -16,7 +16,7 @@ type BenchHookCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*BenchHookCmd) Help() string {
-	return `Starts "mneme up" as a separate process on an empty temporary directory and publishes the sessions of the largest project, all events in the order of their times. Projects whose folders have the same name are made one. For each prompt of each session but the first five it asks POST /v1/hooks/AGENT as of the moment before the prompt: nothing later is shown, nor anything of the asking session.
+	return `Starts "mneme up" as a separate process on an empty temporary directory and publishes the sessions of the largest project, all events in the order of their times. Projects whose folders have the same name count as one. For each prompt of each session but the first five it asks POST /v1/hooks/AGENT as of the moment before the prompt: nothing later is shown, nor anything of the asking session.
 
 A prompt at which the hook speaks is a hit if a file that the shown text names, by its path in the repository or the end of it, is read or changed in the turn of the prompt. A turn that touches no file counts as a miss. A hit is new if the prompt does not name that file and the session has not touched it before. A prompt that a session and its continuation both hold counts once.
 

@@ -13,12 +13,12 @@ import (
 // BenchPartitionsCmd measures "mneme partitions".
 type BenchPartitionsCmd struct {
 	Events int `help:"Number of events in the log before it gets more partitions." default:"50000"`
-	Rate   int `help:"Events published per second meanwhile." default:"200"`
+	Rate   int `help:"Events published per second during the change." default:"200"`
 }
 
 // Help implements kong.HelpProvider.
 func (*BenchPartitionsCmd) Help() string {
-	return `Fills a log of 8 partitions in a temporary directory, on a NATS server of its own, and applies it to a read model in SQLite. Then it continues 64 of the conversations at an even rate, each in order, while it runs "mneme partitions 32" as a separate process, and the read model goes on with the new partitions.
+	return `Fills a log of 8 partitions in a temporary directory, on a NATS server of its own, and applies it to a read model in SQLite. Then it continues 64 of the conversations at an even rate, each in order, while it runs "mneme partitions 32" as a separate process, and the read model continues with the new partitions.
 
 "pause" is the longest time in which no publish was acknowledged. Afterwards it reads every conversation, in the log and in the read model. Events that are lost, doubled or before an earlier one of their conversation make the exit code 3.
 

@@ -115,7 +115,7 @@ type BenchNeedCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*BenchNeedCmd) Help() string {
-	return `Starts "mneme up" as a separate process on an empty temporary directory, imports the sessions, and reads the context of each as of 25, 50 and 75 %. It considers the files that the next ten calls touch and earlier calls touched too: "named" is the share whose whole path the context contains. It considers the lines that these calls read or replace there and that the transcript showed before: "held" is the share that the context contains. The floor is the same number of characters from the end of the transcript.
+	return `Starts "mneme up" as a separate process on an empty temporary directory, imports the sessions, and reads the context of each as of 25, 50 and 75 %. It considers the files that the next ten calls touch and earlier calls touched too: "named" is the share whose whole path the context contains. Of the lines that these calls read or replace in those files, it considers those that the transcript showed before: "held" is the share that the context contains. The floor is the same number of characters from the end of the transcript.
 
 Example:
 

@@ -33,8 +33,8 @@ On a terminal, tables fit its width. In a pipe, tabs separate the columns, and a
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a check found a difference or a problem.`
 
-// variables replaces each ${} in the tags of commands by its value. Kong's own variables do the same, but kong reads the
-// values of all of them again for each flag, which takes a third of the time of a short command.
+// variables replaces each ${} in the tags of commands with its value. Kong's own variables do the same, but kong reads
+// the values of all of them again for each flag, which takes a third of the time of a short command.
 var variables = strings.NewReplacer(
 	"${formats}", strings.Join(append([]string{transcript.Auto}, transcript.Formats()...), ", "),
 	"${kinds}", strings.Join(tailKinds(), ", "),
@@ -77,7 +77,7 @@ type CLI struct {
 	MCP    MCPCmd    `cmd:"" name:"mcp" group:"start" help:"Serve memory to an agent as MCP tools on stdin and stdout, or print how to set one up."`
 	Hook   HookCmd   `cmd:"" group:"start" help:"Tell the server of an event of a coding agent, and print what the agent should see."`
 
-	Connect    ConnectCmd    `cmd:"" group:"start" help:"Have a coding agent use mneme, by its own settings."`
+	Connect    ConnectCmd    `cmd:"" group:"start" help:"Make a coding agent use mneme, by changing the agent's settings."`
 	Disconnect DisconnectCmd `cmd:"" group:"start" help:"Take mneme out of a coding agent's settings."`
 	Connected  ConnectedCmd  `cmd:"" group:"start" help:"Show which coding agents use mneme, and what is missing."`
 
@@ -263,7 +263,7 @@ type ProjectsCmd struct {
 	List    ProjectsListCmd    `cmd:"" group:"read" help:"List projects, sorted by name."`
 	Show    ProjectsShowCmd    `cmd:"" group:"read" help:"Show a project and its newest conversations."`
 	Alias   ProjectsAliasCmd   `cmd:"" group:"write" help:"Count a project as part of another one."`
-	Unalias ProjectsUnaliasCmd `cmd:"" group:"write" help:"Make a project one of its own again."`
+	Unalias ProjectsUnaliasCmd `cmd:"" group:"write" help:"Undo an alias: count a project on its own again."`
 }
 
 // exitCode prints an error, unless it was already reported, and returns its exit code.

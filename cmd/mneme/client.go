@@ -237,7 +237,7 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	}
 	watched := &attended{response.Body, attention}
 	response.Body = watched
-	// With another status it may be a proxy that says that the server is away.
+	// With another status it may be a proxy that says that the server is down.
 	if response.StatusCode < 500 && strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
 		_ = watched.Close()
 		return nil, fmt.Errorf("what answers at %s is not mneme's API: it sent a web page; name the server with --url", settings.Redacted(c.base))

@@ -23,7 +23,7 @@ type ConnectCmd struct{ agentArgs }
 
 // Help implements kong.HelpProvider.
 func (*ConnectCmd) Help() string {
-	return `Writes into the agent's settings that it is to run mneme-hook at its events. With that mneme up reads the agent's sessions as they grow, and the agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. It also adds the MCP server, with which the agent searches by itself; for Claude Code and opencode the command says how to add it. Cline and goose get only the MCP server, because what their hooks print does not reach the model.
+	return `Changes the agent's settings so that it runs mneme-hook at its events. With that mneme up reads the agent's sessions as they grow, and the agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. It also adds the MCP server, with which the agent searches by itself; for Claude Code and opencode the command says how to add it. Cline and goose get only the MCP server, because what their hooks print does not reach the model.
 
     claude-code   ~/.claude/settings.json, or in CLAUDE_CONFIG_DIR
     codex         ~/.codex/hooks.json and config.toml, or in CODEX_HOME; trust the hooks with /hooks in codex
@@ -35,9 +35,9 @@ func (*ConnectCmd) Help() string {
     goose         ~/.config/goose/config.yaml, or in XDG_CONFIG_HOME
     openhands     ~/.openhands/hooks.json and mcp.json, or in OH_PERSISTENCE_DIR and OPENHANDS_PERSISTENCE_DIR
 
-Everything else in these files stays as it is, comments included. Before the first change a file is saved beside itself, with the suffix .mneme-backup. A second call changes nothing. A file that can't be read is left alone.
+Everything else in these files stays as it is, comments included. Before the first change a copy of the file is saved in the same folder, with the suffix .mneme-backup. A second call changes nothing. A file that can't be read is left alone.
 
-If that server is mneme up on this machine, it then reads all sessions of the agent, those from before too; with --project-dir only those of the project.
+If that server is mneme up on this machine, it then reads all sessions of the agent, earlier ones too; with --project-dir only those of the project.
 
 The hook goes to --url with --tenant and --token-file. They are written into the settings if they are not the defaults; a token or --ca-file is not: put MNEME_TOKEN or MNEME_CA_FILE into the agent's environment.
 
@@ -167,7 +167,7 @@ type ConnectedCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ConnectedCmd) Help() string {
-	return `For each agent: whether it is on this machine, which of its files run the hook or the MCP server, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. A server that does not answer is no error. It changes nothing.
+	return `For each agent: whether it is on this machine, which of its files run the hook or the MCP server, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. A server that does not answer is not an error. It changes nothing.
 
 Examples:
 
@@ -248,7 +248,7 @@ func (c *ConnectedCmd) print(t *terminal, answer connections) error {
 			}
 		}
 		if s.History > 0 {
-			t.say("Still to be read of sessions from before: %s", counted(s.History, "transcript"))
+			t.say("Earlier sessions still to be read: %s", counted(s.History, "transcript"))
 		}
 		if s.LastError != "" {
 			t.say("The newest problem with one, at %s: %s", s.LastErrorTime.Local().Format(time.DateTime), s.LastError)

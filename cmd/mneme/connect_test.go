@@ -45,7 +45,7 @@ func TestAnAgentIsConnectedShownAndDisconnected(t *testing.T) {
 	var now connections
 	require.NoError(t, json.Unmarshal([]byte(stdout), &now))
 	require.True(t, now.Agents[0].Connected)
-	require.NotEmpty(t, now.Server, "no server answers, which is no error")
+	require.NotEmpty(t, now.Server, "no server answers, which is not an error")
 	require.False(t, now.Agents[1].Connected)
 
 	_, stderr, code = mnemeWith(t, env, "disconnect", "claude-code")

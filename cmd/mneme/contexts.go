@@ -19,7 +19,7 @@ type ContextsCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ContextsCmd) Help() string {
-	return `A context that was requested with --record is remembered: its parameters, the sequence as of which it was made, and the hash of its text. From these it is made again to the byte. If the hash differs, the exit code is 3.
+	return `A context that was requested with --record is remembered: its parameters, the sequence as of which it was made, and the hash of its text. From these it is reproduced to the byte. If the hash differs, the exit code is 3.
 
 Examples:
 

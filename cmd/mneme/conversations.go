@@ -21,12 +21,12 @@ type ConversationsListCmd struct {
 	Status        string   `help:"Only conversations with this status: active or archived." enum:",active,archived" default:"" placeholder:"STATUS"`
 	Tag           []string `help:"Only conversations with this tag; if given more than once, with all of them." placeholder:"TAG" sep:"none"`
 	Agent         string   `help:"Only conversations of this agent, in any spelling: claude-code is Claude Code, too. mneme insights --by agent shows the names." placeholder:"NAME"`
-	Project       string   `help:"Only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
+	Project       string   `help:"Only conversations of this project; . means the project of this folder." placeholder:"NAME" complete:"directory"`
 	BranchOf      string   `help:"Only branches of this conversation." placeholder:"ID" complete:"conversation"`
 	CreatedAfter  instant  `help:"Only conversations that began at this time or later: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
 	CreatedBefore instant  `help:"Only conversations that began before this time." placeholder:"TIME"`
 	UpdatedAfter  instant  `help:"Only conversations whose newest event is from this time or later." placeholder:"TIME"`
-	UpdatedBefore instant  `help:"Only conversations whose newest event is from before this time." placeholder:"TIME"`
+	UpdatedBefore instant  `help:"Only conversations whose newest event is older than this time." placeholder:"TIME"`
 	waitFlags
 }
 

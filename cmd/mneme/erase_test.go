@@ -54,8 +54,8 @@ func TestEraseRemovesAConversationAndProvesIt(t *testing.T) {
 	run(1, "conversations", "show", "gone")
 }
 
-// Whatever reads the log meanwhile has read events that the erasure then removes. None of these readers may write what
-// it has read to a place where the erasure has already looked.
+// Whatever reads the log during an erasure may have read events that the erasure then removes. None of these readers
+// may write what it has read to a place where the erasure has already looked.
 func TestAnErasureLeavesNothingWhileReadModelsAreRebuiltAndSessionsImportedAndSummarised(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()

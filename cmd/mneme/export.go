@@ -19,7 +19,7 @@ type ExportCmd struct {
 	Table   string  `arg:"" enum:"conversations,turns,calls,files" help:"The table: conversations, turns, calls or files."`
 	Format  string  `help:"parquet, jsonl (one JSON object a line) or csv. Default: what the name of the file ends in, else parquet." enum:",parquet,jsonl,csv" default:"" placeholder:"FORMAT"`
 	Since   instant `help:"Only of conversations whose newest event is from this time or later: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
-	Project string  `help:"Only of conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
+	Project string  `help:"Only rows of conversations of this project; . means the project of this folder." placeholder:"NAME" complete:"directory"`
 	Output  string  `short:"o" help:"The file to write, - for standard output. A regular file is written completely or not at all; a device, a FIFO or /dev/fd/N is written to directly. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
 }
 
@@ -46,7 +46,7 @@ func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	if toTerminal && format == "parquet" && t.isPerson() {
-		return usageError("Parquet is no text: name a file with -o, or use --format csv")
+		return usageError("Parquet is not text: name a file with -o, or use --format csv")
 	}
 	api, err := g.client()
 	if err != nil {
@@ -134,7 +134,8 @@ const maxFiles = 10_000
 
 var oldestFirst = parameters{"order": "oldest"}
 
-// exportTable writes the rows that each conversation has. A conversation that is deleted meanwhile has no more.
+// exportTable writes the rows that each conversation has. A conversation that is deleted during the export has
+// no further messages.
 func exportTable[T any](ctx context.Context, e *exporting, to io.Writer, rows func(*httpapi.Conversation, func(T) error) error) error {
 	w, err := tabular.New[T](e.format, to)
 	if err != nil {

@@ -20,7 +20,7 @@ type ConversationsHealthCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ConversationsHealthCmd) Help() string {
-	return `Each finding names its rule, and the sequences of the events it stands on:
+	return `Each finding names its rule, and the sequences of the events that it is based on:
 
     loop        the same call had the same result 3 times, with nothing new between
     failing     the same call failed twice, with nothing new between
@@ -28,7 +28,7 @@ func (*ConversationsHealthCmd) Help() string {
     long_turn   a turn has 150 steps or more
     unanswered  the conversation ends with a request without an answer
 
-The exit code is 3 if there is a finding, else 0. One run examines up to 50,000 messages, calls and results, and says where to go on if there are more.
+The exit code is 3 if there is a finding, else 0. One run examines up to 50,000 messages, calls and results, and says where to continue if there are more.
 
 Examples:
 
@@ -88,7 +88,7 @@ func (t *terminal) health(h *httpapi.Health) error {
 		t.say("the first %s of %d are shown", counted(len(h.Findings), "finding"), h.Found)
 	}
 	if !h.Complete {
-		t.say("%s examined; go on with --from %d", counted(h.Rows, "row"), h.NextFrom)
+		t.say("%s examined; continue with --from %d", counted(h.Rows, "row"), h.NextFrom)
 	}
 	return nil
 }

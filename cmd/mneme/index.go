@@ -33,7 +33,7 @@ type IndexCmd struct {
 func (*IndexCmd) Help() string {
 	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; that needs a token with the role write if the server demands one. What a .gitignore names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
 
-Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has. It can be ended at any time; the next run goes on. If the server goes away or a quota is used up, it waits for up to two minutes and goes on.
+Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has. It can be ended at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to two minutes and then continues.
 
 The exit code is 1 if a file could not be read; the others are indexed.
 
@@ -102,7 +102,7 @@ func (c *IndexCmd) options(g *Globals) (o codeindex.Options, err error) {
 		return o, usageError("%s is not a folder: name the folder of a project", folder)
 	}
 	if c.MaxFiles < 1 {
-		return o, usageError("--max-files: %d is no number of files", c.MaxFiles)
+		return o, usageError("--max-files: %d is not a number of files", c.MaxFiles)
 	}
 	if folder, err = filepath.EvalSymlinks(folder); err != nil {
 		return o, err

@@ -137,7 +137,7 @@ func TestMistakesInIndexSayWhatToDo(t *testing.T) {
 	for want, args := range map[string][]string{
 		"is not a folder":            {filepath.Join(root, "a.go")},
 		"no such file":               {filepath.Join(root, "missing")},
-		"is no number of files":      {root, "--max-files", "0"},
+		"is not a number of files":   {root, "--max-files", "0"},
 		"raise the limit with --max": {root, "--max-files", "1", "--dry-run"},
 	} {
 		_, stderr, code := mneme(t, append([]string{"index"}, args...)...)

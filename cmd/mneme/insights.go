@@ -32,7 +32,7 @@ type InsightsCmd struct {
 func (*InsightsCmd) Help() string {
 	return `Counts what agents did: tokens, calls with their outcomes and durations, errors, files. Days are UTC days of the events' own times; what has no time, or none between 2000 and 2099, is on an unknown day, which --since leaves out.
 
-Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). KNOWN is the number of calls whose outcome is known, SUCCESS the share of these that succeeded. P50 and P99 are within 1/32. REREADS are reads of what the conversation had read before, and nobody had written since. On a terminal, DAYS draws the last 30 days.
+Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). KNOWN is the number of calls whose outcome is known, SUCCESS the share of these that succeeded. P50 and P99 are within 1/32. REREADS are reads of files that the conversation had read before and that nobody had written since. On a terminal, DAYS draws the last 30 days.
 
 Examples:
 
@@ -236,7 +236,7 @@ func (c *InsightsCmd) csv(t *terminal, in *httpapi.Insights) error {
 	return w.Error()
 }
 
-// maxInsights is how many rows an answer has at most.
+// maxInsights is the largest number of rows in an answer.
 const maxInsights = 1000
 
 // unknownName stands for a name that nobody gave.
@@ -333,7 +333,7 @@ func (c *InsightsCmd) remark(t *terminal, in *httpapi.Insights) {
 	}
 }
 
-// drawn is how many days a sparkline has at most.
+// drawn is the largest number of days in a sparkline.
 const drawn = 30
 
 // lastDays lists the days from the first to the last one of any group, without gaps: the newest of them.

@@ -16,7 +16,7 @@ import (
 type mcpClient struct {
 	name      string
 	where     string // the file that the configuration goes into
-	workspace string // what the client replaces by the folder that it works in, "" if it starts servers there
+	workspace string // what the client replaces with the folder that it works in, "" if it starts servers there
 	show      func(command string, args []string) any
 	format    func(any) (string, error)
 }

@@ -27,7 +27,7 @@ func mistaken(err error) string {
 	return "mneme"
 }
 
-// What kong says of mistakes, as far as it speaks of its own types and tokens.
+// What kong says about mistakes, where it names its own types and tokens.
 var (
 	enumOf     = regexp.MustCompile(`must be one of (".*") but got `)
 	wholeOf    = regexp.MustCompile(`a valid \d+ bit (u?)int `)
@@ -76,8 +76,8 @@ func flagOf(parameter string) string {
 	return "--" + strings.ReplaceAll(parameter, "_", "-")
 }
 
-// problem turns an error answer to a request with these parameters into one message with the locations that it names. It
-// speaks of flags and commands, as the command line does. It is a usage error if all locations are parameters, because
+// problem turns an error answer to a request with these parameters into one message with the locations that it names.
+// It names flags and commands, as the command line does. It is a usage error if all locations are parameters, because
 // these come from flags and arguments.
 func problem(status int, body []byte, sent url.Values) error {
 	var p struct {
@@ -118,7 +118,7 @@ func problem(status int, body []byte, sent url.Values) error {
 	return errors.New(routes.Replace(text))
 }
 
-// routes replaces what the API says of itself to clients of its own.
+// routes replaces the API's advice to its own clients with the commands that do the same.
 var routes = strings.NewReplacer(
 	"see GET /v1/conversations/{id}/contexts", "mneme contexts ID lists those that were",
 	"see GET /v1/projects", "mneme projects list shows the projects",

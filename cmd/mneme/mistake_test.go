@@ -18,8 +18,8 @@ func TestAProblemSpeaksOfFlagsAndCommands(t *testing.T) {
 		location, text string
 		sent, want     string
 	}{
-		{422, "until is not after since: nothing lies between them", "query.until", "", "since=a&until=b", "--until is not after --since: nothing lies between them"},
-		{422, "to_seq is below from_seq: nothing lies between them", "query.to_seq", "", "from_seq=3&to_seq=2", "--to-seq is below --from-seq: nothing lies between them"},
+		{422, "until is not after since: there is nothing between them", "query.until", "", "since=a&until=b", "--until is not after --since: there is nothing between them"},
+		{422, "to_seq is below from_seq: there is nothing between them", "query.to_seq", "", "from_seq=3&to_seq=2", "--to-seq is below --from-seq: there is nothing between them"},
 		{422, "tool and file are for tool results: kind=message has none", "query.kind", "", "kind=message&tool=Read&file=x", "--tool and --file are for tool results: --kind=message has none"},
 		{422, "as_of=9 is beyond the end of the log, which is 8", "query.as_of", "", "as_of=9", "--as-of=9 is beyond the end of the log, which is 8"},
 		{422, "validation failed", "query.limit", "expected number <= 50", "limit=51", "validation failed\n  --limit: expected number <= 50"},

@@ -13,9 +13,9 @@ import (
 // NATSConfigCmd prints the server's configuration with the permissions.
 type NATSConfigCmd struct {
 	Tenants []string `help:"Tenants whose agents publish over NATS; comma separated." default:"default" placeholder:"NAME,..."`
-	Seed    string   `name:"callout-seed-file" help:"Let agents connect with tokens of mneme tokens instead of passwords. The file holds the key with which context-api answers the server; it is made if it is missing." placeholder:"FILE" xor:"with"`
+	Seed    string   `name:"callout-seed-file" help:"Let agents connect with the tokens that mneme tokens creates, instead of with passwords. The file holds the key with which context-api answers the server; it is made if it is missing." placeholder:"FILE" xor:"with"`
 	JWT     string   `name:"jwt" help:"Make a server in operator mode instead, with a credentials file for each role, into this folder." placeholder:"FOLDER" xor:"with"`
-	Renew   bool     `help:"With --jwt: make all credentials again. The server refuses those from before."`
+	Renew   bool     `help:"With --jwt: make all credentials again. The server refuses the old ones."`
 }
 
 // Help implements kong.HelpProvider.

@@ -15,7 +15,7 @@ type VerifyCmd struct{}
 
 // Help implements kong.HelpProvider.
 func (*VerifyCmd) Help() string {
-	return `This takes about as long as applying the whole log did; everything keeps running meanwhile.
+	return `This takes about as long as applying the whole log did; everything else keeps running.
 
 Example:
 

@@ -27,7 +27,7 @@ type PartitionsCmd struct {
 func (*PartitionsCmd) Help() string {
 	return `As many processes of a program can share the work on a log as it has partitions. Without a number, the command prints how many there are.
 
-More partitions take a moment. Agents go on publishing, no event moves, and the read models stay; the programs notice, and start their work again with the new partitions. The number cannot be made smaller. If the command is interrupted, run it again with the same number; until then the programs refuse to start.
+More partitions take a moment. Agents keep publishing, no event moves, and the read models stay; the programs notice, and start their work again with the new partitions. The number cannot be made smaller. If the command is interrupted, run it again with the same number; until then the programs refuse to start.
 
 First give all programs this version of mneme. It needs the role admin on NATS (--nats-url). A log with several replicas is refused: docs/operations.md says what to do first.
 
@@ -94,7 +94,7 @@ func (c *PartitionsCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 // settleFor is how long a server may take to start again.
 const settleFor = 30 * time.Second
 
-// settled looks at the log, and waits for its server if that is away.
+// settled looks at the log, and waits for its server if the server is down.
 func settled(ctx context.Context, js jetstream.JetStream) (info natsdeploy.Info, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()

@@ -77,7 +77,7 @@ func (a *attention) watch() {
 			a.hear()
 			continue
 		}
-		if a.silent() >= a.client.patience.silence { // otherwise it answered meanwhile
+		if a.silent() >= a.client.patience.silence { // otherwise it has answered since the check
 			a.cancel(&muteError{settings.Redacted(a.client.base), a.silent()})
 		}
 	}
@@ -98,7 +98,7 @@ func (c *client) isAlive(ctx context.Context) bool {
 	return response.Body.Close() == nil
 }
 
-// cause returns why a request failed; if the server was silent, the [muteError].
+// cause returns why a request failed: if the server was silent, an [awayError] around the [muteError].
 func (a *attention) cause(err error) error {
 	if mute, ok := context.Cause(a.ctx).(*muteError); ok && err != nil {
 		return &awayError{mute}

@@ -23,8 +23,8 @@ func projectNamed(name string) (string, error) {
 	return name, nil
 }
 
-// repositoryOf returns the root of the git repository that a folder is in; of a linked worktree, that of the repository
-// it belongs to. Without a repository it returns the folder.
+// repositoryOf returns the root of the git repository that a folder is in. For a linked worktree that is the root of
+// the repository that it belongs to. Without a repository it returns the folder.
 func repositoryOf(folder string) string {
 	for at := folder; ; at = filepath.Dir(at) {
 		git := filepath.Join(at, ".git")
@@ -182,7 +182,7 @@ func (c *ProjectsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 // ProjectsAliasCmd makes the name of a project an alias of another project.
 type ProjectsAliasCmd struct {
 	projectArg
-	Into string `arg:"" help:"The project that it is from now on." complete:"directory"`
+	Into string `arg:"" help:"The project that it belongs to from now on." complete:"directory"`
 }
 
 // Help implements kong.HelpProvider.

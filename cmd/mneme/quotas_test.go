@@ -48,5 +48,5 @@ func TestQuotasShowsWhatEachTenantUsesAndMayUse(t *testing.T) {
 	require.NotContains(t, out, "other")
 	_, stderr, code = s.mneme("quotas", "--tenant", "nobody")
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, `nothing is known of a tenant "nobody"`)
+	require.Contains(t, stderr, `tenant "nobody" is unknown`)
 }

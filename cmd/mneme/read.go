@@ -15,7 +15,7 @@ import (
 // ContextCmd prints the context of a conversation, or of a project.
 type ContextCmd struct {
 	ID            string `arg:"" optional:"" help:"The conversation." complete:"conversation"`
-	Project       string `help:"Instead of a conversation, what an agent should see that begins to work in this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
+	Project       string `help:"Instead of a conversation's context, show what an agent should see when it begins to work in this project; . means the project of this folder." placeholder:"NAME" complete:"directory"`
 	Query         string `help:"What to search the past for; defaults to what the user said last. With --project, what the agent is about to do." placeholder:"TEXT"`
 	MaxChars      *int   `help:"Budget in Unicode code points, headings and marks included; at least 500. Defaults to 100000, or to 8000 with --project." placeholder:"N"`
 	Strategy      string `help:"How to choose what to show: hybrid, relevant, levels, recent or pruned." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
@@ -25,7 +25,7 @@ type ContextCmd struct {
 	ProjectMemory string `help:"on or off: whether a young conversation also sees what earlier sessions of its project left. Defaults to the server's setting." enum:",on,off" default:"" placeholder:"MODE"`
 	Frame         bool   `help:"With markdown: put the text into <mneme-context>, which says that it is reference data, not instructions. mneme removes such frames from what agents record."`
 	Explain       bool   `help:"With a format other than markdown: explain why each part is included."`
-	LeftOut       bool   `help:"As --explain, for a conversation: also what was left out, and with which larger budget it would be shown."`
+	LeftOut       bool   `help:"Like --explain, for a conversation: show also what was left out, and the larger budget with which it would be included."`
 	Rewrite       bool   `help:"Of a conversation, with --query: let the server's model add other words to the query. The manifest of --explain says which."`
 	Record        bool   `help:"Remember that this context was shown: mneme contexts lists it, and makes it again. Of a conversation."`
 	searchFlags

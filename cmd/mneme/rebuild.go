@@ -89,7 +89,7 @@ const standsStill = 10 * time.Second
 func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *rebuildList) error {
 	bar := t.counter("rebuilding " + c.Projection)
 	defer func() { _ = bar.Finish() }()
-	var away, told time.Time // since when the server is down, and when that was last printed
+	var away, told time.Time // when the server went down, and when that was last printed
 	var before uint64
 	moved, said := time.Now(), false
 	for {

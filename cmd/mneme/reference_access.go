@@ -32,7 +32,7 @@ func accessPage() string {
 		}
 		fmt.Fprintf(&out, "| `%s %s` | %s | %s | %s | %s |\n", r.Method, r.Path, need.Role, need.Scope, need.Audit, note)
 	}
-	out.WriteString("\n## Tools\n\nThe [tools for agents](mcp.md) are all called with `POST /mcp`. A resource or a prompt needs what the tool needs that answers the same; lists and completions need what `memory_search` needs:\n\n| tool | role | scope | audited |\n|---|---|---|---|\n")
+	out.WriteString("\n## Tools\n\nThe [tools for agents](mcp.md) are all called with `POST /mcp`. A resource or a prompt needs the same rights as the tool that gives the same answer; lists and completions need those of `memory_search`:\n\n| tool | role | scope | audited |\n|---|---|---|---|\n")
 	for _, tool := range mcp.Definitions(true) {
 		need := access.Tools[tool.Name]
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", tool.Name, need.Role, need.Scope, need.Audit)

@@ -23,7 +23,7 @@ import (
 )
 
 // recordedScout is a recording of four questions that the example agent answered about the
-// folder pkg of this repository, with the summaries written meanwhile.
+// folder pkg of this repository, with the summaries written as it worked.
 const recordedScout = "examples/scout.jsonl.gz"
 
 // exampleContexts are the pages of docs/examples that are generated from recordedScout.

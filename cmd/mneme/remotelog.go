@@ -39,7 +39,7 @@ func (c *client) status(ctx context.Context) (s httpapi.Status, err error) {
 // Created implements [capture.Log].
 func (l *remoteLog) Created() time.Time { return l.created }
 
-// State implements [capture.Log]; of the state only the head is known.
+// State implements [capture.Log]. Only the head is known.
 func (l *remoteLog) State(ctx context.Context) (eventlog.State, error) {
 	status, err := l.api.status(ctx)
 	return eventlog.State{Head: status.Stream.Head}, err

@@ -19,7 +19,7 @@ import (
 type SearchCmd struct {
 	Query        []string `arg:"" optional:"" help:"What to search for, in words; several arguments are one query." sep:"none"`
 	Conversation string   `help:"Search the messages of this conversation; without it, search all conversations." placeholder:"ID" complete:"conversation"`
-	Project      string   `help:"Search only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
+	Project      string   `help:"Search only conversations of this project; . means the project of this folder." placeholder:"NAME" complete:"directory"`
 	Limit        int      `help:"Maximum number of conversations; with --conversation or --kind, of messages or tool results." default:"10"`
 	MaxChars     int      `help:"Maximum number of characters of each message or result." default:"400"`
 	Rewrite      bool     `help:"Let the server's model add other words to the query; what it added is printed."`
@@ -41,7 +41,7 @@ type filterFlags struct {
 	ToTurn   int      `help:"With --conversation: only what is up to this turn." placeholder:"N"`
 	Since    instant  `help:"Only what is from this time on: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
 	Until    instant  `help:"Only what is before this time." placeholder:"TIME"`
-	Plain    bool     `help:"Quotes, dashes and asterisks in the query are no marks, but as any other character."`
+	Plain    bool     `help:"Treat quotes, dashes and asterisks in the query like any other character."`
 }
 
 func (f filterFlags) query() parameters {

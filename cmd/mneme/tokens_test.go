@@ -48,7 +48,7 @@ func TestTwoTeamsHaveTokensOfTheirOwn(t *testing.T) {
 	require.Empty(t, read[[]struct{ ID string }](s, "conversations", "list", "--token", teamB))
 	_, stderr, code = s.mneme("conversations", "list", "--token", teamB, "--tenant", "team-a")
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, `the token is of the tenant "team-b" and of no other`)
+	require.Contains(t, stderr, `the token is only for the tenant "team-b"`)
 	_, stderr, code = s.mneme("conversations", "create", "--token", teamB)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "needs the role write, and the token has read")

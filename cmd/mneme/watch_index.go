@@ -97,7 +97,7 @@ func (f *codeFollower) index(ctx context.Context, folder *codeFolder) (codeindex
 	return codeindex.Run(ctx, o)
 }
 
-// trouble returns why folders could not be indexed at their last look.
+// trouble returns why folders could not be indexed when they were last read.
 func (f *codeFollower) trouble() error {
 	var list []error
 	for _, folder := range f.folders {

@@ -31,9 +31,9 @@ type ImportCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
-	return `Importing again changes nothing, because known events are recognized. The files that changed last are read last, so that their sessions are the newest. If the server goes away meanwhile, the import waits for up to two minutes and goes on.
+	return `Importing again changes nothing, because known events are recognized. The files that changed last are read last, so that their sessions are the newest. If the server goes away during an import, the import waits for it for up to two minutes and then continues.
 
-What mneme itself has shown to the agent is removed: see "mneme messages --seen". Secrets in transcripts that an agent wrote itself are replaced by [redacted:KIND] before they are published; the neutral form and CloudEvents are taken as they are, unless --redact=on. What is in the log already stays as it is: look with "mneme redact scan".
+What mneme itself has shown to the agent is removed: see "mneme messages --seen". Secrets in transcripts that an agent wrote itself are replaced with [redacted:KIND] before they are published; the neutral form and CloudEvents are taken as they are, unless --redact=on. What is in the log already stays as it is: look with "mneme redact scan".
 
 The exit code is 0 only if everything is now in the log or was left for the next import. It is 1 if a line was rejected or a file could not be read completely; each is named, and the rest is imported. So you can safely delete a recording after exit code 0 if nothing was held back.
 

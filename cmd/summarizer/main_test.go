@@ -56,9 +56,9 @@ func (p *running) kill() {
 	_ = p.cmd.Wait()
 }
 
-// conversation returns a conversation for which exactly one summary is due: of its
-// characters, the last 1,500 stay out, and the 3,000 before them are enough for one summary
-// but not for two.
+// conversation returns a conversation for which exactly one summary is due: its last 1,500
+// characters stay out, and the 3,000 before them are enough for one summary but not for
+// two.
 func conversation(t *testing.T, id string) (list []events.Event) {
 	t.Helper()
 	for n, role := range []string{"user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant"} {

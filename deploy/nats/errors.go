@@ -12,8 +12,8 @@ var (
 	// ErrNoStream: the stream does not exist. [Apply] creates it.
 	ErrNoStream = errors.New("no stream " + Stream)
 
-	// ErrRestoring: a restore of the stream is running, or was cut off, so that only a part of the
-	// backup is there.
+	// ErrRestoring: a restore of the stream is running, or was cut off, so the stream has only a
+	// part of the backup.
 	ErrRestoring = errors.New("the log is being restored, or its restore was interrupted: wait for mneme restore, or run it again with the same backup")
 
 	// ErrIncompatible is the class of every [*IncompatibleError].

@@ -19,7 +19,7 @@ import (
 const splitsKey = "mneme.splits"
 
 // splitSchema is the schema of a log that was split. Programs that do not know splits refuse it: they would apply
-// events from after a split before those from before it.
+// events that follow a split before events that precede it.
 const splitSchema = "2"
 
 // A Split is a change of the log to a multiple of its partitions. Messages up to UpTo are in the old partitions, later

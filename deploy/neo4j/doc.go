@@ -12,7 +12,7 @@
 //	LTS      5.26.x          17 or 21
 //	Current  from 2025.11    21 or 25
 //
-// # What a crash takes
+// # What a crash loses
 //
 // Nothing that was committed: the server syncs its transaction log before it answers a
 // commit, and replays it at the next start.

@@ -87,7 +87,7 @@ func exercise(t *testing.T, place ...string) {
 		return out.String(), err
 	}
 	nothing, err := command(t.Context(), "report")
-	require.True(t, err != nil || nothing == "" && place[0] == "-neo4j", "nothing was written yet; a Neo4j may have the indexes of an earlier run")
+	require.True(t, err != nil || nothing == "" && place[0] == "-neo4j", "nothing has been written yet; a Neo4j may have the indexes of an earlier run")
 
 	for n := range 20 {
 		publish(fmt.Sprintf("c%d", n%4), fmt.Sprint(n), &events.MessageCreated{
@@ -131,7 +131,7 @@ func exercise(t *testing.T, place ...string) {
 	require.NoError(t, err)
 	require.Contains(t, verified, "4 conversations are equal")
 	reports(first)
-	// The program goes on with the new generation.
+	// The program continues with the new generation.
 	publish("c0", "deleted", &events.ConversationDeleted{})
 	reports("2026-03-01  claude-sonnet    15000 in  1500 out  $0.067500\n")
 	_, err = command(t.Context(), "verify")

@@ -173,7 +173,7 @@ func (b *Bucket) Follow(ctx context.Context, t *Tokens, logger *slog.Logger, loa
 }
 
 var (
-	errReplaced = errors.New("the bucket of the access tokens was made again")
+	errReplaced = errors.New("the bucket of the access tokens was recreated")
 	errSilent   = errors.New("the watch of the access tokens missed a change")
 )
 

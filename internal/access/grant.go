@@ -46,7 +46,7 @@ func (r Role) String() string { return roleNames[r] }
 // MarshalText implements encoding.TextMarshaler.
 func (r Role) MarshalText() ([]byte, error) {
 	if roleNames[r] == "" {
-		return nil, fmt.Errorf("%d is no role", int(r))
+		return nil, fmt.Errorf("%d is not a role", int(r))
 	}
 	return []byte(roleNames[r]), nil
 }
@@ -59,7 +59,7 @@ func (r *Role) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no role: use read, write, operate or admin", text)
+	return fmt.Errorf("%q is not a role: use read, write, operate or admin", text)
 }
 
 // Rights are what a token or a rule grants.

@@ -50,7 +50,7 @@ func Find(list []Listed, id string) (Listed, error) {
 	case 1:
 		return found[0], nil
 	}
-	return Listed{}, fmt.Errorf("%s begins the hashes of %d tokens: give more of it", id, len(found))
+	return Listed{}, fmt.Errorf("%s is the beginning of the hashes of %d tokens: give more characters", id, len(found))
 }
 
 func sortListed(list []Listed) {

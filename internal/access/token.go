@@ -38,7 +38,7 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 // idChars is how much of the hash names a token.
 const idChars = 12
 
-// ID is the name under which a token is listed and revoked. It reveals nothing of the token.
+// ID is the name under which a token is listed and revoked. It reveals nothing about the token.
 func (h Hash) ID() string { return h.String()[:idChars] }
 
 // MarshalText implements encoding.TextMarshaler.

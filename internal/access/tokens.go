@@ -62,7 +62,7 @@ func (t *Tokens) touch(hash Hash, e *entry, now time.Time) {
 	}
 	select {
 	case t.used <- hash:
-	default: // its last use is written a minute later
+	default: // the channel is full; a use after touchEvery asks again
 	}
 }
 

@@ -79,7 +79,7 @@ type Run struct {
 	Progress func(done, of int, last *Analyzed)
 }
 
-// Analyzed is what is known of one conversation.
+// Analyzed is what is known about one conversation.
 type Analyzed struct {
 	Conversation string                     `json:"conversation_id"`
 	Title        string                     `json:"title,omitempty"`
@@ -98,7 +98,7 @@ type Outcome struct {
 	Conversations []*Analyzed                `json:"conversations" doc:"in the order in which they were listed"`
 	Over          map[string]json.RawMessage `json:"over,omitempty" doc:"with map_reduce: the one answer over all; it is not stored"`
 	OverError     string                     `json:"over_error,omitempty" doc:"with map_reduce: why there is no answer over all"`
-	Stopped       string                     `json:"stopped,omitempty" doc:"why the run ended before all were asked about; the same request goes on"`
+	Stopped       string                     `json:"stopped,omitempty" doc:"why the run ended before all were asked about; the same request continues it"`
 	Calls         int                        `json:"calls" doc:"calls of the model"`
 	InputTokens   int64                      `json:"input_tokens"`
 	OutputTokens  int64                      `json:"output_tokens"`
@@ -277,8 +277,8 @@ func (a *Analyst) Ask(ctx context.Context) {
 	}
 }
 
-// ask asks about one conversation and stores the answer. If the conversation grows meanwhile, the stored answer names
-// the earlier size, so the next run asks again.
+// ask asks about one conversation and stores the answer. If the conversation grows before the answer comes, the
+// stored answer names the earlier size, so the next run asks again.
 func (a *Analyst) ask(ctx context.Context, r *Analyzed) error {
 	query := ""
 	if a.Question.Task != summary.TaskSession { // search for what the task is about

@@ -52,7 +52,7 @@ type Entry struct {
 	Role    string    `json:"role,omitempty"`    // of the token
 	Via     string    `json:"via"`
 	Action  string    `json:"action"`           // the id of an operation, the name of a tool, or a command
-	Target  string    `json:"target,omitempty"` // such as "conversation:ID"; of a project only a hash, see [Project]
+	Target  string    `json:"target,omitempty"` // such as "conversation:ID"; for a project only a hash, see [Project]
 	Outcome Outcome   `json:"outcome"`
 	Status  int       `json:"status,omitempty"`  // of HTTP
 	Request string    `json:"request,omitempty"` // the same for all entries of a request: the id of its trace, if it has one

@@ -25,7 +25,7 @@ const (
 	// againEvery is the pause after an entry could not be stored.
 	againEvery = time.Second
 
-	// closeWithin bounds how long a trail takes to store what waits when it closes.
+	// closeWithin bounds how long a closing trail takes to store the waiting entries.
 	closeWithin = 5 * time.Second
 )
 
@@ -100,7 +100,7 @@ func (t *Trail) apply(ctx context.Context) {
 	}
 }
 
-// Close stores the waiting entries, for a few seconds at most. It is idempotent.
+// Close stores the waiting entries. It takes at most a few seconds. It is idempotent.
 func (t *Trail) Close() {
 	t.stop()
 	defer time.AfterFunc(closeWithin, t.cancel).Stop()

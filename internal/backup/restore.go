@@ -275,7 +275,7 @@ func send(ctx context.Context, conn *nats.Conn, path string, request any, sent f
 			return err
 		}
 	}
-	// The answer to the empty chunk comes when the stream is there.
+	// The answer to the empty chunk comes when the stream exists.
 	if err := conn.PublishRequest(answer.Subject, inbox, nil); err != nil {
 		return err
 	}

@@ -18,10 +18,10 @@ import (
 type CaptureOptions struct {
 	Program   Program
 	Paths     []string      // sessions of Claude Code
-	Factor    float64       // how many times as fast as it was recorded a session is written
+	Factor    float64       // speed at which a session is written, relative to the recording
 	Kills     int           // of the watcher, while the session is written for the second time
-	Files     int           // of earlier sessions; 0 leaves them out
-	IdleFiles int           // that do not change; 0 leaves them out
+	Files     int           // number of earlier sessions to read; 0 skips this part
+	IdleFiles int           // number of files that do not change; 0 skips this part
 	IdleFor   time.Duration // how long they are watched
 }
 
@@ -45,13 +45,13 @@ type Capture struct {
 	Idle    *CapturedIdle    `json:"idle,omitempty"`
 }
 
-// CapturedHistory says how fast sessions from before were read.
+// CapturedHistory says how fast earlier sessions were read.
 type CapturedHistory struct {
 	Files       int     `json:"files"`
 	Events      int     `json:"events"`
 	MB          float64 `json:"mb"`
-	MBPS        float64 `json:"mb_per_s"`         // until all were in the log, the start of the process included
-	AppliedMBPS float64 `json:"applied_mb_per_s"` // until all were readable
+	MBPS        float64 `json:"mb_per_s"`         // from the start of the process until all were in the log
+	AppliedMBPS float64 `json:"applied_mb_per_s"` // from the start of the process until all were readable
 	CPU         float64 `json:"cpu_s"`            // processor time of the watcher
 }
 
@@ -120,12 +120,12 @@ const (
 	idleTenant     = "idle"
 )
 
-// RunCapture starts the program in an empty directory, and beside it `mneme watch` on a folder of transcripts. It
-// writes one of the sessions, the one of middle size among those that are long enough, into that folder line by line,
-// Factor times as fast as it was recorded. It measures each event from when the line that completes it is written until
-// the API has it. Then it writes the session again while it kills the watcher Kills times. It compares the results of
-// both with an import of the finished file. At the end a watcher reads Files earlier sessions, which are copies under
-// other ids, and another one waits beside IdleFiles files of one message each that do not change.
+// RunCapture starts the program in an empty directory, and, at the same time, `mneme watch` on a folder of transcripts.
+// It writes one of the sessions, the one of middle size among those that are long enough, into that folder line by
+// line, Factor times as fast as it was recorded. It measures each event from when the line that completes it is written
+// until the API has it. Then it writes the session again while it kills the watcher Kills times. It compares the
+// results of both with an import of the finished file. At the end a watcher reads Files earlier sessions, which are
+// copies under other ids, and another one follows IdleFiles files of one message each that do not change.
 //
 // Without a session of Claude Code it returns [ErrNoEvents], and [ErrOneSession] if Files is not 0 and one can't be
 // copied.

@@ -43,7 +43,7 @@ func (s *replayed) canBeCopied() error {
 	return fmt.Errorf("%s: %w", s.path, ErrOneSession)
 }
 
-// history has a watcher read sessions from before: copies of the sources, each under other ids.
+// history has a watcher read earlier sessions: copies of the sources, each under other ids.
 func (w *watch) history(ctx context.Context, from sources, files int) (*CapturedHistory, error) {
 	out := &CapturedHistory{Files: files}
 	made := 0

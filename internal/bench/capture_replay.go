@@ -22,7 +22,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// longestPause is how long a replay waits between two lines at most: a user may have been away for hours.
+// longestPause limits how long a replay waits between two lines: a user may have been away for hours.
 const longestPause = time.Second
 
 // sources are files that may be sessions of Claude Code, by their size.
@@ -55,12 +55,12 @@ func (list sources) middle(ctx context.Context, kills int) (*replayed, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: of the larger half of the files none is a session of Claude Code with %d lines", ErrNoEvents, max(2, 2*kills))
+	return nil, fmt.Errorf("%w: no file in the larger half is a session of Claude Code with %d lines", ErrNoEvents, max(2, 2*kills))
 }
 
 // replayed is a session and how it was recorded.
 type replayed struct {
-	path    string // without the end of a compressed one
+	path    string // without the ending .gz
 	size    int
 	lines   [][]byte
 	gaps    []time.Duration // before each line

@@ -221,7 +221,8 @@ type indexedFile struct {
 	event  string
 }
 
-// follow publishes the files that have changed, as `mneme index` does. Nothing is known of a file that was removed.
+// follow publishes the files that have changed, as `mneme index` does. Nothing is known about a file that was
+// removed.
 func (x *codeIndex) follow(ctx context.Context, log *eventlog.Log, known map[string]*codeFile) error {
 	conversation := project.Conversation(events.CodePrefix, codeProject(x.root))
 	var list []events.Event
@@ -343,7 +344,7 @@ type codeNeed struct{ functions []codeFunction }
 type codeFunction struct {
 	name    string
 	file    string   // its whole path
-	lines   []string // its distinctive lines; of a function that is only read, those that were shown
+	lines   []string // its distinctive lines; if the function is only read, those that were shown
 	changed bool
 	known   bool // the index has something of it
 	seen    bool // the session had shown something of it
@@ -363,7 +364,7 @@ func (s *codeSession) needed(row int) (p codeNeed) {
 	for i := range s.facts {
 		f := &s.facts[i]
 		if f.root != s.root {
-			continue // of another checkout, about which this index says nothing
+			continue // a file of another checkout, which this index does not cover
 		}
 		path := f.root + "/" + f.path
 		before := now[f.path]

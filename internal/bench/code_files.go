@@ -35,7 +35,7 @@ type codeFact struct {
 	path string // from the root
 	kind files.Kind
 
-	first       int // of a read: the number of its first line
+	first       int // the number of the first line that a read returned
 	whole       bool
 	text        string // read, or written
 	old, change []string
@@ -44,7 +44,7 @@ type codeFact struct {
 // codeFile is what calls have shown of a file. It is never modified.
 type codeFile struct {
 	lines []string
-	shown []bool // by line; others are empty
+	shown []bool // by line; a line that was not shown is empty
 }
 
 // text is the content of a file, with empty lines in place of lines that were never shown.
@@ -60,7 +60,7 @@ func newCodeFile(text string) *codeFile {
 	return &codeFile{lines, slices.Repeat([]bool{true}, len(lines))}
 }
 
-// after returns a file after a call: nil if nothing is known of it.
+// after returns a file as it is after a call, or nil if nothing is known about it.
 func (f *codeFile) after(fact *codeFact) *codeFile {
 	switch {
 	case len(fact.old) > 0:

@@ -25,7 +25,7 @@ type ContextOptions struct {
 	URL        string    // of a running server
 	Tenant     string    // of a running server
 	MaxChars   int       // budget of a context
-	Most       int       // how many conversations to read at most
+	Most       int       // the most conversations to read
 	WarmUp     int       // warm-up reads of each
 	Rounds     int       // counted reads of each
 	ShortTurns int       // length of the copy that a long conversation is compared with

@@ -60,8 +60,8 @@ type HookFigures struct {
 	Touching float64 `json:"touching"`     // whose turn touches a file at all: no other can be a hit
 	Hits     float64 `json:"hits"`         // whose turn touches a file that the shown text names
 	News     float64 `json:"new_hits"`     // with a file that neither the prompt names nor the session had touched
-	ByNewest float64 `json:"floor_newest"` // hits of as many files of the session that touched one last
-	ByRandom float64 `json:"floor_random"` // hits of as many files of any earlier session
+	ByNewest float64 `json:"floor_newest"` // hits if as many files are shown of the session that touched a file last
+	ByRandom float64 `json:"floor_random"` // hits if as many files are shown of a random earlier session
 }
 
 // RunHook publishes the sessions of one project to the program in an empty directory, all events in the order of their

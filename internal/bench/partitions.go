@@ -32,7 +32,7 @@ const (
 type PartitionsOptions struct {
 	Program Program
 	Events  int // of the log, before
-	Rate    int // events published per second meanwhile
+	Rate    int // events published per second during the change
 }
 
 // Partitions is the result of [RunPartitions].
@@ -44,7 +44,7 @@ type Partitions struct {
 	To        int       `json:"to"`
 	Seconds   float64   `json:"seconds"`         // that the command took
 	Readers   float64   `json:"readers_seconds"` // from the command's start until a read model is up to date in the new partitions
-	Published int       `json:"published"`       // meanwhile, and a little before and after
+	Published int       `json:"published"`       // during the change, and a little before and after
 	Pace      float64   `json:"events_per_s"`
 	Retried   int       `json:"retried"`  // publishes that failed and were repeated
 	Pause     float64   `json:"pause_ms"` // the longest time without an acknowledged publish

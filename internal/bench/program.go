@@ -108,7 +108,7 @@ func (what Program) loaded(ctx context.Context, embeddings Embeddings, summaries
 // taken from the environment.
 type Embeddings struct {
 	Kind  string // builtin, openai, off
-	URL   string // of openai; "" for the program's default
+	URL   string // the API's URL for openai; "" for the program's default
 	Model string // of openai
 }
 

@@ -37,7 +37,7 @@ type Rebuild struct {
 	RebuildPS float64   `json:"rebuild_events_per_s"` // median: next to the serving read models, until it serves
 	Ratio     float64   `json:"ratio"`                // median of the rounds
 	Ratios    []float64 `json:"ratios"`
-	Rate      int       `json:"rate_events_per_s"` // of the events published meanwhile
+	Rate      int       `json:"rate_events_per_s"` // of the events published during the rebuild
 	Without   Live      `json:"without"`
 	With      Live      `json:"with"`
 	Rebuilds  int       `json:"rebuilds"`  // completed while With was measured

@@ -122,8 +122,8 @@ func (s *scratch) fill(ctx context.Context, paths []string, say Say) (perSecond 
 }
 
 // apply applies the whole log to an empty store with the engine. It returns how long that took and
-// the sequences at which the engine's transactions ended. Trouble with the store meanwhile is an
-// error, because the time would include the waits.
+// the sequences at which the engine's transactions ended. Trouble with the store during that time
+// is an error, because the time would include the waits.
 func apply[U projection.Unit](ctx context.Context, log *eventlog.Log, p projection.Projection[U], store projection.Store[U], head uint64, options ...projection.Option) (took time.Duration, ends []uint64, err error) {
 	var trouble bytes.Buffer
 	projector, err := projection.NewProjector(p, log, store, slog.New(slog.NewTextHandler(&trouble, &slog.HandlerOptions{Level: slog.LevelWarn})), options...)

@@ -60,9 +60,9 @@ const (
 
 // RunSummarize publishes transcripts to a separate log and applies them to an empty read model
 // "summaries" in SQLite. After each batch it finds what is due in each conversation of the batch,
-// as the summarizer does. It writes no summaries meanwhile, so more and more is due: the worst
-// case. Then the writer that needs no model writes the summaries that are due. Finally it publishes
-// to the program at an even rate, without a summarizer and with one whose model is slow. Without
+// as the summarizer does. It writes no summaries, so more and more becomes due: the worst case.
+// Then the writer that needs no model writes the summaries that are due. Finally it publishes to
+// the program at an even rate, without a summarizer and with one whose model is slow. Without
 // events it returns [ErrNoEvents].
 func RunSummarize(ctx context.Context, paths []string, o SummarizeOptions, say Say) (out Summarize, err error) {
 	out.Machine, out.Rate = ThisMachine(), o.Rate

@@ -27,7 +27,7 @@ type mark struct {
 	at       time.Time // when it was last compared
 }
 
-// maxMarks is how many marks are kept at most. A file without a mark is read again.
+// maxMarks limits how many marks are kept. A file without a mark is read again.
 const maxMarks = 100_000
 
 // bring imports what is new of a file and of its subagents' files.
@@ -75,8 +75,8 @@ func (r *Receiver) bring(j job) (o outcome) {
 	return o
 }
 
-// earlier returns the files of a session's earlier events that were not read yet, in their order, because the log keeps
-// messages in the order in which they come. It has none for an agent that records a session in one file.
+// earlier returns the files of a session's earlier events that have not been read yet, in their order, because the log
+// keeps messages in the order in which they come. It has none for an agent that records a session in one file.
 func (r *Receiver) earlier(agent, path string) (paths []string) {
 	if !agents[agent].pieces {
 		return nil

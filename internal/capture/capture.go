@@ -28,14 +28,14 @@ var (
 	ErrClosed = errors.New("the receiver of doorbells is closed")
 )
 
-// MaxFiles is how many files a receiver remembers at most, those of subagents not counted.
-// A doorbell for a further one takes the place of the file that has been idle for longest.
+// MaxFiles limits how many files a receiver remembers, not counting those of subagents. A
+// doorbell for a further one takes the place of the file that has been idle for longest.
 const MaxFiles = 1000
 
 // Pauses after a failure of the log, see Receiver.
 const (
 	minPause = 500 * time.Millisecond
-	maxPause = 20 * time.Second // and half as much again, by chance
+	maxPause = 20 * time.Second // plus a random part of up to half of it
 )
 
 // rest is how long a file is left alone after an import, in multiples of the import's duration.

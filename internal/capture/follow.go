@@ -28,11 +28,11 @@ type pace struct {
 	notify bool            // whether to ask the system for reports
 }
 
-// usual is the pace outside of tests. kqueue, of macOS and the BSDs, would hold each file of a watched
-// folder open.
+// usual is the pace outside of tests. On macOS and the BSDs it polls, because kqueue would keep every file of a
+// watched folder open.
 var usual = pace{looks: looks, walk: time.Minute, poll: 5 * time.Second, notify: runtime.GOOS == "linux" || runtime.GOOS == "windows"}
 
-// idle is how long a folder is left alone after a walk at least, in multiples of the walk's duration.
+// idle is the shortest pause after a walk through a folder, in multiples of the walk's duration.
 const idle = 20
 
 // Followed is a folder that is followed.
@@ -73,7 +73,7 @@ func (r *Receiver) follow(p pace) {
 	if p.notify {
 		var err error
 		if f.watch, err = fsnotify.NewWatcher(); err != nil {
-			r.Logger.Info("the system does not tell of changed transcripts; they are looked at every few seconds", "error", err)
+			r.Logger.Info("the system does not report changed transcripts; they are looked at every few seconds", "error", err)
 		} else {
 			events, errs = f.watch.Events, f.watch.Errors
 			defer func() { _ = f.watch.Close() }()
@@ -227,7 +227,7 @@ func (f *follower) listen(at *following, folder string) {
 	}
 	if at.state.Polled = true; !at.deaf {
 		at.deaf = true
-		f.Logger.Warn("the system does not tell of all changes, so transcripts are looked at every few seconds; on Linux, raise fs.inotify.max_user_watches", "agent", at.folder.Agent, "folder", folder, "error", err)
+		f.Logger.Warn("the system does not report all changes, so transcripts are looked at every few seconds; on Linux, raise fs.inotify.max_user_watches", "agent", at.folder.Agent, "folder", folder, "error", err)
 	}
 }
 

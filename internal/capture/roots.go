@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/internal/transcript"
 )
 
-// agent is what the receiver knows of an agent.
+// agent is what the receiver knows about an agent.
 type agent struct {
 	format string // of package transcript
 	env    string // names the folder of its files, or the folder above it if inside is set

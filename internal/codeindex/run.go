@@ -97,7 +97,7 @@ type run struct {
 	unsure bool // an attempt to publish failed
 }
 
-// job is a file to read, and what is known of it.
+// job is a file to read, and what is known about it.
 type job struct {
 	found
 	old *File
@@ -250,7 +250,7 @@ func (r *run) index(ctx context.Context, list []job) error {
 	return group.Wait()
 }
 
-// read reads and cuts a file. A file that changes meanwhile is read again, once.
+// read reads and cuts a file. A file that changes while it is read is read once more.
 func (r *run) read(f job) outcome {
 	name := filepath.Join(r.Root, filepath.FromSlash(f.path))
 	for range 2 {
@@ -283,7 +283,8 @@ func (r *run) read(f job) outcome {
 	return outcome{job: f, why: changing}
 }
 
-// readFile reads at most one byte more than a file may have. same reports whether it stayed the same meanwhile.
+// readFile reads at most one byte more than a file may have. same reports whether it stayed the same while it
+// was read.
 func readFile(name string) (content []byte, info os.FileInfo, same bool, err error) {
 	before, err := os.Lstat(name)
 	if err != nil || !before.Mode().IsRegular() { // it became a link, or something that never ends
@@ -353,7 +354,7 @@ func (r *run) publishFiles(ctx context.Context, list []outcome) error {
 			r.remembered(keep)
 		case o.why != "" && !old.shown():
 			r.remembered(keep)
-		case o.why != "": // it holds nothing to find any more
+		case o.why != "": // it no longer holds anything to find
 			e, err := r.event(o.path, &events.CodeIndexed{Project: r.Project, Path: o.path, Hash: o.hash, Removed: true}, r.before(old))
 			if err != nil {
 				return err

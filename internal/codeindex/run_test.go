@@ -106,7 +106,8 @@ func setup(t *testing.T) *bench {
 	return b
 }
 
-// write writes a file as if it was written long ago, so that its time stands for its bytes.
+// write writes a file as if it had been written long ago, so that an unchanged time means unchanged
+// bytes.
 func (b *bench) write(t require.TestingT, name, text string) {
 	path := filepath.Join(b.Root, filepath.FromSlash(name))
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))

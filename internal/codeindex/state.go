@@ -51,7 +51,8 @@ func (f *File) same(now found) bool {
 // log's answer and the next write of the state leaves it behind, and the next run assumes nothing about those files.
 func intents(path string) string { return path + ".pending" }
 
-// scan stands in the intents for the events that say that a run began or ended. No file has this path.
+// scan takes the place of a path in the intents: for the events that say that a run began or ended. No
+// file has this path.
 const scan = "."
 
 // intend names files that are about to be published.

@@ -141,7 +141,7 @@ func newWalker(root string, most int) *walker {
 	return &walker{root: root, most: most, excluded: files.Exclude(append([]string{"vendor"}, names(files.DefaultExclusions)...)), skipped: map[string]int{}}
 }
 
-// names keeps the patterns of single names, because a project may itself lie in a folder whose path matches a longer
+// names keeps the patterns of single names, because a project may itself be in a folder whose path matches a longer
 // pattern, such as one for temporary files.
 func names(patterns []string) (list []string) {
 	for _, p := range patterns {

@@ -5,7 +5,7 @@
 // read alone, and Disconnect removes what Connect added and nothing else:
 //
 //   - JSON is edited in place; order, formatting and comments stay.
-//   - The first change saves the file beside it, with the suffix .mneme-backup.
+//   - The first change saves a copy of the file in the same folder, with the suffix .mneme-backup.
 //   - If connecting the saved file would give the present one, Disconnect brings the saved one back byte for byte.
 //     Otherwise it takes its own entries out of the present file.
 //   - Hooks are recognised by the program that they run, mneme-hook, so entries made by hand count too.
@@ -216,4 +216,4 @@ func isServer(command []string) bool {
 func base(program string) string { return strings.TrimSuffix(filepath.Base(program), ".exe") }
 
 // errNoHook says that the program of the hooks is missing.
-var errNoHook = errors.New("mneme-hook is neither beside mneme nor in PATH: install it there (in the source: go build -o DIR ./cmd/mneme-hook, with the DIR of mneme)")
+var errNoHook = errors.New("mneme-hook is neither in the folder of mneme nor in PATH: install it there (in the source: go build -o DIR ./cmd/mneme-hook, with the DIR of mneme)")

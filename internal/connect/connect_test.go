@@ -98,7 +98,8 @@ func jsonFiles() (list []jsonFile) {
 	return list
 }
 
-// wanted returns our commands that belong into a file, and at how many events the agent then runs the hook.
+// wanted returns our commands that belong in a file, and the number of events at which the agent then runs
+// the hook.
 func (f jsonFile) wanted(flags ...string) (want Commands, events int) {
 	if f.servers {
 		want.MCP = []string{"/my programs/mneme", "mcp"}

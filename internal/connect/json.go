@@ -253,7 +253,8 @@ func (f jsonFile) write(raw []byte, want Commands) ([]byte, error) {
 	return append(slices.Clone(d.mark), after...), nil
 }
 
-// depth returns how deep a hook of an event stands in the file, and the list of the event.
+// depth returns how deeply a hook of an event is nested in the file, and how deeply the list of the
+// event is.
 func (f jsonFile) depth(hooks, top *object) (list, hook int) {
 	list, hook = 2, 5
 	if f.shape.flat {

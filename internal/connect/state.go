@@ -44,9 +44,9 @@ type Weight int
 
 // Weights.
 const (
-	Matters  Weight = iota // the agent misses a part
+	Matters  Weight = iota // the agent lacks a part of mneme
 	Optional               // the user may want it
-	Breaks                 // what a file names does not run
+	Breaks                 // a program that a settings file names does not run
 )
 
 func (l Lack) String() string { return l.What + ": " + l.Remedy }
@@ -57,7 +57,7 @@ func (s *State) Asked() bool {
 	return len(s.Files) > 0 || s.Found && s.Broken()
 }
 
-// Broken reports whether what a file names does not run.
+// Broken reports whether a program that a settings file names does not run.
 func (s *State) Broken() bool {
 	return slices.ContainsFunc(s.Missing, func(l Lack) bool { return l.Weight == Breaks })
 }
@@ -268,5 +268,5 @@ func reads(o Options) string {
 	if o.DryRun {
 		verb = "would then read"
 	}
-	return fmt.Sprintf("The server, if it is mneme up on this machine, %s all sessions of %s, those from before too.", verb, Title(o.Agent))
+	return fmt.Sprintf("The server, if it is mneme up on this machine, %s all sessions of %s, earlier ones too.", verb, Title(o.Agent))
 }

@@ -47,7 +47,7 @@ func (e *examination) agent(ctx context.Context, s *connect.State) {
 		if s.ToolsOnly {
 			called, runs = "it is shown nothing by hooks", "it gets the tools of "+s.Command[0]
 		} else if err := tryHook(ctx, s.Command); err != nil {
-			report(Failed, fmt.Sprintf("%s does not run: %v", s.Hook, err), "install mneme-hook again, beside mneme, then mneme connect "+s.Agent)
+			report(Failed, fmt.Sprintf("%s does not run: %v", s.Hook, err), "install mneme-hook again, in the folder of mneme, then mneme connect "+s.Agent)
 		}
 		if _, err := os.Stat(o.TokenFile); o.TokenFile != "" && err != nil {
 			report(Failed, "the token of its hooks can't be read: "+err.Error(), "correct the path, then mneme connect "+s.Agent+" --token-file PATH")
@@ -138,7 +138,7 @@ func (e *examination) spool(s ring.Spool) {
 	}
 }
 
-// recent is for how long the last problem with a transcript counts: later it may have been solved.
+// recent is how long the last problem with a transcript counts: an older one may have been solved.
 const recent = 24 * time.Hour
 
 // JudgeTranscripts returns what of the transcripts could not be read, "" for nothing, and what to do.

@@ -58,9 +58,9 @@ func Run(ctx context.Context, o Options) []Finding {
 	return e.findings
 }
 
-// Serving returns the checks that a process makes of itself: of its status, of its settings and files, and
-// of the log at its NATS server. Only the space on the disk of its data directory is checked,
-// because a process that serves from it notices damage by itself.
+// Serving returns the checks that a process makes of itself: its status, its settings and files, and the
+// log at its NATS server. Only the space on the disk of its data directory is checked, because a process
+// that serves from it notices damage by itself.
 func Serving(log *eventlog.Log, data string) func(context.Context, httpapi.Status) []Finding {
 	return func(ctx context.Context, status httpapi.Status) []Finding {
 		e := &examination{Options: Options{Data: data}, now: time.Now}

@@ -74,7 +74,7 @@ func forms(canaries []string) (list []form) {
 	return list
 }
 
-// jsonOf writes a text as it stands between the quotes of a JSON string.
+// jsonOf writes a text as it is written between the quotes of a JSON string.
 func jsonOf(text string, escapeHTML bool) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

@@ -44,7 +44,7 @@ type StoreReport struct {
 // notReached is what no erasure can reach.
 var notReached = []string{
 	"backups of the log and of the read models, exports, and copies of either",
-	"in a replicated log, the servers' Raft logs until their next snapshot, which take the events along for some minutes",
+	"in a replicated log, the servers' Raft logs, which hold the events for some minutes, until their next snapshot",
 	"what agents, models, trace collectors and model endpoints have received",
 	"other conversations that quote this one, such as those whose agent was shown a context of it",
 	"the cache of an embedding endpoint, which holds vectors under hashes of texts: delete it to clear it",

@@ -52,7 +52,7 @@ type Found struct {
 // conversations of which an earlier erasure left only the tombstone, unless the scope names them.
 //
 // For a project it finds the conversations that belong to it now, and the deleted ones that would. With a conversation
-// it finds the chapters of stories that tell of it.
+// it finds the chapters of stories that cover it.
 func (s Scope) Find(ctx context.Context, log *eventlog.Log, g graph.Reader, r project.Reader) ([]Found, error) {
 	list, err := s.find(ctx, log, g, r)
 	if err != nil || len(list) == 0 || s.All {
@@ -61,8 +61,8 @@ func (s Scope) Find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 	return s.withChapters(ctx, log, list)
 }
 
-// withChapters adds the chapters that tell of a conversation in the list, deleted chapters included. It reads from the
-// log which conversations a chapter tells of.
+// withChapters adds the chapters that cover a conversation in the list, deleted chapters included. It reads from the
+// log which conversations a chapter covers.
 func (s Scope) withChapters(ctx context.Context, log *eventlog.Log, list []Found) ([]Found, error) {
 	erased := map[string]bool{}
 	for _, f := range list {

@@ -291,7 +291,7 @@ func (e *Eraser) kept(ctx context.Context, tenant, id string) (seq uint64, err e
 }
 
 // eraseBatch erases messages. Before the first one goes, it records which messages these are and what the report says
-// of them.
+// about them.
 func (e *Eraser) eraseBatch(ctx context.Context, r *Record, list []erasable) error {
 	if len(list) == 0 {
 		return nil
@@ -326,7 +326,7 @@ func (e *Eraser) finishBatch(ctx context.Context, r *Record) error {
 	return e.records.put(ctx, r)
 }
 
-// erasableOf extracts what the report says of a message.
+// erasableOf extracts what the report says about a message.
 func erasableOf(m *eventlog.Message) erasable {
 	one := erasable{m.Seq, "other", uint64(len(m.Subject) + len(m.Data))}
 	if address, err := events.ParseSubject(m.Subject); err == nil && slices.Contains(kinds(), address.Kind) {
@@ -359,7 +359,7 @@ func (r *Report) take(m erasable) {
 }
 
 // clean repairs the conversations in every generation of every read model and has the stores overwrite
-// what they deleted. If events came meanwhile, it says that the log is not done.
+// what they deleted. If events arrived during the erasure, it says that the log is not done.
 func (e *Eraser) clean(ctx context.Context, r *Record) (next State, err error) {
 	list, err := e.targets(ctx, r)
 	if err != nil {

@@ -29,7 +29,7 @@ var chrome embed.FS
 
 var layout = template.Must(template.ParseFS(chrome, "page.html"))
 
-// shown is what the layout needs of a page.
+// shown is what the layout needs to know about a page.
 type shown struct {
 	Title string
 	Query string

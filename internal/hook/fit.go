@@ -33,7 +33,7 @@ func isName(word string) bool {
 	return false
 }
 
-// namesIn calls a function with each name in a text; of a path it is the last part.
+// namesIn calls a function with each name in a text. For a path that is its last part.
 func namesIn(text string, f func(string)) {
 	for _, word := range name.FindAllString(text, -1) {
 		word = strings.Trim(word, "./-_")

@@ -90,8 +90,8 @@ func (m *memory) fired(p place, f Fired) {
 	v.Fired = f
 }
 
-// claim returns the passages that were not yet shown in a session, and records that they are now. Of two events at
-// once, only one gets a passage.
+// claim returns the passages that have not been shown in a session yet, and records them as shown. If two events
+// come at once, only one of them gets a passage.
 func (m *memory) claim(p place, list []passage) (fresh []passage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -132,9 +132,9 @@ func during(parent context.Context, grant *access.Grant, cut func()) (ctx contex
 	}
 }
 
-// authorize is the middleware that lets a request pass if the table allows its operation to
-// the grant. Tenant and project come from the grant: a parameter that names another one is
-// refused, and one that is absent is filled in.
+// authorize is the middleware that lets a request pass if, by the table, its grant may do
+// the operation. Tenant and project come from the grant: a parameter that names another one
+// is refused, and one that is absent is filled in.
 func (a *api) authorize(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		if a.Gate == nil {
@@ -199,7 +199,7 @@ func (a *api) allow(ctx huma.Context) error {
 		}
 		for _, given := range query[p.Name] {
 			if given != value {
-				return forbidden(fmt.Sprintf("the token is of the %s %q and of no other: leave the parameter %s out", p.Name, value, p.Name), "query."+p.Name)
+				return forbidden(fmt.Sprintf("the token is only for the %s %q: leave the parameter %s out", p.Name, value, p.Name), "query."+p.Name)
 			}
 		}
 		if len(query[p.Name]) == 0 {
@@ -217,7 +217,7 @@ func (a *api) allow(ctx huma.Context) error {
 // not exist, and every other project.
 func (a *api) onlyProject(ctx huma.Context, grant *access.Grant) error {
 	if named := ctx.Param("project"); named != "" && named != grant.Project {
-		return forbidden(fmt.Sprintf("the token is of the project %q and of no other", grant.Project), "path.project")
+		return forbidden(fmt.Sprintf("the token is only for the project %q", grant.Project), "path.project")
 	}
 	id := ctx.Param("id")
 	if id == "" {
@@ -243,9 +243,9 @@ func missing(need access.Need, grant *access.Grant) string {
 	case grant.Role < need.Role:
 		return fmt.Sprintf("this needs the role %s, and the token has %s", need.Role, grant.Role)
 	case need.Scope == access.Across:
-		return "this concerns all tenants, and the token is of one: use one made with mneme tokens create --all-tenants"
+		return "this concerns all tenants, but the token is for one: use one made with mneme tokens create --all-tenants"
 	}
-	return fmt.Sprintf("the token is of the project %q only, and this concerns the whole tenant", grant.Project)
+	return fmt.Sprintf("the token is only for the project %q, but this concerns the whole tenant", grant.Project)
 }
 
 func forbidden(detail, location string) error {
@@ -262,7 +262,7 @@ func bindTenant(ctx context.Context, tenant *string, location string) error {
 		return nil
 	}
 	if *tenant != "" && *tenant != grant.Tenant {
-		return forbidden(fmt.Sprintf("the token is of the tenant %q and of no other", grant.Tenant), location)
+		return forbidden(fmt.Sprintf("the token is only for the tenant %q", grant.Tenant), location)
 	}
 	*tenant = grant.Tenant
 	return nil

@@ -24,7 +24,7 @@ const (
 
 // AnalysisRequest says what a model should do, with which conversations.
 type AnalysisRequest struct {
-	Task          string          `json:"task,omitempty" maxLength:"500" doc:"what the model should do with each conversation. Absent: say what the conversation was about, what it found and what it left to do; these answers stand in the context of the project"`
+	Task          string          `json:"task,omitempty" maxLength:"500" doc:"what the model should do with each conversation. Absent: say what the conversation was about, what it found and what it left to do; these answers appear in the context of the project"`
 	Schema        json.RawMessage `json:"schema,omitempty" doc:"with task: the JSON Schema of an answer, an object, or only its properties. Absent: an answer in words"`
 	Conversations []string        `json:"conversations,omitempty" minItems:"1" maxItems:"1000" doc:"these conversations; if absent, those that fit the following members"`
 	Project       string          `json:"project,omitempty" maxLength:"512" doc:"only conversations of this project, or of the repository that this folder is in"`
@@ -157,7 +157,7 @@ func (a *api) newAnalysis(ctx context.Context, in *analyzeInput) (*run, error) {
 }
 
 // errServerStops ends analyses when the server stops.
-var errServerStops = errors.New("the server is stopping: send the request again to go on")
+var errServerStops = errors.New("the server is stopping: send the request again to continue")
 
 // do does the analysis. It fails if the client went away, and if the tenant's quota allows no call.
 func (r *run) do(parent context.Context, estimated func(analysis.Estimate)) error {

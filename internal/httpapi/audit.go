@@ -76,7 +76,7 @@ func (a *api) auditRefusal(ctx huma.Context, status int) {
 	a.Audit.Read(e)
 }
 
-// auditCall notes a call of a tool.
+// auditCall records a tool call in the audit log.
 func (a *api) auditCall(ctx context.Context, call, tenant, outcome string) {
 	e := newEntry(ctx, audit.ViaMCP, call)
 	e.Tenant, e.Outcome = tenant, audit.Failed
@@ -190,7 +190,7 @@ func peek(ctx huma.Context) (members map[string]any) {
 	body.ReadCloser, body.take = struct {
 		io.Reader
 		io.Closer
-	}{again, body.ReadCloser}, nil // its room is taken already
+	}{again, body.ReadCloser}, nil // take is nil: the memory for these bytes was granted when they were first read
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	_ = decoder.Decode(&members)
@@ -209,7 +209,7 @@ type auditInput struct {
 	Action  string    `query:"action" maxLength:"128" doc:"only this action, such as erase"`
 	Subject string    `query:"subject" maxLength:"512" doc:"only of this subject, such as token:3f2a9c01b7de"`
 	Project string    `query:"project" maxLength:"512" doc:"only about this project, by the name that the request gave"`
-	After   uint64    `query:"after" doc:"next_after of the page before"`
+	After   uint64    `query:"after" doc:"next_after of the previous page"`
 	Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of entries"`
 }
 
@@ -239,7 +239,7 @@ type AuditEntry struct {
 
 func (a *api) registerAudit(h huma.API) {
 	list := operation("list-audit", http.MethodGet, "/v1/audit", "List who changed what, and who read across conversations", "operations", 422, 503)
-	list.Description = "Entries hold no content. GET /openapi.json says of each operation whether it is audited (`x-mneme-access.audit`)."
+	list.Description = "Entries hold no content. GET /openapi.json says for each operation whether it is audited (`x-mneme-access.audit`)."
 	huma.Register(h, list, a.listAudit)
 }
 

@@ -39,8 +39,8 @@ func decode(data []byte, into any) error {
 }
 
 // strictJSON refuses JSON that two readers could understand differently: duplicate
-// members, text that is not UTF-8, and half a surrogate pair. encoding/json
-// takes the last member, and replaces such text by U+FFFD, which would change an id.
+// members, text that is not UTF-8, and half a surrogate pair. encoding/json takes the
+// last member, and replaces such text with U+FFFD, which would change an id.
 func strictJSON(data []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(data))
 	if _, err := d.ReadValue(); err != nil {

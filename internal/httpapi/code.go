@@ -40,7 +40,7 @@ type codeInput struct {
 	WaitAllParams
 	File  string `query:"file" minLength:"1" maxLength:"4096" doc:"a path as an agent wrote it, or its last components: parser.go and pkg/parser.go find /w/pkg/parser.go"`
 	Line  int    `query:"line" minimum:"1" doc:"a line of the file: excludes references to other lines, but not references without lines"`
-	Name  string `query:"name" minLength:"1" maxLength:"4096" doc:"a symbol's name as written in references, in the given file or, without file, anywhere; accesses then do not count"`
+	Name  string `query:"name" minLength:"1" maxLength:"4096" doc:"a symbol's name as written in references, in the given file or, without file, anywhere; accesses of files then do not count"`
 	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"maximum number of conversations"`
 }
 
@@ -64,7 +64,7 @@ func (in *codeInput) check() error {
 	}
 	switch {
 	case in.File == "" && in.Line != 0:
-		return refuse("query.file", "file is missing: line is one of a file")
+		return refuse("query.file", "file is missing: line is the number of a line in a file")
 	case in.File == "" && in.Name == "":
 		return refuse("query.file", "file or name is missing: the code that conversations are about")
 	case in.File != "" && graph.CodeBase(in.File) == "":

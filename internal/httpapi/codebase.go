@@ -62,7 +62,7 @@ type searchCodeOutput struct {
 type indexedFilesInput struct {
 	ProjectParam
 	WaitAllParams
-	After uint64 `query:"after" doc:"next_after of the page before"`
+	After uint64 `query:"after" doc:"next_after of the previous page"`
 	Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"maximum number of entries"`
 }
 
@@ -80,7 +80,7 @@ type indexedFilesOutput struct {
 	Body struct {
 		Index     *CodeIndex    `json:"index,omitempty" doc:"absent if there is none"`
 		EventID   string        `json:"event_id,omitempty" doc:"of the event that says whether it is done"`
-		Files     []IndexedFile `json:"files" doc:"in the order of the log; of several entries of a path the last one counts"`
+		Files     []IndexedFile `json:"files" doc:"in the order of the log; if a path has several entries, the last one counts"`
 		NextAfter uint64        `json:"next_after,omitempty" doc:"where the next page begins; absent at the end"`
 	}
 }

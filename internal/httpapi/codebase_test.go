@@ -108,7 +108,7 @@ func TestAContextShowsCodeOfItsProjectThatNobodyHasShown(t *testing.T) {
 	b.get(fmt.Sprintf("%s&at_least=%d", asOf, later), &again)
 	require.Equal(t, first, again)
 
-	// While the folder is being read, words alone rank.
+	// While the folder is being read, searches rank by words alone.
 	later = b.tell("inside", message("a", "assistant", "I look."), message("u2", "user", "where is a part of an upload retried again?"))
 	items, manifest = b.codeOf("inside", fmt.Sprint("at_least=", later))
 	require.NotNil(t, manifest.Indexed)
@@ -130,7 +130,7 @@ func TestAScopeGivesWayToWhatAToolShowedLater(t *testing.T) {
 		&events.ToolCalled{ToolCallID: "k", ToolName: "Read", Arguments: arguments},
 		&events.ToolReturned{ToolCallID: "k", Result: events.TextResult(numbered(changed, 10))},
 	}
-	for n := range 12 { // the recent turns show none of it any more
+	for n := range 12 { // the recent turns no longer show any of it
 		turns = append(turns, message(fmt.Sprint("a", n), "assistant", strings.Repeat("something else entirely. ", 60)), message(fmt.Sprint("u", n), "user", "go on with the parser"))
 	}
 	last := b.tell("c", turns...)

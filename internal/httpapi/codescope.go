@@ -67,9 +67,9 @@ func (a *api) registerCodeScope(h huma.API) {
 func (a *api) aboutScope(ctx context.Context, in *scopeInput) (*scopeOutput, error) {
 	switch {
 	case in.Name == "" && (in.File == "" || in.Line == 0):
-		return nil, refuseQuery("name", "name is missing, or file and line: the code that conversations are about")
+		return nil, refuseQuery("name", "name is missing, or file and line: say which code the conversations are about")
 	case in.File == "" && in.Line != 0:
-		return nil, refuseQuery("file", "file is missing: line is one of a file")
+		return nil, refuseQuery("file", "file is missing: line is the number of a line in a file")
 	case in.File != "" && graph.CodeBase(in.File) == "":
 		return nil, refuseQuery("file", "file is not the path of a file")
 	}

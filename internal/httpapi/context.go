@@ -134,7 +134,7 @@ func (a *api) contextOf(ctx context.Context, in *contextInput) (*window.Context,
 	var rewritten *window.Rewritten
 	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, needs{
 		loads: loads, asks: rerank.Wanted || in.Rewrite, coded: in.Strategy == window.StrategyHybrid, earlierWithin: earlierWithin,
-		found: func() (err error) { // a record of the context has the query as it was used, so that it can be made again without the model
+		found: func() (err error) { // a record of the context has the query as it was used, so that the context can be reproduced without the model
 			in.Query, rewritten, err = a.rewrite(ctx, in.Tenant, in.RewriteParam, in.Query)
 			return err
 		},

@@ -23,7 +23,7 @@ type exchange struct {
 	ended  []func() // called when it is written
 
 	streams bool // the change continues while the answer is written
-	told    int  // then the status of an error that the answer tells
+	told    int  // if it streams: the status of an error that the answer reports
 }
 
 // rendered is called when the first bytes of the answer are written. JSON and text are

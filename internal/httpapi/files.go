@@ -36,7 +36,7 @@ type filesInput struct {
 	WaitParams
 	Limit   int      `query:"limit" minimum:"1" maximum:"10000" default:"200"`
 	All     bool     `query:"all" doc:"include temporary and generated files"`
-	Kinds   []string `query:"kind,explode" enum:"write,read,search,list" maxItems:"4" doc:"only files whose strongest access is of this kind; of any of them, if given more than once"`
+	Kinds   []string `query:"kind,explode" enum:"write,read,search,list" maxItems:"4" doc:"only files whose strongest access is of this kind, or of any of these kinds if given more than once"`
 	GroupBy string   `query:"group_by" enum:"directory" doc:"return directories with their files, newest access first"`
 }
 

@@ -18,7 +18,7 @@ type Finding struct {
 	Turn     int      `json:"turn" doc:"of the first event"`
 	FirstSeq uint64   `json:"first_seq"`
 	LastSeq  uint64   `json:"last_seq"`
-	Seqs     []uint64 `json:"seqs" doc:"sequences of the first 20 events that it stands on: tool calls, or messages; of a long turn its first and last step"`
+	Seqs     []uint64 `json:"seqs" doc:"sequences of the first 20 events that it is based on: tool calls or messages; for a long turn, its first and last step"`
 }
 
 // Health is what is odd about a conversation.
@@ -28,7 +28,7 @@ type Health struct {
 	Found          int       `json:"found" doc:"how many findings there are"`
 	Rows           int       `json:"rows" doc:"how many messages, calls and results were examined, at most 50,000"`
 	Complete       bool      `json:"complete" doc:"all rows from the beginning, or from the sequence asked for, were examined"`
-	NextFrom       uint64    `json:"next_from,omitempty" doc:"where to go on, if the conversation is longer; absent if it is not"`
+	NextFrom       uint64    `json:"next_from,omitempty" doc:"where to continue, if the conversation is longer; absent if it is not"`
 }
 
 type healthInput struct {
@@ -42,7 +42,7 @@ type healthOutput struct{ Body Health }
 
 func (a *api) registerHealth(h huma.API) {
 	op := operation("show-health", http.MethodGet, "/v1/conversations/{id}/health", "Say what is odd about a conversation", "conversations", 404, 422, 503, 504)
-	op.Description = "Applies a few rules to its messages, calls and results, and says on which events each finding stands."
+	op.Description = "Applies a few rules to its messages, calls and results, and says which events each finding is based on."
 	huma.Register(h, op, a.health)
 }
 

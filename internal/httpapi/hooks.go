@@ -74,7 +74,7 @@ func (a *api) takeHook(ctx context.Context, in *hookInput) (*hookOutput, error) 
 	agent := hook.Find(in.Agent)
 	event, err := ring.Decode(in.RawBody)
 	if err != nil {
-		return nil, huma.Error422UnprocessableEntity("the body is no event of a hook: it must be a JSON object with hook_event_name and session_id")
+		return nil, huma.Error422UnprocessableEntity("the body is not the event of a hook: it must be a JSON object with hook_event_name and session_id")
 	}
 	text, err := a.hooks.Take(ctx, &past{a, in.seq()}, in.Tenant, agent, event, in.Late)
 	if err != nil {

@@ -71,7 +71,7 @@ func (a *api) registerInsights(h huma.API) {
 
 func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput, error) {
 	if in.Since != "" && in.Until != "" && in.Until < in.Since {
-		return nil, refuseQuery("until", "until is before since: no day lies between them")
+		return nil, refuseQuery("until", "until is before since: there is no day between them")
 	}
 	r, m, err := a.pins(ctx).Insight(ctx)
 	if err != nil {

@@ -36,12 +36,12 @@ const (
 // MemoryCommand is the input that a model gives to the memory tool.
 type MemoryCommand struct {
 	Command    string `json:"command" doc:"view, create, str_replace, insert, delete or rename"`
-	Path       string `json:"path,omitempty" doc:"of every command but rename: a path below /memories"`
-	ViewRange  []int  `json:"view_range,omitempty" maxItems:"2" nullable:"true" doc:"of view: first and last line, -1 for the end"`
+	Path       string `json:"path,omitempty" doc:"for every command but rename: a path below /memories"`
+	ViewRange  []int  `json:"view_range,omitempty" maxItems:"2" nullable:"true" doc:"for view: first and last line, -1 for the end"`
 	FileText   string `json:"file_text,omitempty" doc:"of create"`
 	OldStr     string `json:"old_str,omitempty" doc:"of str_replace"`
 	NewStr     string `json:"new_str,omitempty" doc:"of str_replace"`
-	InsertLine int    `json:"insert_line,omitempty" doc:"of insert: the line after which the text goes, 0 for the beginning"`
+	InsertLine int    `json:"insert_line,omitempty" doc:"for insert: the line after which the text goes, 0 for the beginning"`
 	InsertText string `json:"insert_text,omitempty" doc:"of insert"`
 	OldPath    string `json:"old_path,omitempty" doc:"of rename"`
 	NewPath    string `json:"new_path,omitempty" doc:"of rename"`

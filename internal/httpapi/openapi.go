@@ -22,7 +22,7 @@ const description = `Event-sourced memory for AI agents: publish what an agent d
 
 **Publishing again is harmless.** Tenant, conversation, source and id identify an event. Publishing the same event again, at any time, changes nothing.
 
-**Lists** come in pages: ask for the next one with ` + "`cursor`" + ` set to the ` + "`next_cursor`" + ` of the page before. No ` + "`next_cursor`" + ` means that this was the last page; a page that is not full does not.
+**Lists** come in pages: ask for the next one with ` + "`cursor`" + ` set to the ` + "`next_cursor`" + ` of the previous page. No ` + "`next_cursor`" + ` means that this was the last page; a page that is not full does not.
 
 **Caching.** Answers about conversations have an ` + "`ETag`" + `, made from positions. Send it back as ` + "`If-None-Match`" + `: if nothing has changed the answer is 304, at almost no cost.
 

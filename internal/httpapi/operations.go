@@ -46,7 +46,7 @@ type Difference struct {
 func (a *api) registerOperations(h huma.API) {
 	huma.Register(h, operation("status", http.MethodGet, "/v1/status", "State of the log and the projections", "operations", 503), a.status)
 	verify := operation("verify", http.MethodPost, "/v1/verify", "Replay the log and compare it with the read models", "operations", 503)
-	verify.Description = "Takes about as long as applying the whole log did. The read models stay in use meanwhile."
+	verify.Description = "Takes about as long as applying the whole log did. The read models stay in use during that time."
 	huma.Register(h, verify, a.verify)
 	watch := operation("watch-verify", http.MethodPost, "/v1/verify/stream", "Verify, and show how far it is", "operations", 503)
 	watch.Description = "As POST /v1/verify, as server-sent events: `event: progress` at most four times a second, and at the end `event: verified` with the answer, or `event: error`. A client that leaves ends it."

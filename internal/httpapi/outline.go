@@ -34,7 +34,7 @@ type OutlinedSummary struct {
 	Frontier bool   `json:"frontier,omitempty" doc:"no higher summary consolidates it"`
 }
 
-// maxOutlinedSummaries is how many summaries an outline has, the newest ones.
+// maxOutlinedSummaries limits the summaries of an outline to the newest ones.
 const maxOutlinedSummaries = 1_000
 
 type outlineInput struct{ RowsParams }

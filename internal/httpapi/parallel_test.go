@@ -22,7 +22,7 @@ import (
 // Many concurrent clients write, wait for their writes, and read. A client that is told to
 // try again does so.
 func TestManyConcurrentClientsLoseNothing(t *testing.T) {
-	b, _ := up(t) // not parallel: no other test may run meanwhile
+	b, _ := up(t) // not parallel: no other test may run at the same time
 	const clients, rounds, shared = 200, 2, 10
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 	defer cancel()

@@ -32,8 +32,8 @@ type projectCode struct {
 // projectCode begins to look for the indexes that count for a conversation: none for most conversations, and while the read
 // model is not there.
 //
-// An index counts if it belongs to the conversation's project, and its folder contains the working directory or lies in it. It is
-// read as of the conversation's newest event, as everything in a context.
+// An index counts if it belongs to the conversation's project, and its folder contains the working directory or is
+// inside it. It is read as of the conversation's newest event, as everything in a context.
 func (a *api) projectCode(ctx context.Context, v *view.View) *indexesNear {
 	n := &indexesNear{api: a, id: v.ID, done: make(chan struct{})}
 	own := v.Lineage().Own()
@@ -65,7 +65,8 @@ func (a *api) projectCode(ctx context.Context, v *view.View) *indexesNear {
 	return n
 }
 
-// indexesNear are the indexes whose folders hold a working directory or lie in it, as soon as they are read.
+// indexesNear are the indexes whose folders contain a working directory or are inside it, once they are
+// read.
 type indexesNear struct {
 	api        *api
 	id         events.ConversationID

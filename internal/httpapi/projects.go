@@ -52,7 +52,7 @@ type projectsInput struct {
 	TenantParam
 	WaitAllParams
 	AsOfParam
-	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
+	Cursor string `query:"cursor" doc:"next_cursor of the previous page"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"maximum number of projects; a page can have fewer although more follow"`
 }
 
@@ -102,7 +102,7 @@ type aliasInput struct {
 	ProjectParam
 	IdempotencyParam
 	Body struct {
-		Into string `json:"into" minLength:"1" doc:"the project that it is from now on"`
+		Into string `json:"into" minLength:"1" doc:"the project that it belongs to from now on"`
 	}
 }
 
@@ -126,7 +126,7 @@ func (a *api) registerProjects(h huma.API) {
 	alias := operation("alias-project", http.MethodPut, "/v1/projects/{project}/alias", "Count a project as part of another one", "projects", 409, 413, 415, 422, 503, 504, 507)
 	alias.Description = "From then on its conversations belong to the other project. Contexts as of an earlier sequence do not change."
 	huma.Register(h, alias, a.aliasProject)
-	huma.Register(h, operation("unalias-project", http.MethodDelete, "/v1/projects/{project}/alias", "Make a project one of its own again", "projects", 409, 422, 503, 504, 507), a.unaliasProject)
+	huma.Register(h, operation("unalias-project", http.MethodDelete, "/v1/projects/{project}/alias", "Count a project on its own again", "projects", 409, 422, 503, 504, 507), a.unaliasProject)
 }
 
 // projects begins a read of projects.
@@ -271,7 +271,7 @@ func (a *api) projectContext(ctx context.Context, in *projectContextInput) (*con
 	return form{format: in.Format, memory: in.Memory, framed: in.Frame, explained: in.Explain, markdown: in.Text}.show(c)
 }
 
-// projectSource is what is known of projects, and the search in what was said.
+// projectSource reads what is known about projects, and searches what was said in them.
 func (a *api) projectSource(r project.Reader, g graph.Reader) projects.Source {
 	source := projects.Source{Projects: r}
 	if a.Cache != nil {

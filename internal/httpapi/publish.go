@@ -74,7 +74,7 @@ type lookupOutput struct {
 }
 
 type known struct {
-	Seq     uint64 `json:"seq" doc:"sequence of the event with this identity, 0 if none was applied yet; if the conversation is deleted, the sequence of its deletion"`
+	Seq     uint64 `json:"seq" doc:"sequence of the event with this identity, 0 if none has been applied yet; if the conversation is deleted, the sequence of its deletion"`
 	Content string `json:"content" doc:"fingerprint of the event's type and data; empty if the conversation is deleted"`
 }
 
@@ -82,7 +82,7 @@ func (a *api) registerEvents(h huma.API) {
 	publish := operation("publish-events", http.MethodPost, eventsPath, "Publish CloudEvents", "events", 400, 408, 409, 413, 415, 422, 503, 507)
 	publish.Description = "One event in binary mode (ce-… headers) or structured mode (application/cloudevents+json), or a batch (application/cloudevents-batch+json). " +
 		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index. " +
-		"Up to 1,000 events of up to 16 MiB in total are stored all or none, if the log knew none of them before. Of a larger batch the log may store a part and refuse the rest: the problem then says how many were stored. " +
+		"Up to 1,000 events of up to 16 MiB in total are stored all or none, if the log knew none of them before. The log may store a part of a larger batch and refuse the rest: the problem then says how many were stored. " +
 		"Frames <mneme-context>, in which mneme shows something to agents, are removed from messages and results of tools; the event then has the extension mnemecontexts with the ids of what was removed. " +
 		"Publishing the same events again is harmless. An event whose identity (tenant, conversation, source and id) the log holds with another type or other data is refused with 409, which names the sequence of the event that counts, " +
 		"if that one was published in the last 30 seconds; otherwise the new one is stored, and listed as failed. " +

@@ -18,8 +18,8 @@ import (
 )
 
 // share is the middleware that lets a tenant have only its share of the requests handled at the same time. It follows
-// authorize, which sets the tenant of the token. Streams have limits of their own, and an operator can always see who
-// uses up the server.
+// authorize, which sets the tenant of the token. Streams do not count, because they have limits of their own, and the
+// list of quotas does not, so that an operator can always see who uses up the server.
 func (a *api) share(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		if a.Quotas == nil || slices.Contains([]string{"stream", "list-quotas"}, ctx.Operation().OperationID) {

@@ -98,7 +98,7 @@ func (a *api) admitRead(ctx context.Context, tenant string) error {
 // load loads what a read searches, before it takes a place among the reads: see [view.View.Load].
 type load = func(*view.View, context.Context) error
 
-// needs are what a read needs of a source.
+// needs are the parts of a source that a read uses.
 type needs struct {
 	loads         []load
 	asks          bool // a model that may not answer, so the answer can change at the same positions

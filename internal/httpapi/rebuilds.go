@@ -28,8 +28,8 @@ type Rebuild struct {
 	From       int       `json:"from" doc:"the generation that served when the rebuild was requested"`
 	AskedAt    time.Time `json:"asked_at"`
 	State      string    `json:"state" enum:"building,serving,canceled,failed,unreadable" doc:"serving: done; canceled: the new generation is being removed, after which the rebuild is no longer listed; unreadable: the record of the last rebuild can't be read, error says why, and the next rebuild replaces it"`
-	Applied    uint64    `json:"applied,omitempty" doc:"while building: number of applied sequences of the log, mean over the partitions"`
-	Total      uint64    `json:"total,omitempty" doc:"while building: number of sequences in the log, mean over the partitions"`
+	Applied    uint64    `json:"applied,omitempty" doc:"while building: how many sequences of the log are applied, as a mean over the partitions"`
+	Total      uint64    `json:"total,omitempty" doc:"while building: how many sequences of the log there are to apply, as a mean over the partitions"`
 	Rate       float64   `json:"rate,omitempty" doc:"while building: sequences per second over the last seconds; absent if none were applied"`
 	ETASeconds *float64  `json:"eta_seconds,omitempty" doc:"remaining time at that rate"`
 	Error      string    `json:"error,omitempty" doc:"why it failed, or why its record can't be read; the old generation keeps serving"`
@@ -54,7 +54,7 @@ type rebuildsOutput struct {
 
 func (a *api) registerRebuilds(h huma.API) {
 	ask := operation("rebuild", http.MethodPost, "/v1/rebuilds", "Rebuild a read model while the old one serves", "operations", 404, 409, 415, 422, 503, 504)
-	ask.Description = "Applies the log to a new generation, including events published meanwhile. Reads see the old generation until the new one has caught up. " +
+	ask.Description = "Applies the log to a new generation, including events published during the rebuild. Reads see the old generation until the new one has caught up. " +
 		"Events that were skipped with class error are tried again. With projection all, nothing starts if any projection is already being rebuilt. " +
 		"If the log has lost events that the read model graph still holds, the rebuild is refused unless force is set; the old generation then stays until POST /v1/log/repair resolves the missing events."
 	ask.DefaultStatus = http.StatusAccepted

@@ -17,7 +17,7 @@ func TestClientsWithoutATokenLearnWhichProviderGivesOne(t *testing.T) {
 	t.Parallel()
 	claims := filepath.Join(t.TempDir(), "claims.yaml")
 	require.NoError(t, os.WriteFile(claims, []byte("rules:\n  - claims: {team: a}\n    tenant: team-a\n    role: read\n"), 0o600))
-	const issuer = "http://127.0.0.1:1" // a provider that is away
+	const issuer = "http://127.0.0.1:1" // a provider that is down
 	i, err := instance.Start(t.Context(), instance.Config{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 		Access: settings.Access{OIDCIssuer: issuer, Audience: "mneme", Claims: claims, Algorithms: "RS256"},

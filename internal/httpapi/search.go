@@ -79,7 +79,7 @@ type searchConversationInput struct {
 	RerankParams
 	RewriteParam
 	Query    string    `query:"query" maxLength:"100000" doc:"what to search for, in words; a \"phrase in quotes\" must be there, a -word must not, and the end of a word* is open. Without words, the newest that the filters keep are found"`
-	Syntax   string    `query:"syntax" enum:"marks,plain" default:"marks" doc:"plain: quotes, dashes and asterisks in the query are no marks"`
+	Syntax   string    `query:"syntax" enum:"marks,plain" default:"marks" doc:"plain: quotes, dashes and asterisks in the query are ordinary characters"`
 	Kind     string    `query:"kind" enum:"message,tool,all" doc:"what to search: messages, the results of tools, or both, each in a list of its own; tool if tool or file is given, else message"`
 	Limit    int       `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"maximum number of messages, and of tool results"`
 	MaxChars int       `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"maximum length of each text, in Unicode code points"`
@@ -95,7 +95,7 @@ type searchConversationInput struct {
 	ToTurn   int       `query:"to_turn" minimum:"0" doc:"only what is up to this turn; 0 means no limit"`
 	Since    time.Time `query:"since" doc:"only what is from this time on (RFC 3339)"`
 	Until    time.Time `query:"until" doc:"only what is before this time (RFC 3339)"`
-	Contains []string  `query:"contains,explode" maxItems:"16" doc:"only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there"`
+	Contains []string  `query:"contains,explode" maxItems:"16" doc:"only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may be longer. May be given more than once: a text must contain all of them"`
 	Without  []string  `query:"without,explode" maxItems:"16" doc:"only texts that do not contain this phrase; may be given more than once"`
 	Cursor   string    `query:"cursor" doc:"next_cursor of the previous page; requires the same query, method and filters. With as_of, pages do not shift when messages come"`
 }
@@ -120,11 +120,11 @@ type searchConversationOutput struct {
 		Contains    []string          `json:"contains,omitempty" doc:"the phrases in quotation marks in the query, which every hit contains"`
 		Without     []string          `json:"without,omitempty" doc:"the words and phrases after - in the query, which no hit contains"`
 		ToolsFrom   uint64            `json:"tool_results_from,omitempty" doc:"the first sequence whose tool results were searched, if a very long conversation has older ones that were not"`
-		Embedding   string            `json:"embedding_model,omitempty" doc:"the model whose embeddings took part in the ranking; absent if only words did"`
-		Missing     string            `json:"embedding_missing,omitempty" doc:"which embeddings did not take part in the ranking, and why"`
+		Embedding   string            `json:"embedding_model,omitempty" doc:"the model whose embeddings were used in the ranking; absent if only words were"`
+		Missing     string            `json:"embedding_missing,omitempty" doc:"which embeddings were not used in the ranking, and why"`
 		Reranked    *window.Reranked  `json:"reranked,omitempty" doc:"the order that a reranker gave the best messages, or why it gave none; absent if it was not asked"`
 		Rewritten   *window.Rewritten `json:"rewritten,omitempty" doc:"with rewrite=true: what the model added to the query, or why nothing"`
-		Embedded    uint64            `json:"embedded_up_to,omitempty" doc:"sequence of the last message whose vectors took part; absent with built-in embeddings, which all messages have"`
+		Embedded    uint64            `json:"embedded_up_to,omitempty" doc:"sequence of the last message whose vectors were used; absent with built-in embeddings, which all messages have"`
 	}
 }
 

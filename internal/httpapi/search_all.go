@@ -50,7 +50,7 @@ type foundOutput struct {
 		Conversations []FoundConversation `json:"conversations" doc:"best first; empty with kind=tool"`
 		Contains      []string            `json:"contains,omitempty" doc:"the phrases in quotation marks in the query, which every hit contains"`
 		Without       []string            `json:"without,omitempty" doc:"the words and phrases after - in the query, which no hit contains"`
-		Embedding     string              `json:"embedding_model,omitempty" doc:"the model whose embeddings took part in the ranking; absent if only words did"`
+		Embedding     string              `json:"embedding_model,omitempty" doc:"the model whose embeddings were used in the ranking; absent if only words were"`
 		Rewritten     *window.Rewritten   `json:"rewritten,omitempty" doc:"with rewrite=true: what the model added to the query, or why nothing"`
 		Partial       bool                `json:"messages_partial,omitempty" doc:"without words: true if only the newest 10,000 messages were looked at"`
 		FoundTools

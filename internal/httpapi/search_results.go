@@ -16,7 +16,7 @@ import (
 
 // FilterParams choose among the messages and the tool results of several conversations.
 type FilterParams struct {
-	Syntax   string    `query:"syntax" enum:"marks,plain" default:"marks" doc:"plain: quotes, dashes and asterisks in the query are no marks"`
+	Syntax   string    `query:"syntax" enum:"marks,plain" default:"marks" doc:"plain: quotes, dashes and asterisks in the query are ordinary characters"`
 	Role     string    `query:"role" enum:"user,assistant" doc:"only messages of this role"`
 	Speaker  string    `query:"speaker" maxLength:"512" doc:"only messages of this speaker"`
 	Tool     string    `query:"tool" maxLength:"512" doc:"only results of this tool, by its name in any case"`
@@ -25,7 +25,7 @@ type FilterParams struct {
 	ToSeq    uint64    `query:"to_seq" doc:"only what is up to this sequence"`
 	Since    time.Time `query:"since" doc:"only what is from this time on (RFC 3339)"`
 	Until    time.Time `query:"until" doc:"only what is before this time (RFC 3339)"`
-	Contains []string  `query:"contains,explode" maxItems:"16" doc:"only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there. Without a query, it is searched for"`
+	Contains []string  `query:"contains,explode" maxItems:"16" doc:"only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may be longer. May be given more than once: a text must contain all of them. Without a query, it is searched for"`
 	Without  []string  `query:"without,explode" maxItems:"16" doc:"only texts that do not contain this phrase; may be given more than once"`
 }
 
@@ -40,8 +40,8 @@ func (in *FilterParams) keep() window.Filter {
 type FoundTools struct {
 	Results  []FoundProjectResult `json:"tool_results,omitempty" doc:"with kind=tool or all: best first, by their words alone; newest first if the query has no words"`
 	Searched int                  `json:"conversations_searched,omitempty" doc:"in how many conversations tool results were searched: the newest 50 of the project that have any, or fewer whose 20,000 results, or whose index, are as large as a search may be"`
-	Left     int                  `json:"conversations_left_out,omitempty" doc:"at most how many older conversations of the project were not looked at"`
-	Partial  bool                 `json:"tool_results_partial,omitempty" doc:"true if not all results of these conversations were looked at: of long ones the oldest, or those after the best 2,000, to which filters of time and text were applied"`
+	Left     int                  `json:"conversations_left_out,omitempty" doc:"upper bound of the number of older conversations of the project that were not searched"`
+	Partial  bool                 `json:"tool_results_partial,omitempty" doc:"true if not all results of these conversations were searched: not the oldest of long conversations, or not those after the best 2,000, to which filters of time and text were applied"`
 }
 
 // FoundProjectResult is a tool result with its conversation.

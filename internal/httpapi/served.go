@@ -71,7 +71,7 @@ type servedInput struct {
 
 type servedOutput struct{ Body RemadeContext }
 
-// RemadeContext is a remembered context, made again.
+// RemadeContext is a remembered context, reproduced.
 type RemadeContext struct {
 	Served   ServedContext `json:"served"`
 	Equal    bool          `json:"equal" doc:"the context made now has the hash of the one that was served"`
@@ -92,7 +92,7 @@ func (a *api) registerServed(h huma.API) {
 var kindServed = events.Kind(events.TypeContextServed)
 
 // beginRecord refuses a record that the sender may not make, and fixes the sequence of a context
-// of the newest state, so that it can be made again.
+// of the newest state, so that it can be reproduced.
 func (a *api) beginRecord(ctx context.Context, in *contextInput) error {
 	if grant := access.Of(ctx); grant != nil && grant.Role < access.Write {
 		return forbidden(fmt.Sprintf("record=true needs the role write, and the token has %s", grant.Role), "query.record")

@@ -17,7 +17,7 @@ const maxSessionBody = 32 << 10
 type sessionState struct {
 	Needed   bool   `json:"needed"`             // the server demands a token
 	SignedIn bool   `json:"signed_in"`          // the browser has sent one that is valid
-	Tokens   bool   `json:"tokens"`             // tokens of mneme tokens are accepted
+	Tokens   bool   `json:"tokens"`             // tokens that mneme tokens created are accepted
 	Provider string `json:"provider,omitempty"` // where people can sign in, at access.SignInPath
 	Problem  string `json:"problem,omitempty"`  // why a token that may be valid can't be accepted now
 }

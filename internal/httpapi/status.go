@@ -47,7 +47,7 @@ type ProjectionStatus struct {
 	Store      string  `json:"store"`
 	Generation int     `json:"generation"`
 	Partition  int     `json:"partition"`
-	State      string  `json:"state" enum:"absent,unavailable,damaged,idle,catching up,live,halted" doc:"absent: nothing was written yet; unavailable: the read model's server does not answer; damaged: its file can't be read, a rebuild replaces it; idle: no process drives it"`
+	State      string  `json:"state" enum:"absent,unavailable,damaged,idle,catching up,live,halted" doc:"absent: nothing has been written yet; unavailable: the read model's server does not answer; damaged: its file can't be read, a rebuild replaces it; idle: no process drives it"`
 	Checkpoint uint64  `json:"checkpoint" doc:"last sequence applied"`
 	Lag        uint64  `json:"lag" doc:"events of the partition that are not applied yet; an upper bound if only the log's head is known"`
 	Applied    uint64  `json:"applied" doc:"events that changed the read model"`
@@ -125,7 +125,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	if err := a.erasing(ctx, &out.Body); err != nil {
 		return nil, a.problem(err)
 	}
-	// Read the log's state last: events published meanwhile may already be applied, and no
+	// Read the log's state last: events published since may already be applied, and no
 	// checkpoint may exceed the head.
 	state, err := a.Log.State(ctx)
 	if err != nil {

@@ -36,13 +36,13 @@ type TenantQuota struct {
 // QuotaUse says how much of one quota is used.
 type QuotaUse struct {
 	Name  string  `json:"name" doc:"the field in the file of quotas"`
-	Used  float64 `json:"used" doc:"of a rate, about the average of the last ten seconds; of requests and rates, only what the process that answers has counted"`
+	Used  float64 `json:"used" doc:"for a rate, about the average of the last ten seconds; for requests and rates, only what the process that answers has counted"`
 	Limit float64 `json:"limit" doc:"0 for none"`
 }
 
 func (a *api) registerQuotas(h huma.API) {
 	list := operation("list-quotas", http.MethodGet, "/v1/quotas", "List what tenants use of their quotas", "operations", 404, 422)
-	list.Description = "What is stored is listed once a quota bounds it, of any tenant. Without a file of quotas the list is empty."
+	list.Description = "What tenants store is listed once any tenant has a quota for it. Without a file of quotas the list is empty."
 	huma.Register(h, list, a.listQuotas)
 }
 
@@ -52,7 +52,7 @@ func (a *api) listQuotas(_ context.Context, in *quotasInput) (*quotasOutput, err
 	if in.Tenant != "" {
 		report.Tenants = slices.DeleteFunc(report.Tenants, func(t quota.Tenant) bool { return t.Name != in.Tenant })
 		if a.Quotas != nil && len(report.Tenants) == 0 {
-			return nil, huma.Error404NotFound(fmt.Sprintf("nothing is known of a tenant %q: the file of quotas does not name it, and no event of it was counted", in.Tenant))
+			return nil, huma.Error404NotFound(fmt.Sprintf("tenant %q is unknown: the file of quotas does not name it, and none of its events was counted", in.Tenant))
 		}
 	}
 	out.Body.Counting, out.Body.Total = report.Counting, len(report.Tenants)

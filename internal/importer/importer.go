@@ -467,7 +467,7 @@ func (r *run) known(item transcript.Item, k Known) {
 	case k.Content == "":
 		r.deleted[conversation] = true
 		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d, so its events are not imported", conversation, k.Seq)})
-	case item.Cleaned || r.FirstCounts: // it was cleaned by other rules then; the first one counts
+	case item.Cleaned || r.FirstCounts: // it was cleaned by other rules then; the event in the log counts
 		r.counts.Duplicate++
 	default:
 		r.reject(otherContent(&item, k.Seq))

@@ -366,8 +366,8 @@ func TestBadRequestsAreRefusedWithoutARetry(t *testing.T) {
 		status             int
 		says               string
 	}{
-		"truncated protobuf":  {"/v1/traces", "application/x-protobuf", "", binary[:len(binary)-3], 400, "no request of OTLP"},
-		"no JSON":             {"/v1/logs", "application/json", "", []byte("{"), 400, "no request of OTLP"},
+		"truncated protobuf":  {"/v1/traces", "application/x-protobuf", "", binary[:len(binary)-3], 400, "not an OTLP request"},
+		"no JSON":             {"/v1/logs", "application/json", "", []byte("{"), 400, "not an OTLP request"},
 		"truncated gzip":      {"/v1/traces", "application/json", "gzip", pack(good)[:20], 400, "incomplete or damaged"},
 		"no gzip":             {"/v1/traces", "application/json", "gzip", good, 400, "incomplete or damaged"},
 		"a gzip bomb":         {"/v1/traces", "application/json", "gzip", pack(make([]byte, otlp.MaxBytes+1)), 413, "at most 16 MiB"},

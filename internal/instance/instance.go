@@ -273,7 +273,7 @@ func consume[U projection.Unit, S projection.Store[U]](ctx context.Context, i *I
 }
 
 // Serve waits until ctx ends. It returns [eventlog.ErrPartitions] if the log is given more partitions
-// meanwhile: then close the instance and start another one on the same data.
+// while the instance runs: then close the instance and start another one on the same data.
 func (i *Instance) Serve(ctx context.Context) error { return program.Serve(ctx, i.Log, i.logger) }
 
 // HTTPURL returns the base URL of the API.

@@ -78,7 +78,7 @@ func (c *call) ofConversation(ctx context.Context, id events.ConversationID, in 
 	}
 	conversation := v.Lineage().Conversation()
 	if conversation.MessageCount == 0 && in.Conversation == "" {
-		return answer{}, graph.ErrNotFound // nothing was said yet
+		return answer{}, graph.ErrNotFound // nothing has been said yet
 	}
 	if err := v.Load(ctx); err != nil {
 		return answer{}, err

@@ -59,11 +59,11 @@ func (c *call) history(ctx context.Context, in historyArguments) (answer, error)
 	case in.Path == "" && in.Symbol == "":
 		return answer{}, refuse("path or symbol is missing: the code that conversations are about")
 	case in.Path == "" && in.Line != 0:
-		return answer{}, refuse("path is missing: line is one of a file")
+		return answer{}, refuse("path is missing: line is the number of a line in a file")
 	case in.Path != "" && graph.CodeBase(in.Path) == "":
 		return answer{}, refuse("path is not the path of a file")
 	case in.Project == everything && c.grant != nil && c.grant.Project != "":
-		return answer{}, refuse("the token is of the project %q and of no other: leave the argument project out", c.grant.Project)
+		return answer{}, refuse("the token is only for the project %q: leave the argument project out", c.grant.Project)
 	}
 	out := history{Project: everything, Note: note, Touches: []touch{}}
 	g, _, err := c.pins.Graph(ctx)

@@ -81,7 +81,7 @@ func prompts() []*sdk.Prompt {
 		},
 		{
 			Name: PromptResume, Title: "Go on with an earlier conversation",
-			Description: "Recall the memory of a conversation, and have the agent go on from there.",
+			Description: "Recall the memory of a conversation, and have the agent continue from there.",
 			Arguments:   []*sdk.PromptArgument{{Name: argumentConversation, Description: "its id", Required: true}},
 		},
 	}

@@ -200,7 +200,7 @@ func TestTokensDecideWhatResourcesPromptsAndCompletionsReach(t *testing.T) {
 	require.Equal(t, []string{"mneme://projects/shop/context", "mneme://conversations/login/context", "mneme://conversations/cart/context"}, only.addresses(), "the token decides, not the URL")
 	require.Contains(t, only.refusedResource("mneme://conversations/post/context"), `no conversation "post"`)
 	require.Contains(t, only.refusedResource("mneme://conversations/post/turns/1"), `no conversation "post"`)
-	require.Contains(t, only.refusedResource("mneme://projects/blog/context"), "of no other")
+	require.Contains(t, only.refusedResource("mneme://projects/blog/context"), "is only for the")
 	_, err := only.prompted(mcp.PromptResume, map[string]string{"conversation": "post"})
 	require.ErrorContains(t, err, `no conversation "post"`)
 	require.Equal(t, []string{"shop"}, only.completed(mcp.PromptRecall, "project", ""))

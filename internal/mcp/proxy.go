@@ -103,7 +103,7 @@ type proxy struct {
 	watched map[string]int     // how often each resource is subscribed to
 }
 
-// call passes a call of a tool on.
+// call forwards a tool call.
 func (p *proxy) call(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	params := &sdk.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments, Meta: traceOf(r.Params.Meta)}
 	if len(r.Params.Arguments) == 0 {
@@ -162,7 +162,7 @@ func (p *proxy) subscribe(ctx context.Context, r *sdk.SubscribeRequest) error {
 	session := p.session
 	p.mu.Unlock()
 	if session == nil {
-		return nil // the connection broke meanwhile; the next one subscribes
+		return nil // the connection has broken since; the next one subscribes
 	}
 	return p.problem(session.Subscribe(ctx, &sdk.SubscribeParams{URI: r.Params.URI}))
 }

@@ -52,7 +52,7 @@ func scopeOf(r *http.Request) (scope, int, error) {
 	}
 	if grant := access.Of(r.Context()); grant != nil && !grant.AllTenants {
 		if s.tenant != "" && s.tenant != grant.Tenant {
-			return scope{}, http.StatusForbidden, fmt.Errorf("the token is of the tenant %q and of no other: leave the parameter tenant out", grant.Tenant)
+			return scope{}, http.StatusForbidden, fmt.Errorf("the token is only for the tenant %q: leave the parameter tenant out", grant.Tenant)
 		}
 		s.tenant = grant.Tenant
 	}
@@ -79,7 +79,7 @@ const everything = "*"
 func (c *call) projectName(ctx context.Context, argument string) (string, error) {
 	if c.grant != nil && c.grant.Project != "" {
 		if argument != "" && argument != c.grant.Project {
-			return "", refuse("the token is of the project %q and of no other: leave the argument project out", c.grant.Project)
+			return "", refuse("the token is only for the project %q: leave the argument project out", c.grant.Project)
 		}
 		return c.grant.Project, nil
 	}

@@ -50,7 +50,7 @@ type Config struct {
 	// Condense says how contexts of conversations with a profile show large tool results. Nil means
 	// extractive.
 	Condense func(profile string) string
-	// Explain returns what a caller may know of an error, and logs the rest.
+	// Explain returns what a caller may know about an error, and logs the rest.
 	Explain func(context.Context, error) string
 	// Refuse answers a request that never becomes a tool call.
 	Refuse func(w http.ResponseWriter, status int, detail string)
@@ -207,7 +207,7 @@ func (r refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// call is one call of a tool, or another request that is answered in the same way.
+// call is one tool call, or another request that is answered in the same way.
 type call struct {
 	*Server
 	scope
@@ -316,7 +316,7 @@ func encode(value any) ([]byte, error) {
 
 // Guard returns the layer between the protocol and the tools. It cuts the texts of errors, which can quote an argument.
 // It turns a panic into an error of its request: the SDK handles requests in goroutines of its own, where a panic would
-// end the program. It replaces arguments that are null by an empty object, because the SDK can't handle null.
+// end the program. It replaces arguments that are null with an empty object, because the SDK can't handle null.
 func Guard(logger *slog.Logger) sdk.Middleware {
 	return func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (result sdk.Result, err error) {

@@ -297,7 +297,7 @@ func TestTokensDecideWhatToolsAreShownAndWhatTheyReach(t *testing.T) {
 	for tool, args := range map[string]arguments{
 		"memory_context": {"project": "blog"}, "memory_search": {"project": "*"}, "memory_file_history": {"path": "cart.go", "project": "*"},
 	} {
-		require.Contains(t, only.refused(tool, args), "of no other", tool)
+		require.Contains(t, only.refused(tool, args), "is only for the", tool)
 	}
 	for _, h := range value[hits](only, "memory_search", arguments{"query": "voucher"}).Hits {
 		require.NotEqual(t, "post", h.Conversation)

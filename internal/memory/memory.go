@@ -167,8 +167,8 @@ func (f *Folder) editable(ctx context.Context, path string) (at, text string, er
 	return at, text, err
 }
 
-// written returns the change that gives a file a text. Frames of recalled context are removed from the added text,
-// because it would be recorded as new.
+// written returns the event that sets a file's text. The caller has removed frames of recalled context from what was
+// added, because they would be recorded as new text.
 func written(path, at, text string) (*events.MemoryChanged, error) {
 	if len(text) > events.MaxMemoryFileBytes {
 		return nil, refuse("Error: File %s would have %d bytes, and the limit is %d: split it by topic.", path, len(text), events.MaxMemoryFileBytes)

@@ -11,7 +11,7 @@ import (
 )
 
 // errCut means that a JSON text in an attribute does not end.
-var errCut = errors.New("is no complete JSON: the exporter cuts long attributes, raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
+var errCut = errors.New("is not complete JSON: the exporter cuts long attributes, raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 
 // attributes are those of a span, an event or a log record. Values are string, bool, int64, float64, []byte, []any or
 // map[string]any.

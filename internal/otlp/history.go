@@ -152,7 +152,7 @@ type place struct {
 	from      int     // the first new message of those after the summary
 	summary   int     // number of new messages before the known ones: a compaction's
 	branch    bool    // to is a new conversation
-	parent    string  // of a branch: where it branched
+	parent    string  // where a branch left it
 	parentAt  hash
 	replaces  *thread // nil adds a thread
 	compacted bool    // the first new message is the summary of a compaction

@@ -23,7 +23,7 @@ type told struct {
 
 func remembering(t require.TestingT) *told { return &told{memory: newMemory(), t: t} }
 
-// send plans a call of a model in a session, and returns the events that it adds.
+// send plans a model call in a session, and returns the events that it adds.
 func (m *told) send(key string, c modelCall) []events.Event {
 	p := &plan{sessions: map[*session]*session{}}
 	s := p.change(m.session("default", key, false))

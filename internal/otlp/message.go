@@ -188,7 +188,8 @@ func (p *part) kind() string {
 	return p.Type
 }
 
-// add adds a part. A part that is not text, such as a picture, is replaced by its type in brackets.
+// add adds a part. A part that is not text, such as a picture, is replaced with its type in
+// brackets.
 func (m *message) add(p *part) {
 	switch kind := p.kind(); kind {
 	case "text":
@@ -309,8 +310,8 @@ func (a attributes) messagesIn(key, role string) ([]message, error) {
 	return out, nil
 }
 
-// merged joins the messages of one answer: libraries write each part, or each choice, as a message. Of several choices
-// the first text counts.
+// merged joins the messages of one answer: libraries write each part, or each choice, as a message. If there are
+// several choices, the first text counts.
 func merged(answers []message) []message {
 	if len(answers) < 2 {
 		return answers

@@ -133,7 +133,7 @@ func (p *plan) calls(s *session, m *message, id string, times map[string]int) []
 	return list
 }
 
-// called adds a call of a tool.
+// called adds a tool call.
 func (p *plan) called(s *session, conversation string, c toolCall, message string, at time.Time) {
 	p.event(conversation, conversation+":"+c.id, at, &events.ToolCalled{ToolCallID: c.id, MessageID: message, ToolName: cmp.Or(c.name, "unknown"), Arguments: or(c.arguments, []byte("{}"))})
 	if !s.answered[c.id] {

@@ -181,7 +181,7 @@ func TestACutAttributeIsRefusedWithTheRemedy(t *testing.T) {
 	e := entry{attributes: attributes{"gen_ai.operation.name": "chat", inputMessages: `[{"role":"user","parts":[{"type":"text","content":"Wea`}}
 	_, err := e.read(traces)
 	require.ErrorIs(t, err, errCut)
-	require.ErrorContains(t, err, "gen_ai.input.messages is no complete JSON")
+	require.ErrorContains(t, err, "gen_ai.input.messages is not complete JSON")
 	require.ErrorContains(t, err, "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 }
 

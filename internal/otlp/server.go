@@ -207,7 +207,7 @@ func decode(body []byte, asJSON bool, into proto.Message) error {
 		err = proto.Unmarshal(body, into)
 	}
 	if err != nil {
-		return status.Errorf(codes.InvalidArgument, "the body is no request of OTLP: %v", err)
+		return status.Errorf(codes.InvalidArgument, "the body is not an OTLP request: %v", err)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func decode(body []byte, asJSON bool, into proto.Message) error {
 // answer reports an error in OTLP's way: with a google.rpc.Status.
 func answer(w http.ResponseWriter, r *http.Request, code int, class codes.Code, text string) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if strings.HasPrefix(kind, "application/grpc") { // whose status stands in headers
+	if strings.HasPrefix(kind, "application/grpc") { // whose status is in headers
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Grpc-Status", fmt.Sprint(int(class)))
 		w.Header().Set("Grpc-Message", strings.Map(func(r rune) rune {

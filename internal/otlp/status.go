@@ -16,7 +16,7 @@ const (
 // Status says what a receiver did since it was started. It has a bounded size.
 type Status struct {
 	Listen    []string `json:"listen"`    // the URLs
-	Recorded  uint64   `json:"recorded"`  // spans and log records that told of something new
+	Recorded  uint64   `json:"recorded"`  // spans and log records that brought something new
 	Known     uint64   `json:"known"`     // all of which was recorded before
 	Refused   uint64   `json:"refused"`   // of a conversation, but not readable
 	Published uint64   `json:"published"` // events

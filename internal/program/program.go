@@ -78,7 +78,8 @@ func WarnOfPartitions(logger *slog.Logger, asked, have int) {
 	}
 }
 
-// Again runs a program, and runs it again if the log has been given more partitions meanwhile.
+// Again runs a program, and runs it again whenever it ends because the log was given more
+// partitions.
 func Again(ctx context.Context, run func(context.Context) error) error {
 	for {
 		if err := run(ctx); ctx.Err() != nil || !errors.Is(err, eventlog.ErrPartitions) {

@@ -56,7 +56,7 @@ func whole[T int | int64 | uint64](to *T, n *yaml.Node) error {
 		return err
 	}
 	if value != math.Trunc(value) || value > math.MaxInt32 && n.Decode(to) != nil {
-		return fmt.Errorf("%s is no whole number", n.Value)
+		return fmt.Errorf("%s is not a whole number", n.Value)
 	}
 	*to = T(value)
 	return nil
@@ -68,10 +68,10 @@ func number(to *float64, n *yaml.Node) error {
 		n = n.Alias
 	}
 	if err := n.Decode(to); err != nil || n.Tag == "!!null" {
-		return fmt.Errorf("%q is no number", n.Value)
+		return fmt.Errorf("%q is not a number", n.Value)
 	}
 	if *to < 0 || math.IsInf(*to, 0) || math.IsNaN(*to) {
-		return fmt.Errorf("%v is no limit: it must be positive, or 0 for none", *to)
+		return fmt.Errorf("%v is not a limit: it must be positive, or 0 for none", *to)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func bytesOf(to *uint64, n *yaml.Node) error {
 	}
 	size, err := humanize.ParseBytes(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode {
-		return fmt.Errorf("%q is no number of bytes, such as 5000000, 500MB or 20GiB", n.Value)
+		return fmt.Errorf("%q is not a number of bytes, such as 5000000, 500MB or 20GiB", n.Value)
 	}
 	*to = size
 	return nil
@@ -146,7 +146,7 @@ func parse(text []byte) (f file, err error) {
 	f.Default = def
 	for _, name := range slices.Sorted(maps.Keys(raw.Tenants)) {
 		if name == "" || len(name) > events.MaxTenantBytes {
-			errs = append(errs, fmt.Errorf("tenants: the name %q has not 1 to %d bytes", name, events.MaxTenantBytes))
+			errs = append(errs, fmt.Errorf("tenants: the name %q is not 1 to %d bytes long", name, events.MaxTenantBytes))
 		}
 		one := raw.Tenants[name]
 		own, wrong := limitsOf("tenants."+name, &one)

@@ -124,7 +124,7 @@ func (m *Meter) run(ctx context.Context, needed func() bool) {
 // report logs the first of several errors in a row.
 func (m *Meter) report(err error) {
 	if err != nil && !m.troubled && !errors.Is(err, context.Canceled) {
-		m.logger.Warn("what tenants store can't be counted now; the last figures stand", "error", err)
+		m.logger.Warn("what tenants store can't be counted now; the last figures stay in use", "error", err)
 	}
 	m.troubled = err != nil
 }

@@ -143,8 +143,8 @@ func TestAChangedFileCountsOnAndAWrongOneChangesNothing(t *testing.T) {
 		require.NoError(t, q.Take("a", 10, 0))
 		over(t, q.Take("a", 1, 0))
 		for text, want := range map[string]string{
-			"default: {events_per_second: -1}": "events_per_second: -1 is no limit", "defualt: {}": "field defualt not found",
-			"default: {events_per_second: .inf}": "+Inf is no limit", "tenants: {'': {}}": "1 to 128 bytes", "default: [": "did not find",
+			"default: {events_per_second: -1}": "events_per_second: -1 is not a limit", "defualt: {}": "field defualt not found",
+			"default: {events_per_second: .inf}": "+Inf is not a limit", "tenants: {'': {}}": "1 to 128 bytes", "default: [": "did not find",
 			strings.Repeat("#", maxFileBytes+1): "has more than",
 		} {
 			require.NoError(t, os.WriteFile(q.path, []byte(text), 0o600))

@@ -137,7 +137,7 @@ func average(l *rate.Limiter, now time.Time) float64 {
 	return max(0, float64(l.Burst())-l.TokensAt(now)) / burst
 }
 
-// tenants returns what every tenant stores, and whether the log was not read to its end yet.
+// tenants returns what every tenant stores, and whether part of the log is still to be read.
 func (m *Meter) tenants() (all map[string]Stored, counting bool) {
 	m.lock.Lock()
 	defer m.lock.Unlock()

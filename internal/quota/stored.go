@@ -40,8 +40,8 @@ func (e *FullError) Error() string {
 // held is what a tenant is about to store, or has stored since the log was read.
 type held struct {
 	open    Stored // being published
-	settled Stored // published, or not, since the meter last began to read
-	read    Stored // settled before that: the meter is counting it now
+	settled Stored // the attempt to publish it ended after the meter last began to read
+	read    Stored // the attempt ended before that: the meter is counting it now
 }
 
 func (h *held) all() Stored { return h.open.plus(h.settled).plus(h.read) }

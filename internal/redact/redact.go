@@ -177,7 +177,7 @@ func fresh(start, end int, done [][]int) bool {
 	return true
 }
 
-// Text replaces each secret in a text by [redacted:kind], and returns the kinds of the secrets.
+// Text replaces each secret in a text with [redacted:kind], and returns the kinds of the secrets.
 func (r *Rules) Text(text string) (redacted string, kinds []string) {
 	for {
 		found := r.Find(text)

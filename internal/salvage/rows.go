@@ -19,7 +19,7 @@ type salvager struct {
 	Loss
 	source  Source
 	held    *inventory
-	applied uint64 // what is compared: everything that the read model had applied up to here
+	applied uint64 // the read model had applied everything up to this sequence, so only that is compared
 	calls   []graph.Ref
 }
 

@@ -71,10 +71,10 @@ func (l *Loss) Restorable() int { return len(l.events) + len(l.summaries) }
 // Count returns how many events of the conversation only the read model holds.
 func (l *Loss) Count() int { return l.Restorable() + len(l.Unrestorable) }
 
-// Find calls yield for each living conversation of which the read model holds events that
-// the log does not. It reads the whole log and the whole read model, one family of partitions
-// (see [eventlog.Log.Families]) after the other, and keeps the identities of one family's events in memory. Events may be
-// published and applied meanwhile: what the read model applies after the start is not compared.
+// Find calls yield for each living conversation of which the read model holds events that the log does not. It reads
+// the whole log and the whole read model, one family of partitions (see [eventlog.Log.Families]) after the other, and
+// keeps the identities of one family's events in memory. Events may be published and applied during the comparison:
+// what the read model applies after the start is not compared.
 func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss) error) error {
 	checkpoints, err := source.Checkpoints(ctx) // before the head: everything applied by now is in the log before it
 	if err != nil {

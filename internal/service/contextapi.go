@@ -172,7 +172,7 @@ func Prices(path string) (*insight.Prices, error) {
 	return p, nil
 }
 
-// priced adds what the price file says of a model whose settings do not name both prices.
+// priced adds what the price file says about a model whose settings do not name both prices.
 func priced(p llm.Profile, prices *insight.Prices) llm.Profile {
 	if p.InputPrice > 0 && p.OutputPrice > 0 {
 		return p

@@ -91,7 +91,7 @@ func (i running) projectContext(name, format string) string {
 	return body
 }
 
-// toldBy lists the conversations that a chapter tells of.
+// toldBy lists the conversations that a chapter covers.
 func toldBy(e events.Recorded) (ids []string) {
 	for _, told := range e.Payload.(*events.StoryWritten).Told {
 		ids = append(ids, told.ID)

@@ -76,8 +76,8 @@ func atLevel(n int) func([]httpapi.Summary) bool {
 	}
 }
 
-// live waits until the summarizer handles new events. It condenses tool results from before that only with the next
-// event.
+// live waits until the summarizer handles new events. Tool results that are older are condensed only when the next
+// event arrives.
 func (i running) live() {
 	i.Helper()
 	require.Eventually(i, func() bool { return i.status("summaries").State == "live" }, patience, 10*time.Millisecond)

@@ -16,7 +16,7 @@ import (
 // Access configures who may use the HTTP API.
 type Access struct {
 	Tokens       bool          `name:"tokens" envconfig:"MNEME_TOKENS" default:"false" desc:"demand a token with every request; mneme tokens create makes one, and its hash is kept in a bucket of the NATS server"`
-	TokensFile   string        `name:"tokens-file" placeholder:"FILE" envconfig:"MNEME_TOKENS_FILE" desc:"demand a token, and keep the hashes in this file instead; it is read again when it changes"`
+	TokensFile   string        `name:"tokens-file" placeholder:"FILE" envconfig:"MNEME_TOKENS_FILE" desc:"demand a token, and keep the tokens' hashes in this file, not in a bucket of the NATS server; it is read again when it changes"`
 	OIDCIssuer   string        `name:"oidc-issuer" placeholder:"URL" envconfig:"MNEME_OIDC_ISSUER" desc:"demand a token, and also accept JWTs of this OpenID Connect provider"`
 	Audience     string        `name:"oidc-audience" placeholder:"TEXT" envconfig:"MNEME_OIDC_AUDIENCE" desc:"the audience that a JWT must be for"`
 	ClientID     string        `name:"oidc-client-id" placeholder:"ID" envconfig:"MNEME_OIDC_CLIENT_ID" desc:"the client as which the inspector page signs people in at the provider; its ID tokens are accepted too"`

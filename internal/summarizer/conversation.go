@@ -141,8 +141,8 @@ const publishWithin = 30 * time.Second
 func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
-	// The model may have worked on it for minutes, and the conversation may be deleted meanwhile: a summary would bring
-	// back what an erasure removes.
+	// The model may have worked on it for minutes. If the conversation was deleted in the meantime, a summary would
+	// bring back what an erasure removes.
 	if deleted, err := r.newest(ctx, id, kindDeleted); err != nil {
 		return 0, err
 	} else if deleted > 0 {

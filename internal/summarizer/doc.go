@@ -9,8 +9,8 @@
 //
 // No summary is written twice. The event's id is made of the level, the range and the
 // revision, and the event is published only if the newest summary of the conversation in
-// the log is still the one that the reactor knew. Of two processes, one of them frozen for
-// a while, one succeeds.
+// the log is still the one that the reactor knew. If two processes try, one of them after
+// being frozen for a while, only one succeeds.
 //
 // The reactor works only on live partitions, so a replay never calls a model. Several
 // conversations are worked on at once, each by one goroutine at a time.

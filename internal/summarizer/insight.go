@@ -46,8 +46,8 @@ type unusable struct {
 	err   error
 }
 
-// reflect analyses a conversation that is finished, and then writes the chapters that are due of its project's story.
-// If time alone can finish the conversation, it returns when to look again.
+// reflect analyses a conversation that is finished, and then writes the chapters of its project's story that are due.
+// If the conversation only needs to rest longer to count as finished, it returns when to look again.
 func (r *Reactor) reflect(ctx context.Context, c summary.Conversation, profile Profile) (again time.Time, err error) {
 	model, ok := profile.Model.(Analyst)
 	if !ok || profile.StoryAfter <= 0 || c.Chars < worthAnalysing {
@@ -87,7 +87,7 @@ func (r *Reactor) reflect(ctx context.Context, c summary.Conversation, profile P
 	return again, r.tellStory(ctx, c.ID.Tenant, d.Place.Name, profile, written)
 }
 
-// digest reads what is known of a conversation in its project, nil if nothing is.
+// digest reads what is known about a conversation in its project; nil if nothing is.
 func (r *Reactor) digest(ctx context.Context, id events.ConversationID) (d *project.Digest, err error) {
 	err = r.projects(ctx, func(p project.Reader) error {
 		list, err := p.Digests(ctx, []events.ConversationID{id}, graph.Latest)
@@ -207,7 +207,7 @@ func (r *Reactor) awaitProjects(ctx context.Context, partition int, seq uint64) 
 	return err
 }
 
-// forget withdraws the chapters that tell of a deleted conversation, and has their other sessions told again.
+// forget withdraws the chapters that cover a deleted conversation, and has their other sessions told again.
 func (r *Reactor) forget(ctx context.Context, c summary.Conversation) error {
 	if !r.Profiles.tells() {
 		return nil // readers leave out such chapters anyway

@@ -92,7 +92,7 @@ func (r *Reactor) condenseNew(ctx context.Context, c summary.Conversation, model
 		}
 		s.add(rows)
 		s.seq = max(s.seq, c.LastSeq)
-		s.large = s.large[max(0, len(s.large)-newestResults):] // bounds the list while the model is away
+		s.large = s.large[max(0, len(s.large)-newestResults):] // bounds the list while the model is unavailable
 	}
 	return r.condense(ctx, c, model, s.due(), s.done, &Answer{})
 }

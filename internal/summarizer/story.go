@@ -113,7 +113,8 @@ func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Anal
 	if err != nil {
 		return false, err
 	}
-	// The model may have worked on it for minutes: a chapter must not tell of sessions that were deleted meanwhile.
+	// The model may have worked on it for minutes: a chapter must not cover sessions that were deleted in the
+	// meantime.
 	for _, t := range plan.Told {
 		of := events.ConversationID{Tenant: p.Tenant, ID: t.ID}
 		if deleted, err := r.newest(ctx, of, kindDeleted); err != nil || deleted > 0 {

@@ -67,7 +67,7 @@ func (r *Reactor) take(id events.ConversationID) bool {
 }
 
 // give ends the work that take began and queues the conversation, so that changes made
-// meanwhile are seen.
+// during the work are seen.
 func (r *Reactor) give(id events.ConversationID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

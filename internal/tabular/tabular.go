@@ -21,10 +21,10 @@ import (
 // Formats are the names of the formats.
 var Formats = []string{"parquet", "jsonl", "csv"}
 
-// GroupRows is how many rows a row group of a Parquet file has at most, and how many are kept in memory.
+// GroupRows is the largest number of rows in a row group of a Parquet file, and of rows kept in memory.
 const GroupRows = 20_000
 
-// groupBytes is about how much text a row group has at most, apart from the last row.
+// groupBytes limits the text of a row group: the row that reaches it ends the group.
 const groupBytes = 32 << 20
 
 // Writer writes rows. Close ends the file but does not close the underlying writer. After an error, including one of

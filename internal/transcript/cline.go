@@ -19,7 +19,7 @@ const (
 	clineMessages = ".messages.json"
 )
 
-// clineFamily are the agents that record like Cline, by the extension in whose folder a task lies.
+// clineFamily are the agents that record like Cline, by the extension whose folder holds the tasks.
 var clineFamily = []struct{ folder, prefix, agent string }{
 	{"rooveterinaryinc.roo-cline", "roo", "Roo Code"},
 	{"kilocode.kilo-code", "kilo", "Kilo Code"},
@@ -62,7 +62,7 @@ func (c *clineBlocks) UnmarshalJSON(raw []byte) error {
 // cline turns a task into items.
 //
 // A file is rewritten as a whole, and messages are taken out of its middle when the model's context is full. So the id
-// of a message without one of its own is neither its place nor a chain of hashes: it is a hash of its time and content,
+// of a message that has none itself is neither its place nor a chain of hashes: it is a hash of its time and content,
 // with a number if the file holds the same again.
 type cline struct {
 	talk

@@ -37,8 +37,8 @@ type codexItem struct {
 	Summary   codexTexts      `json:"summary"` // of reasoning
 	CallID    text            `json:"call_id"`
 	Name      text            `json:"name"`
-	Arguments json.RawMessage `json:"arguments"` // of a function_call: JSON in a string
-	Input     json.RawMessage `json:"input"`     // of a custom_tool_call: any text
+	Arguments json.RawMessage `json:"arguments"` // in a function_call: JSON in a string
+	Input     json.RawMessage `json:"input"`     // in a custom_tool_call: any text
 	Action    json.RawMessage `json:"action"`    // of a local_shell_call or web_search_call
 	Output    json.RawMessage `json:"output"`
 
@@ -168,7 +168,7 @@ var codexIgnored = map[string]bool{
 	"compaction_summary":        true, // encrypted
 }
 
-// meta takes the first session_meta. In a fork, those of the threads that it was copied from follow.
+// meta takes the first session_meta. In a fork, more follow it: those of the threads that it was copied from.
 func (c *codex) meta(m *codexItem) error {
 	if c.version != "" || c.started {
 		return nil

@@ -27,8 +27,8 @@
 //
 //   - messages: lists of messages of the APIs of OpenAI, Anthropic and Gemini.
 //
-// A recording can also be one JSON value over several lines. It is read as a whole, up to [MaxDocumentBytes], and its items
-// stand on line 1. opencode, Kilo, goose and Crush have databases of SQLite, which [ReadDatabase] reads.
+// A recording can also be one JSON value over several lines. It is read as a whole, up to [MaxDocumentBytes], and its
+// items count as being on line 1. opencode, Kilo, goose and Crush have databases of SQLite, which [ReadDatabase] reads.
 //
 // The neutral form and Claude Code's format name the same things alike. A session imported
 // from either, or again after it has grown, is the same conversation with the same events:
@@ -96,8 +96,7 @@
 //
 // From Claude Code's format: lines about progress, hooks, snapshots, the queue and modes;
 // side chains inside a session's file (the subagent's report is the result of the call that
-// started it, and is imported); encrypted reasoning; images, replaced by
-// "[image]".
+// started it, and is imported); encrypted reasoning; images, replaced with "[image]".
 //
 // From Codex's rollouts: event_msg lines, which repeat what response items say; snapshots;
 // encrypted reasoning; the history that a compaction leaves; images. The texts that Codex puts

@@ -92,7 +92,7 @@ func (t *talk) titled(out *batch, title string) {
 	out.items[len(out.items)-1].Open = open
 }
 
-// call adds a call of a tool. Arguments in a string are read as JSON.
+// call adds a tool call. Arguments in a string are read as JSON.
 func (t *talk) call(out *batch, id, at, message, tool string, arguments json.RawMessage) {
 	t.event(out, t.scope(id), at, &events.ToolCalled{ToolCallID: id, MessageID: message, ToolName: tool, Arguments: plain(argumentsOf(or(arguments, "{}")))})
 }

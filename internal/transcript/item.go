@@ -115,7 +115,7 @@ func (b *batch) clear() {
 	b.items, b.bytes = b.items[:0], 0
 }
 
-// places names where in a recording a value stands, for formats whose values need not have an id.
+// places names the place of a value in a recording, for formats whose values need not have an id.
 type places struct {
 	line, values int // the last line number, and how many values it had
 }

@@ -108,7 +108,7 @@ func (l *lines) next() (line []byte, cut bool, err error) {
 	return nil, false, io.EOF
 }
 
-// read returns one line with its newline and its size. Of a line over the limit only the
+// read returns one line with its newline and its size. For a line over the limit only the
 // size is right; its bytes are dropped.
 func (l *lines) read() (raw []byte, size int, err error) {
 	if l.broken != nil {

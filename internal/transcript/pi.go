@@ -25,7 +25,7 @@ const (
 // of line uses some of the members.
 type piLine struct {
 	Type      text `json:"type"`
-	ID        text `json:"id"` // of the session in its header; of an entry from version 2 on
+	ID        text `json:"id"` // the session's in its header; an entry's from version 2 on
 	Timestamp text `json:"timestamp"`
 
 	Cwd     text `json:"cwd"` // of the header, as are the next two

@@ -98,7 +98,7 @@ type session struct {
 	held   []line    // lines read before the format is known
 	bytes  int       // size of held
 	opens  bool      // the first of held begins a JSON value that continues in the next line
-	lines  bool      // it does not, or the lines together are no document
+	lines  bool      // it does not, or the lines together are not a document
 	out    batch
 	yield  func(Item) error
 }
@@ -134,7 +134,7 @@ func (s *session) line(l line) error {
 	return nil
 }
 
-// inLines reads the held lines one by one, because together they are no document.
+// inLines reads the held lines one by one, because together they are not a document.
 func (s *session) inLines() error {
 	held := s.held
 	s.held, s.bytes, s.opens, s.lines = nil, 0, false, true

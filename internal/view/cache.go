@@ -188,7 +188,7 @@ func (c *Cache) forget(e *entry) {
 	}
 }
 
-// refresh adds the messages stored since the last search. If ctx ends meanwhile, what was read
+// refresh adds the messages stored since the last search. If ctx ends first, what was read
 // stays, and the next search continues from there.
 func (e *entry) refresh(ctx context.Context, r graph.RecallReader, builtIn bool) error {
 	if err := e.refreshing.Acquire(ctx, 1); err != nil {
@@ -254,7 +254,7 @@ func (e *entry) read(ctx context.Context, r graph.RecallReader, builtIn bool) (e
 		if err := adding(); err != nil || len(list) == 0 {
 			return err
 		}
-		if len(list) < page { // nothing to read meanwhile
+		if len(list) < page { // nothing to read while that goes on
 			adding = func() error { return nil }
 			return e.add(list, builtIn)
 		}

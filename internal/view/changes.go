@@ -91,7 +91,7 @@ func (a *announcements) join(ctx context.Context, log *eventlog.Log, projection 
 			a.of = map[announced]*audience{}
 		}
 		a.of[key] = all
-		// Subscribe neither under the lock nor within the caller's context: if the server is away, that takes seconds,
+		// Subscribe neither under the lock nor within the caller's context: if the server is down, that takes seconds,
 		// and others share the subscription.
 		go a.subscribe(context.WithoutCancel(ctx), log, key, all)
 	}

@@ -91,8 +91,8 @@ func (l *indexes) evict(budget int) {
 type FoundCode struct {
 	Indexes   []codebase.Scan // that were searched
 	Hits      []codebase.Hit
-	Of        []int // of each hit: its index among Indexes
-	ByMeaning bool  // meaning took part
+	Of        []int // for each hit, the number of its index in Indexes
+	ByMeaning bool  // the search also compared meaning
 	Left      int   // scopes that were not searched, because an index is too large
 }
 

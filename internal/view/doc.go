@@ -13,7 +13,7 @@
 // Whatever the number of callers that wait, one watcher for each partition of a read model
 // reads its checkpoint. Every wait ends when its context ends.
 //
-// The package also caches what searches and contexts need of the most recently searched
+// The package also caches what searches and contexts need from the most recently searched
 // conversations, within a memory budget ([Cache]): the search index, the rows that the last
 // context read, and the code that contexts show.
 //

@@ -7,7 +7,7 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// Embedded is what searches know of the meaning of a message.
+// Embedded is what searches know about the meaning of a message.
 type Embedded struct {
 	Model    string // "" if searches rank by words alone
 	Passages []recall.Passage

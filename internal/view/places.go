@@ -15,7 +15,7 @@ const (
 	maxReads  = 16
 	maxQueued = 10 * time.Second
 
-	// recently is for how long after its last read a tenant counts as one that reads.
+	// recently is how long a tenant counts as reading after its last read.
 	recently = 10 * time.Second
 
 	// overlap is how many reads may share a processor if most of their time is spent waiting for
@@ -47,8 +47,8 @@ type reading struct {
 	last    time.Time       // when it last asked for a place, or gave one back
 }
 
-// newPlaces returns the places for reads; waits says that these wait for other servers, and leave
-// the processors to others meanwhile.
+// newPlaces returns the places for reads; waits says that reads spend most of their time waiting
+// for other servers, so more of them may run at once.
 func newPlaces(waits bool) *places {
 	p := &places{all: maxReads, busy: runtime.GOMAXPROCS(0), tenants: map[string]*reading{}}
 	if waits {
@@ -102,7 +102,7 @@ func (p *places) leave(r *reading) {
 	p.release(r)
 }
 
-// withdraw gives up a place that nobody waits for any more, whether or not it has become free.
+// withdraw gives up a place that nobody waits for any longer, whether or not it has become free.
 func (p *places) withdraw(r *reading, place chan struct{}) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -152,8 +152,8 @@ func (p *places) share() int {
 	return max(p.busy/max(now, 2), 1)
 }
 
-// grant gives the free places to those who wait. The next is of the tenant that holds the fewest, and among
-// those, of the one that has not read for longest.
+// grant gives free places to waiting reads. Each goes to the tenant that holds the fewest places or, among
+// equals, to the one whose last read is longest ago.
 func (p *places) grant() {
 	share := p.share()
 	for p.held < p.all {

@@ -135,7 +135,7 @@ func TestATenantHasAllPlacesAgainWhenTheOthersNoLongerRead(t *testing.T) {
 		p.line(t, "quiet", 1).leave()
 		loud := p.line(t, "loud", 8)
 		require.Equal(t, 1, loud.got())
-		time.Sleep(recently + time.Second) // the reads that wait are refused meanwhile
+		time.Sleep(recently + time.Second) // during that time the waiting reads are refused
 		require.Equal(t, 1, loud.got())
 		loud.leave()
 		require.Equal(t, 4, p.line(t, "loud", 8).got())

@@ -23,7 +23,7 @@ type pastOfProjects struct {
 	reader graph.RecallReader
 }
 
-// searchedMessages is how many messages of a session are ranked at most, the newest.
+// searchedMessages limits how many messages of a session are ranked: the newest ones.
 const searchedMessages = 144
 
 // Said implements projects.Past.

@@ -59,7 +59,7 @@ func (t *tenants) Conversations(ctx context.Context, tenant string, q window.Con
 }
 
 // said returns what a conversation is ranked by: the title first, then opening and other
-// messages. current reports that static.Table made all vectors.
+// messages. current reports whether all vectors are of the table static.Table.
 func said(c *graph.Candidate) (opening, others []recall.Said, current bool, err error) {
 	if c.Title != "" {
 		title := recall.Said{Bag: recall.NewBag(recall.Message{Content: c.Title})}
@@ -76,7 +76,7 @@ func said(c *graph.Candidate) (opening, others []recall.Said, current bool, err 
 	return append(opening, first...), others, current && too, err
 }
 
-// decodeBags decodes bags. current reports that static.Table made all vectors.
+// decodeBags decodes bags. current reports whether all vectors are of the table static.Table.
 func decodeBags(bags []graph.Bag) (said []recall.Said, current bool, err error) {
 	said, current = make([]recall.Said, len(bags)), true
 	for i := range bags {

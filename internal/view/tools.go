@@ -33,8 +33,8 @@ type RowReader interface {
 // What is valid in it follows the rule of [Cache]: rows are added in the order of the log and never
 // change within an edition.
 //
-// It holds at most a share of the cache. Of a conversation with more results, it holds the newest: it
-// is made from the end, and when it grows too large, it begins again with the newer half.
+// It holds at most a share of the cache. If a conversation has more results, it holds the newest: it
+// is built from the end, and when it grows too large, it begins again with the newer half.
 type tools struct {
 	refreshing *semaphore.Weighted // as in entry
 	loaded     bool                // as in entry
@@ -72,7 +72,7 @@ func newTools() *tools {
 	return &tools{refreshing: semaphore.NewWeighted(1), index: &recall.Index{}, calls: map[graph.Ref]calledRow{}}
 }
 
-// maxTools is how many bytes the index of one conversation's tool results has at most.
+// maxTools is the largest size of the index of one conversation's tool results, in bytes.
 func (c *Cache) maxTools() int { return max(c.budget/4, 1<<20) }
 
 // loadTools indexes the tool results of a conversation unless they are in memory, as load does.
@@ -131,7 +131,7 @@ func (s *search) countTools(ctx context.Context, id events.ConversationID, q rec
 	if err != nil {
 		return err
 	}
-	s.loaded = e // what is counted is searched, even if the cache gave it up meanwhile
+	s.loaded = e // what is counted is searched, even if the cache has dropped it since
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	all.Count(t.index, q, after)
@@ -161,7 +161,7 @@ func (s *search) SearchTools(ctx context.Context, id events.ConversationID, q re
 	return found, nil
 }
 
-// hit returns a result with what is known of its call as of a sequence.
+// hit returns a result with what is known about its call as of a sequence.
 func (t *tools) hit(row *resultRow, h recall.Hit, asOf uint64) window.CalledHit {
 	out := window.CalledHit{Hit: h, Ref: row.ref, Turn: row.turn}
 	if call := graph.Find(t.calls, row.ref); asOf == 0 || call.seq <= asOf {
@@ -177,7 +177,7 @@ func (t *tools) size() int {
 	return t.index.Bytes() + t.bytes
 }
 
-// read adds the rows after the last known one. If ctx ends meanwhile, what was read stays.
+// read adds the rows after the last known one. If ctx ends first, what was read stays.
 func (t *tools) read(ctx context.Context, r RowReader, id events.ConversationID, limit int) error {
 	if t.last == 0 {
 		if err := t.readNewest(ctx, r, id, limit); err != nil {

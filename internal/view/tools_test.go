@@ -17,7 +17,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// called and returned are a call of a tool and its result.
+// called and returned are a tool call and its result.
 func called(id, tool, file string) events.Payload {
 	return &events.ToolCalled{ToolCallID: id, ToolName: tool, Arguments: json.RawMessage(fmt.Sprintf(`{"file_path":%q}`, file))}
 }

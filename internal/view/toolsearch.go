@@ -32,7 +32,7 @@ type ToolsOf struct {
 }
 
 // ToolsOf loads the indexes of the tool results of a project's newest conversations. Call it before [Views.Enter], as
-// [View.LoadTools]. Conversations that lie wholly outside of since and until of the filter are passed over.
+// [View.LoadTools]. Conversations that are wholly outside the filter's since and until are passed over.
 func (p *Pins) ToolsOf(ctx context.Context, of project.Project, keep window.Filter) (*ToolsOf, error) {
 	r, _, err := p.Projects(ctx)
 	if err != nil {

@@ -238,8 +238,8 @@ func (v *View) embeddings(ctx context.Context) (graph.EmbeddingsReader, error) {
 
 // Load loads the conversation's search index unless it is in memory. Call it before
 // [View.Begin] if the read will search: loading a long conversation takes long, and must not
-// occupy a place for reads meanwhile. Callers that need the same index wait for one of them
-// to load it.
+// occupy a place for reads. Callers that need the same index wait for one of them to load
+// it.
 func (v *View) Load(ctx context.Context) error {
 	if v.pins.views.Cache == nil {
 		return nil

@@ -132,7 +132,7 @@ func TestAThousandWaitersForAStalledStoreCostOneRead(t *testing.T) {
 	}
 	ended := b.wait(view.At{AtLeast: seq, Wait: time.Minute})
 	require.Eventually(t, func() bool { return b.reader.checkpoints.Load() > 0 }, within, time.Millisecond)
-	time.Sleep(200 * time.Millisecond) // not a wait for something: the test is that nobody reads again meanwhile
+	time.Sleep(200 * time.Millisecond) // this waits for nothing: the test is that nobody reads again during this time
 	require.EqualValues(t, 1, b.reader.checkpoints.Load())
 	close(proceed)
 	b.apply(seq)

@@ -161,7 +161,7 @@ func (ws *watchers) watch(ctx context.Context, log *eventlog.Log, w *watcher) {
 	}
 }
 
-// poll reads the checkpoint once and reports whether nobody waits any more.
+// poll reads the checkpoint once and reports whether nobody waits any longer.
 func (ws *watchers) poll(ctx context.Context, w *watcher) (idle bool) {
 	ws.mu.Lock()
 	w.polls++
@@ -171,7 +171,7 @@ func (ws *watchers) poll(ctx context.Context, w *watcher) (idle bool) {
 }
 
 // tell answers the waiters whose sequence is applied, or all of them with an error, and reports
-// whether nobody waits any more.
+// whether nobody waits any longer.
 func (ws *watchers) tell(w *watcher, seq uint64, err error) (idle bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

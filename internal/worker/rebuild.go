@@ -282,9 +282,10 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 	return err
 }
 
-// hasCaughtUp reports whether the next generation, whose checkpoints are cps, has what the
-// serving one had a moment ago. In partitions where the serving one is halted, damaged or of
-// another version, the next must have what the log held then.
+// hasCaughtUp reports whether the next generation, whose checkpoints are cps, has applied what the
+// serving generation had applied a moment ago. A partition of the serving generation may be halted,
+// damaged or of another version. There the next generation must have applied all that the log held
+// at that moment.
 func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Checkpoint) (bool, error) {
 	age := time.Since(c.steps.goalsAt)
 	within := max(catchesUpWithin, 2*time.Duration(c.next.took.Load()))

@@ -168,5 +168,5 @@ func (s Stores) OpenReader(ctx context.Context, m readmodel.Info, generation int
 	return nil, err
 }
 
-// ErrNotThere means that a read model was not created yet.
+// ErrNotThere means that a read model has not been created yet.
 var ErrNotThere = errors.New("the read model does not exist yet")

@@ -59,8 +59,8 @@ func Follow(path string) (string, error) {
 	return "", fmt.Errorf("%s: more than %d consecutive links", path, maxLinks)
 }
 
-// writeInto writes to what is there. Appending makes no difference to a device or a FIFO;
-// a regular file that /dev/fd names keeps what was written to it before.
+// writeInto writes to the existing file. Appending makes no difference to a device or a
+// FIFO; a regular file that /dev/fd names keeps what was written to it before.
 func writeInto(path string, content io.Reader) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {

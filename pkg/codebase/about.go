@@ -70,7 +70,7 @@ func (n *Naming) Conversations(ctx context.Context, g graph.Reader, tenant strin
 		}
 	}
 	for _, about := range found {
-		if about.Mentions = newest(about.Mentions); len(about.Mentions) > 0 { // or its rows changed meanwhile
+		if about.Mentions = newest(about.Mentions); len(about.Mentions) > 0 { // or its rows have changed since
 			list = append(list, *about)
 		}
 	}

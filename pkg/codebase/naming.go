@@ -222,7 +222,8 @@ func (n *Naming) In(seq uint64, text string) string {
 	return ""
 }
 
-// placeIn returns the first place in a text that lies in the scope, and whether the text names the file.
+// placeIn returns the first place named in a text that is in the scope, and whether the text names the
+// file.
 func (n *Naming) placeIn(seq uint64, text string) (place string, file bool) {
 	base := path.Base(n.scope.Path)
 	for at := 0; ; {

@@ -46,7 +46,7 @@ type Version struct {
 	Lines    int
 	Left     int // scopes over a limit
 	Scopes   []Scope
-	Bags     []byte // what a search needs of each scope, see AppendBag
+	Bags     []byte // what a search needs from each scope, see AppendBag
 	Texts    []string
 }
 
@@ -180,7 +180,8 @@ func content(path, name, text string) string {
 	return path + "\n" + name + "\n" + text
 }
 
-// bagsOf encodes what a search needs of the scopes of a file: for each the lengths of its bag and of its vectors, and both.
+// bagsOf encodes what a search needs from the scopes of a file: for each the lengths of its bag and of its vectors, and
+// both.
 func bagsOf(p *events.CodeIndexed) (dst []byte) {
 	for i := range p.Scopes {
 		text := content(p.Path, p.Scopes[i].Name, p.Scopes[i].Text)

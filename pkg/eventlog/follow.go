@@ -297,7 +297,7 @@ func (f *Follower) same() bool {
 func (f *Follower) behind() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	consumer, err := f.log.stream.Consumer(ctx, f.name) // f.consumer would block a delivery meanwhile
+	consumer, err := f.log.stream.Consumer(ctx, f.name) // asking through f.consumer would block a delivery
 	if errors.Is(err, jetstream.ErrConsumerNotFound) || natsdeploy.IsOffline(err) {
 		return true
 	}

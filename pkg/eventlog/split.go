@@ -21,10 +21,10 @@ var ErrPartitions = errors.New("the log has other partitions than when this proc
 //
 // No message moves and none is refused. In one update, the server begins to sort new messages into the new partitions;
 // a second one records where they begin. Each new partition continues an old one, its parent. Its projector must wait
-// until the parent's messages from before the split are applied, see [Log.Parent].
+// until the parent's messages that precede the split are applied, see [Log.Parent].
 //
-// It needs permission to update the stream, and nobody else may change the stream's configuration meanwhile. Its errors
-// are those of [natsdeploy.BeginSplit].
+// It needs permission to update the stream, and nobody else may change the stream's configuration at the same time. Its
+// errors are those of [natsdeploy.BeginSplit].
 func Split(ctx context.Context, conn *nats.Conn, partitions int, step func(string)) error {
 	if step == nil {
 		step = func(string) {}

@@ -62,7 +62,7 @@ func TestASplitThatWasCutOffAtAnyStepIsEnded(t *testing.T) {
 		}
 		require.Equal(t, uint64(60), held)
 		_, err = b.log.State(t.Context())
-		require.ErrorIs(t, err, ErrPartitions, "a process from before the split is refused")
+		require.ErrorIs(t, err, ErrPartitions, "a process that opened the log before the split is refused")
 		_, _, err = b.log.Last(t.Context(), "t", "c")
 		if partition := log.PartitionOf("t", "c"); partition >= 2 {
 			require.ErrorIs(t, err, ErrPartitions)

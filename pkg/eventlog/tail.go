@@ -36,8 +36,8 @@ type TailOptions struct {
 	// with the next new message.
 	From uint64
 	Last int
-	// ToEnd stops at the end that the log had when the tail began; with Last it stops after that
-	// many messages at most, even while others publish.
+	// ToEnd stops at the end that the log had when the tail began. With Last it yields at most
+	// that many messages, even while others publish.
 	ToEnd bool
 	// Trouble is called with the reason for an interruption. The tail retries by itself.
 	Trouble func(error)
@@ -49,8 +49,8 @@ const tailRetry = 500 * time.Millisecond
 // Tail reads the messages that a filter selects, in order and each once, and continues after the
 // server was away. It ends when ctx does, or with the error that yield returns.
 //
-// It returns [ErrBeyondEnd] if the log ends before From. If the log loses its end to a power cut
-// meanwhile, the tail reports that as trouble and continues from the new end.
+// It returns [ErrBeyondEnd] if the log ends before From. If a power cut takes the end of the
+// log, the tail reports that as trouble and continues from the new end.
 func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func(Message) error) error {
 	state, err := l.extent(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ type tail struct {
 	next    uint64 // sequence to continue at
 	skip    uint64 // messages to skip
 	end     uint64 // last sequence to read, 0 for none
-	most    uint64 // messages still to yield at most, 0 for no limit
+	most    uint64 // how many more messages to yield, 0 for no limit
 	yield   func(Message) error
 }
 

@@ -138,7 +138,7 @@ func (m *Message) TraceContext(e *events.Event) trace.SpanContext {
 	return spanContext(e.Extension(traceparent), e.Extension(tracestate))
 }
 
-// spanContext parses a W3C trace context. It is not valid if there is none.
+// spanContext parses a W3C trace context. The result is not valid if parent is empty or can't be parsed.
 func spanContext(parent, state string) trace.SpanContext {
 	if parent == "" {
 		return trace.SpanContext{}

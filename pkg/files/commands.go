@@ -24,8 +24,8 @@ type command struct {
 	// Until says that only operands before the first option are files, as with find.
 	Until bool
 
-	// Refuse lists options that give the operands another meaning. With one of them, no
-	// file counts.
+	// Refuse lists options that give the operands another meaning. If a command has one
+	// of them, none of its operands counts as a file.
 	Refuse []string
 }
 

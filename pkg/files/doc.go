@@ -20,7 +20,7 @@
 // runtime reports count. Shell commands are parsed, and only obvious reads and writes
 // count. Left out are operands with a variable, a glob or a substitution, the branches of
 // an if, the right side of ||, the body of a function, and files that a command removes,
-// since they can't be read any more.
+// since they can no longer be read.
 //
 // # What the caller does
 //

@@ -25,8 +25,8 @@ type Ran struct {
 	Decides bool
 }
 
-// Ran lists the simple commands that a call runs in a shell, in order. Of a pipe it lists the first command, because
-// the others only show its output. Commands in branches, loops and functions are left out.
+// Ran lists the simple commands that a call runs in a shell, in order. For a pipe it lists the first command,
+// because the others only show its output. Commands in branches, loops and functions are left out.
 func (t *Table) Ran(c Call) []Ran {
 	r, known := t.rule(c.Tool)
 	if !known {

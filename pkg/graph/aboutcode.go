@@ -60,7 +60,7 @@ func ConversationsAbout(ctx context.Context, g Reader, f FilesReader, tenant str
 	}
 	for _, c := range found {
 		about := AboutCode{c, touched[c.ID.ID]}
-		if len(about.References)+len(about.Accesses) > 0 { // or its rows changed meanwhile
+		if len(about.References)+len(about.Accesses) > 0 { // or its rows have changed since
 			list = append(list, about)
 		}
 	}

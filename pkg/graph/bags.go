@@ -10,8 +10,8 @@ import (
 	"mneme.dev/mneme/pkg/recall/static"
 )
 
-// Bag holds, encoded, what searches need of a message. It is stored with the message, so
-// that loading an index reads no texts.
+// Bag holds, encoded, what searches need from a message. It is stored with the message,
+// so that loading an index reads no texts.
 type Bag struct {
 	Seq     uint64
 	N       int    // number of the message, see Position

@@ -45,7 +45,7 @@ type SearchReader interface {
 type CandidateQuery struct {
 	Terms  []string // from package recall; only the first [MaxQueryTerms] count
 	Except string   // the id of a conversation to leave out
-	Only   []string // the ids of the conversations to search, thousands at most; nil means all
+	Only   []string // the ids of the conversations to search, at most a few thousand; nil means all
 	// Keep says which messages are found; nil keeps all. With Keep, conversations are not found by
 	// their titles, and candidates have no opening. FromSeq and ToSeq, which need Keep, narrow the
 	// search down to these sequences, both included; 0 means no limit.

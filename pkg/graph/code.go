@@ -19,8 +19,8 @@ const (
 	MaxMentionsEach = 5
 	// firstMentions is the limit of the first attempt, before MaxMentions.
 	firstMentions = 200
-	// MentionsEach is how many of a conversation's references are examined, the
-	// newest.
+	// MentionsEach limits how many of a conversation's references are examined: the
+	// newest ones.
 	MentionsEach = 200
 	// maxCodeBytes is how long a file's path or a symbol's name may be to be
 	// found by it.
@@ -32,9 +32,8 @@ type CodeReader interface {
 	// Referring finds the conversations of a tenant with a message that refers to the code, the
 	// one with the newest such message first. Deleted ones are left out.
 	Referring(ctx context.Context, tenant string, q CodeQuery) (Mentions, error)
-	// References reads conversations with their references, the newest first and
-	// [MaxMentionsEach] at most, up to the sequence given for each. Unknown conversations
-	// are left out.
+	// References reads conversations with their references up to the sequence given for
+	// each: at most [MaxMentionsEach], newest first. Unknown conversations are left out.
 	References(ctx context.Context, tenant string, list []Mentioned, q CodeQuery) ([]CodeReferences, error)
 }
 
@@ -44,7 +43,7 @@ type AccessReader interface {
 	// Accessing finds the conversations of a tenant that accessed the file, the one with the
 	// newest access first. Deleted ones are left out.
 	Accessing(ctx context.Context, tenant string, q CodeQuery) (Mentions, error)
-	// Accesses reads the newest access of each path and kind, [MaxMentionsEach] at most, by
+	// Accesses reads the newest access of each path and kind, at most [MaxMentionsEach], by
 	// the ids of their conversations. It examines as many as Accessing does.
 	Accesses(ctx context.Context, tenant string, ids []string, q CodeQuery) (map[string][]FileAccess, error)
 }

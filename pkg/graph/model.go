@@ -69,7 +69,7 @@ func beginningOfTexts(list []string) []string {
 // Whole reports whether Text is the whole text.
 func (b Body) Whole() bool { return len(b.Text) == b.Bytes }
 
-// Description is the metadata of a conversation. It is kept in versions.
+// Description is the metadata of a conversation. Each change is kept as a version.
 type Description struct {
 	Title           string
 	Tags            []string
@@ -169,8 +169,7 @@ func (m *Message) Bytes() int {
 	return n
 }
 
-// ToolCall is one call of a tool. MessageID may name a message that arrived later or
-// never.
+// ToolCall is one tool call. MessageID may name a message that arrived later or never.
 type ToolCall struct {
 	Position
 	Origin

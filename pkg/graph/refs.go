@@ -154,7 +154,7 @@ func readByRef[T any](ctx context.Context, l *Lineage, depth int, refs []Ref, as
 	return nil
 }
 
-// missing returns the wanted refs that were not found yet.
+// missing returns the wanted refs that have not been found yet.
 func missing[T any](refs []Ref, found map[Ref]T, wanted func(Ref) bool) (list []Ref) {
 	for _, ref := range refs {
 		if _, ok := found[ref]; !ok && wanted(ref) {

@@ -63,7 +63,7 @@ func Steps(ctx context.Context, r Reader, id events.ConversationID, q StepQuery)
 	if page.Rows, err = join(ctx, r, id, entries, results, q); err != nil || !cut {
 		return page, err
 	}
-	// Does the next entry belong to the cut step or to another one?
+	// Find out whether the next entry belongs to the cut step.
 	s.advance(next)
 	rest, err := r.Transcript(ctx, id, TranscriptQuery{From: s.from, Before: s.before, Limit: 1, OldestFirst: s.oldestFirst})
 	if n := len(page.Rows); err == nil && len(rest) > 0 && n > 0 {

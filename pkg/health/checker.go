@@ -335,7 +335,7 @@ func (c *Checker) Findings() []Finding {
 	return c.found
 }
 
-// beside are arguments that say nothing about what a call does.
+// beside are names of arguments that say nothing about what a call does.
 var beside = []string{"description", "explanation", "timeout", "timeout_ms", "timeout_sec", "run_in_background"}
 
 // shown matches the end of a command that only selects a part of its output.

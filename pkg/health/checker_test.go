@@ -12,7 +12,7 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// told makes rows of a conversation.
+// told builds the rows of a conversation, one call at a time.
 type told struct {
 	graph.Position
 	rows []graph.Entry

@@ -27,7 +27,7 @@ func timed(e *events.Recorded) bool {
 	return at >= year2000 && at < year2100
 }
 
-// What the rows of one conversation and day hold at most. [Left] counts the rest.
+// Limits of the rows of one conversation and day. [Left] counts the rest.
 const (
 	maxModels   = 16
 	maxTools    = 64 // of one model

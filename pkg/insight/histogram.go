@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Histogram counts values in buckets whose width is at most a sixteenth of their values, so a quantile is wrong by 1/32
-// at most. Up to 31 it is exact. It has no settings, uses integers alone, and two can be added: equal values make
+// Histogram counts values in buckets whose width is at most a sixteenth of their values, so a quantile is wrong by at
+// most 1/32. Up to 31 it is exact. It has no settings, uses integers alone, and two can be added: equal values make
 // equal histograms on every machine and in every order. It is sorted by bucket.
 type Histogram []bin
 

@@ -28,7 +28,7 @@ func BenchmarkReduce(b *testing.B) {
 	require.NoError(b, transcript.Read(b.Context(), file, filepath.Base(path), "neutral", func(item transcript.Item) error {
 		e, err := events.Record(item.Event)
 		if err != nil {
-			return nil // a line that is no event
+			return nil // a line that is not an event
 		}
 		e.Tenant, e.Seq = "t", uint64(len(list)+1)
 		list = append(list, &e)

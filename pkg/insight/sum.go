@@ -26,7 +26,7 @@ type Query struct {
 	By       string   // one of [By]
 	Projects []string // nil for all
 	Agent    string   // in any spelling, see [plain.SameName]; "" for all
-	Since    string   // the first day, "" for all, and then [UnknownDay] too
+	Since    string   // the first day; "" for all, which includes [UnknownDay]
 	Until    string   // the last day, "" for all
 	Sort     string   // one of [Sorts], largest first; "" for the order of the grouping. A group without this value counts as 0
 	Limit    int      // of the groups
@@ -58,7 +58,7 @@ type Group struct {
 	Usage         *Usage  `json:"tokens,omitempty"`
 	Cost          *Cost   `json:"cost,omitempty" doc:"absent without prices"`
 	Calls         *Called `json:"calls,omitempty" doc:"of tools, or runs of a command"`
-	Errors        int64   `json:"errors,omitempty" doc:"of an error: how often it came"`
+	Errors        int64   `json:"errors,omitempty" doc:"for an error: how often it occurred"`
 	Files         *Files  `json:"files,omitempty"`
 	Days          []Point `json:"days,omitempty" doc:"its size by day: tokens of a model, calls of a tool, runs of a command, accesses of a file, errors, else steps"`
 

@@ -28,7 +28,8 @@ func (r rows) Rows(_ context.Context, _ string, q insight.RowQuery, yield func(*
 	return nil
 }
 
-// aYear returns rows such as those of a million events of coding agents: each of a conversation and a day.
+// aYear returns rows like those that a million events of coding agents produce. Each row counts one conversation on one
+// day.
 func aYear(n int) rows {
 	tools := []string{"Bash", "Read", "Edit", "Grep", "Glob", "TodoWrite", "Write", "WebFetch"}
 	var list []insight.Row

@@ -9,14 +9,14 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// What a conversation remembers at most.
+// Limits of what a conversation remembers.
 const (
 	maxOpen   = 32  // calls without a result, and results without a call
 	maxSeen   = 256 // reads of files since they were written
 	maxOfCall = 8   // commands and files of one call
 )
 
-// Memory is what the next events of a conversation need to know of the earlier ones.
+// Memory is what later events of a conversation need to know about earlier ones.
 type Memory struct {
 	Place   project.Place `json:"p,omitzero"`
 	Agent   string        `json:"a,omitempty"`

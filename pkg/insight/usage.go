@@ -10,7 +10,7 @@ import (
 
 // Tokens are what one answer of a model used. Each token is in one of the four counts.
 type Tokens struct {
-	Input      int64 `json:"i,omitempty"` // read by the model, neither from its cache nor into it
+	Input      int64 `json:"i,omitempty"` // read by the model without its cache: neither from it nor into it
 	CacheRead  int64 `json:"r,omitempty"` // read from the cache
 	CacheWrite int64 `json:"w,omitempty"` // read, and written into the cache
 	Output     int64 `json:"o,omitempty"` // written by the model, its reasoning included

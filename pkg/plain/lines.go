@@ -107,7 +107,8 @@ func JSON(text string) string {
 	return w.String()
 }
 
-// The most that is shown of a name: of a tool or a file, and of a speaker or an origin.
+// The most characters shown of a name: of the name of a tool or a file, and of a speaker or an
+// origin.
 const (
 	maxNameChars    = 512
 	maxSpeakerChars = 60

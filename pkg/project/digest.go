@@ -28,7 +28,7 @@ const (
 	maxTitle   = 160
 )
 
-// marked is how many messages lie between two marks.
+// marked is how many messages there are between two marks.
 const marked = 48
 
 // Searched returns the sequence from which on the conversation's messages are searched: the newest 48 to 144.
@@ -114,8 +114,9 @@ type call struct {
 	Outcome *Outcome `json:"o,omitempty"` // of a result that came before its call
 }
 
-// Digest is what a project's context knows of one conversation, as of a sequence. It is the sum of
-// [Change]s: the same changes in the same order give the same digest, in a reducer and in a reader.
+// Digest is what a project's context knows about one conversation, as of a sequence. It is the sum
+// of [Change]s: the same changes in the same order give the same digest, in a reducer and in a
+// reader.
 type Digest struct {
 	Place    Place  `json:"p"`
 	Agent    string `json:"a,omitempty"`
@@ -161,7 +162,7 @@ type Digest struct {
 	memo *memo // of a digest that readers share, else nil
 }
 
-// Alias says that a project is another one.
+// Alias says that Project is another name for the project Into.
 type Alias struct {
 	Project string `json:"p"`
 	Into    string `json:"i"`
@@ -179,7 +180,7 @@ type RunOf struct {
 	Decides bool   `json:"d,omitempty"`
 }
 
-// Outcome is what a result says of its call.
+// Outcome is what a result says about its call.
 type Outcome struct {
 	Call    string  `json:"i"`
 	Success *bool   `json:"s,omitempty"`
@@ -224,7 +225,7 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	if d.FirstSeq == 0 {
 		d.FirstSeq = seq
 	}
-	if c.Insight == nil { // an insight is about the conversation, and comes when nobody works in it any more
+	if c.Insight == nil { // an insight is about the conversation, and comes when nobody works in it any longer
 		d.LastSeq = seq
 	}
 	if c.Time != "" {

@@ -63,8 +63,8 @@ func follow(into map[string]string, name string) string {
 	return name
 }
 
-// Find returns the project of a name: of a project, or of a folder, which is the project of the repository that it is
-// in. Sessions says whether any conversation belongs to it.
+// Find returns the project that a name means. The name may be that of a folder: then it means the project of the
+// repository that the folder is in. Sessions says whether any conversation belongs to it.
 func Find(ctx context.Context, r Reader, tenant, name string, asOf uint64) (Project, error) {
 	name = Name(name)
 	into, err := aliases(ctx, r, tenant, asOf)
@@ -203,7 +203,7 @@ func Sessions(ctx context.Context, r Reader, p Project, query []string, except .
 	}
 	var there []Session
 	for i, s := range list {
-		// a conversation that was deleted meanwhile, or that has moved to another project since this entry
+		// a conversation that was deleted, or moved to another project, since this entry
 		if digests[i] != nil && slices.Contains(p.Names, digests[i].Place.Name) {
 			s.Digest = digests[i]
 			there = append(there, s)

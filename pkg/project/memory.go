@@ -27,7 +27,7 @@ type Memory struct {
 }
 
 // Conversation returns the id of a conversation that belongs to a project alone. A name that is too long for an id is
-// replaced by its hash.
+// replaced with its hash.
 func Conversation(prefix, project string) string {
 	if id := prefix + project; len(id) <= events.MaxIDBytes {
 		return id

@@ -17,7 +17,8 @@ type Reader interface {
 	Members(ctx context.Context, tenant string, q MemberQuery) ([]Member, error)
 	// Names lists the names under which conversations were entered, sorted bytewise.
 	Names(ctx context.Context, tenant string, q NameQuery) ([]string, error)
-	// Digests reads what is known of conversations, in their order: nil for one that is unknown or deleted.
+	// Digests reads what is known about conversations, in their order: nil for one that is unknown or
+	// deleted.
 	Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) ([]*Digest, error)
 	// Deleted returns which of a tenant's conversations are deleted, now.
 	Deleted(ctx context.Context, tenant string, ids []string) (map[string]bool, error)

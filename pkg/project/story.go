@@ -86,7 +86,7 @@ func lines(texts []string, most, length int) (list []string) {
 func (r reducer) chapter(d *Digest, e *events.Recorded) *Change {
 	p := e.Payload.(*events.StoryWritten)
 	if !strings.HasPrefix(e.Conversation().ID, events.StoryPrefix) || d.Chapter != nil {
-		return nil // nobody would find it there; the first chapter stands
+		return nil // nobody would find it there; the first chapter stays
 	}
 	c := &Chapter{
 		Project: Name(p.Project), Level: p.Level, Told: p.Told, Children: p.Children, Began: plain.Speaker(p.Began), Ended: plain.Speaker(p.Ended),
@@ -99,7 +99,7 @@ func (r reducer) chapter(d *Digest, e *events.Recorded) *Change {
 	return &Change{Chapter: c}
 }
 
-// chapterMembers are the entries of a chapter: in the list of its project, and for each conversation that it tells of.
+// chapterMembers are the entries of a chapter: in the list of its project, and for each conversation that it covers.
 func chapterMembers(s *State, c *Chapter, seq uint64) (list []Of[Member]) {
 	// Which chapters it consolidates, so that a reader knows the frontier without reading every chapter.
 	words := strconv.Itoa(c.Level) + " " + strings.Join(c.Children, " ")
@@ -114,7 +114,7 @@ func chapterMembers(s *State, c *Chapter, seq uint64) (list []Of[Member]) {
 	return list
 }
 
-// ChapterID returns the id of a chapter's conversation. It depends on what the chapter tells of, and on how often the
+// ChapterID returns the id of a chapter's conversation. It depends on what the chapter covers, and on how often the
 // chapter was deleted before, so writing the same chapter again gives an event with the same identity.
 func ChapterID(project string, level int, told []events.Told, children []string, deleted int) string {
 	parts := []string{project, strconv.Itoa(level), strconv.Itoa(deleted)}
@@ -138,7 +138,7 @@ const (
 )
 
 // Frontier reads the chapters of a project's story that no higher one consolidates, the highest level first and then the
-// newest, at most four. It leaves out those that tell of a deleted conversation, or of one that belonged to a project
+// newest, at most four. It leaves out those that cover a deleted conversation, or of one that belonged to a project
 // whose name is no longer the project's.
 func Frontier(ctx context.Context, r Reader, p Project) ([]Written, error) {
 	entries, err := r.Members(ctx, p.Tenant, MemberQuery{Kind: KindStory, Names: p.Names, AsOf: p.asOf, Limit: maxEntriesOfStory})
@@ -182,7 +182,7 @@ func chapters(ctx context.Context, r Reader, p Project, entries []Member) (list 
 	return list, err
 }
 
-// told returns which of the conversations that chapters tell of are deleted.
+// told returns which of the conversations that chapters cover are deleted.
 func told(ctx context.Context, r Reader, p Project, list []Written) (map[string]bool, error) {
 	known := map[string]bool{}
 	var ids []string
@@ -197,19 +197,19 @@ func told(ctx context.Context, r Reader, p Project, list []Written) (map[string]
 	return r.Deleted(ctx, p.Tenant, ids)
 }
 
-// tellsOf reports whether a chapter tells of one of these conversations.
+// tellsOf reports whether a chapter covers one of these conversations.
 func (c *Chapter) tellsOf(ids map[string]bool) bool {
 	return slices.ContainsFunc(c.Told, func(t events.Told) bool { return ids[t.ID] })
 }
 
-// stands reports whether a chapter may be shown.
+// stands reports whether a chapter may still be shown.
 func (c *Chapter) stands(p Project, deleted map[string]bool) bool {
 	return !c.tellsOf(deleted) && !slices.ContainsFunc(c.Names, func(name string) bool { return !slices.Contains(p.Names, name) })
 }
 
 // Plan is a chapter that is due, or chapters that must go.
 type Plan struct {
-	Withdrawn []string // conversations of chapters that tell of a deleted session, or of the same as another chapter
+	Withdrawn []string // conversations of chapters that cover a deleted session, or of the same as another chapter
 	Level     int      // 0 if no chapter is due
 	Names     []string
 	Told      []events.Told
@@ -226,7 +226,7 @@ func Due(ctx context.Context, r Reader, p Project, threshold int) (Plan, error) 
 	if err != nil {
 		return Plan{}, err
 	}
-	slices.Reverse(entries) // if two chapters tell of the same session, the first one counts
+	slices.Reverse(entries) // if two chapters cover the same session, the first one counts
 	list, err := chapters(ctx, r, p, entries)
 	if err != nil {
 		return Plan{}, err
@@ -326,7 +326,7 @@ func consolidate(rest []Written, threshold int) (plan Plan) {
 				plan.Level = c.Level + 1
 				return plan
 			}
-			plan = Plan{} // it tells of too many to be consolidated
+			plan = Plan{} // it covers too many to be consolidated
 		}
 		plan.add(c.Draft(), c.Began, c.Ended, c.Names)
 		plan.Told, plan.Children = append(plan.Told, c.Told...), append(plan.Children, c.ID)
@@ -379,7 +379,7 @@ func draftOf(s *Session) summary.Draft {
 	return d
 }
 
-// Telling lists the chapters that tell of a conversation, on all levels, in the order of their ids.
+// Telling lists the chapters that cover a conversation, on all levels, in the order of their ids.
 func Telling(ctx context.Context, r Reader, id events.ConversationID, asOf uint64) (list []string, err error) {
 	entries, err := r.Members(ctx, id.Tenant, MemberQuery{Kind: KindTold, Names: []string{id.ID}, AsOf: asOf, Limit: MaxEntries})
 	for _, e := range entries {

@@ -12,8 +12,8 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// Whatever comes and goes, every session is told of once, every chapter is consolidated once, and no valid chapter
-// tells of a deleted session.
+// Whatever comes and goes, every session is covered once, every chapter is consolidated once, and no valid chapter
+// covers a deleted session.
 func TestAStoryTellsOfEachSessionOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -55,7 +55,7 @@ func TestAStoryTellsOfEachSessionOnce(t *testing.T) {
 				grown.Insight = &Insight{Topic: "more", Chars: s.Insight.Chars + 3_000}
 				s.Digest = &grown
 				sessions = append(slices.Delete(sessions, i, i+1), s)
-			case k == 2: // another process told of the newest session at the same time
+			case k == 2: // another process covered the newest session at the same time
 				if len(sessions) > 0 {
 					s := sessions[len(sessions)-1]
 					written++

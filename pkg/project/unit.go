@@ -17,7 +17,7 @@ const (
 	KindRoot = "root"
 	// KindStory lists a chapter under the project whose story it belongs to.
 	KindStory = "story"
-	// KindTold lists a chapter under each conversation that it tells of.
+	// KindTold lists a chapter under each conversation that it covers.
 	KindTold = "told"
 )
 
@@ -29,7 +29,7 @@ type Member struct {
 	Name         string // of the project, or the root; of [KindTold] the id of a conversation
 	Seq          uint64
 	Conversation events.ConversationID
-	Words        string // the terms of [Digest.About], separated by spaces; of a chapter its level and what it consolidates
+	Words        string // the terms of [Digest.About], separated by spaces; for a chapter, its level and what it consolidates
 }
 
 // placedAgain is how many events of the log may separate a conversation's newest entry from its newest request. It
@@ -85,7 +85,7 @@ func (u *Unit) Tombstone(id events.ConversationID) uint64 {
 	return 0
 }
 
-// Projection declares the read model "projects": what each conversation adds to what is known of its project.
+// Projection declares the read model "projects": what is known about each project from its conversations.
 func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{

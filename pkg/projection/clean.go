@@ -14,8 +14,8 @@ import (
 
 // Cleaner is a store in which the bytes of deleted rows stay until they are overwritten.
 type Cleaner interface {
-	// Clean overwrites them. It needs about twice the space of the read model meanwhile, and keeps
-	// writers waiting.
+	// Clean overwrites them. While it runs, it needs about twice the space of the read model and
+	// keeps writers waiting.
 	Clean(ctx context.Context) (Cleaned, error)
 }
 

@@ -51,7 +51,7 @@ type derivation struct {
 	value any
 }
 
-// of returns the derived value. The first call derives it; another one meanwhile waits.
+// of returns the derived value. The first call derives it; a call at the same time waits for that.
 func (d *derivation) of(e *events.Recorded) any {
 	d.once.Do(func() {
 		defer func() {

@@ -72,7 +72,7 @@
 //     the end of this one.
 //   - Time is measured only with each process's monotonic clock; the wall clock may jump.
 //   - A halted partition keeps its lease, so that its holder can say why.
-//   - Without the bucket all partitions stand still; any process that misses it recreates it.
+//   - Without the bucket all partitions stand still; any process that finds it missing recreates it.
 //
 // A projector is idle on partitions that other processes hold; Status.Holder names the
 // holder. Their progress is in the store, see [Progress], and announcements reach every

@@ -24,9 +24,9 @@ import (
 //	                  graph  summaries files
 //
 // When the window is full, the reader waits for the slowest of them, but only for as long as
-// reading twice would cost. Then it goes on without that projector, which gets a reader of its own
-// and shares one again once it is close enough. So a projector whose store is down or slow does not
-// stop the others.
+// reading twice would cost. Then it continues without that projector, which gets a reader of its
+// own and shares one again once it is close enough. So a projector whose store is down or slow does
+// not stop the others.
 type Feed struct {
 	log    *eventlog.Log
 	lanes  []*lane // by partition
@@ -192,9 +192,9 @@ func (l *lane) attach(ctx context.Context, in *intake) error {
 	return nil
 }
 
-// best returns the reader to share: of those that can take the intake in, the one with the most
-// members, and of these the oldest. It returns nil if none is better than the intake's own. Since
-// all prefer the same readers, groups merge and do not swap members.
+// best returns the reader to share: the one with the most members among those that can take the
+// intake in, and the oldest if several have as many. It returns nil if none is better than the
+// intake's own. Since all prefer the same readers, groups merge and do not swap members.
 func (l *lane) best(in *intake, own *reader) *reader {
 	best, most := own, 0
 	if own != nil {
@@ -227,7 +227,7 @@ func (l *lane) isBetter(in *intake) bool {
 }
 
 // expel takes the intake out of its reader and reports whether the caller must close that reader,
-// which nobody uses any more. The lane must be locked.
+// because no projector uses it. The lane must be locked.
 func (l *lane) expel(in *intake) (empty bool) {
 	r := in.reader
 	if !r.expel(in) {

@@ -10,7 +10,7 @@ import (
 var (
 	// ErrServing means that readers use this generation, so it can't be discarded.
 	ErrServing = errors.New("this generation serves")
-	// ErrSuperseded means that a generation can't serve any more: another one serves in
+	// ErrSuperseded means that a generation can no longer serve: another one serves in
 	// its place, or it was discarded.
 	ErrSuperseded = errors.New("this generation was superseded")
 )
@@ -35,7 +35,7 @@ func (b Build) names() string {
 
 // Builds lists the generations of one read model in a backend.
 type Builds struct {
-	Serving int   // the generation that readers use; FirstGeneration if nothing was written yet
+	Serving int   // the generation that readers use; FirstGeneration if nothing has been written yet
 	Others  []int // the others that have data, sorted: not ready yet, or being discarded
 	Last    int   // the highest number in use, or discarded and not to be reused
 }

@@ -69,7 +69,7 @@ func (m Member) encode() []byte {
 const processKey = "process."
 
 // Announce lists a process that takes no leases in [ReadCluster] until stop is called.
-// statuses returns the statuses of its projectors and may be nil. While the server is away,
+// statuses returns the statuses of its projectors and may be nil. While the server is down,
 // Announce retries.
 func (l *Leases) Announce(statuses func() []Status, logger *slog.Logger) (stop func()) {
 	about := func() []byte {
@@ -287,7 +287,7 @@ func (c *Cluster) join(m Member) {
 	*have = m
 }
 
-// Add adds a process that is not in the bucket, or replaces its entry by a newer one.
+// Add adds a process that is not in the bucket, or replaces its entry with a newer one.
 func (c *Cluster) Add(m Member) {
 	c.Members = slices.DeleteFunc(c.Members, func(have Member) bool { return have.Process == m.Process })
 	c.Members = append(c.Members, m)

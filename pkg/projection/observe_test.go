@@ -13,8 +13,8 @@ type unit struct{}
 
 func (unit) Tombstone(events.ConversationID) uint64 { return 0 }
 
-// What an event needs depends on its reducers alone, so a feed hashes it once for all of them, and not
-// if nobody reduces it.
+// An event is hashed only for the projections that reduce it. A feed hashes it once for all of them, and
+// not at all if no projection reduces it.
 func TestAnEventIsHashedOnceAndOnlyIfItIsReduced(t *testing.T) {
 	e, err := events.New("c", "test", "1", &events.MessageCreated{MessageID: "1", Role: "user", Content: "hello"})
 	require.NoError(t, err)

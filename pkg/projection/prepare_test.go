@@ -19,7 +19,7 @@ func TestPreparationRunsBeforeTheTransactionAndReachesTheUnit(t *testing.T) {
 	var given atomic.Int64
 	p := graph.Projection()
 	p.Prepare = func(ctx context.Context, list []*events.Recorded) (func(*graph.Unit), error) {
-		// Another writer can write meanwhile.
+		// Another writer can write at the same time.
 		if err := b.store.Update(ctx, 7, func(projection.Tx[*graph.Unit]) error { return nil }); err != nil {
 			return nil, err
 		}

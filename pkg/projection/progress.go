@@ -7,9 +7,9 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Progress returns the position of a read model on each partition of the log, whether or not a projector ever had it:
-// what it has applied, against what the log holds now. running is the status of projectors, of this process or of all
-// (see [Cluster.Statuses]); without it the state is derived from the positions.
+// Progress compares what a read model has applied with what the log holds now, for each partition of the log, even one
+// that no projector ever drove. running is the status of projectors, of this process or of all (see [Cluster.Statuses]);
+// without it the state is derived from the positions.
 //
 // The returned lag is an upper bound: with several partitions it can include events of other partitions until the
 // server has counted those of this one.

@@ -27,7 +27,7 @@ var (
 	// ErrDisk means that a store could not write or read its files: the disk is full, a
 	// limit is reached, or the hardware fails. Retries succeed once the disk works again.
 	ErrDisk = errors.New("the disk is full or fails")
-	// ErrDamaged means that a read model can't be read any more. A retry does not help; a
+	// ErrDamaged means that a read model can no longer be read. A retry does not help; a
 	// rebuild replaces the read model. The error is a [*DamagedError].
 	ErrDamaged = errors.New("the read model is damaged")
 )

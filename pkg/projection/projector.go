@@ -191,13 +191,12 @@ func (p *Projector[U]) update(partition int, change func(*Status)) {
 	change(&p.statuses[partition])
 }
 
-// Repair deletes the rows of one conversation and applies its events up to the checkpoint
-// again, in order, in one transaction. This is how failed events are retried. It returns
-// how many events were applied and how many failed. The partition's other events wait
-// meanwhile. At most 16 MiB of the conversation's messages and one batch more are in memory; what
-// [Projection.Prepare] returned for its events is kept too. Errors: [ErrNotRunning],
-// [ErrElsewhere], and [ErrTooLarge] if the store cannot take the conversation in one transaction,
-// which then changes nothing.
+// Repair deletes the rows of one conversation and applies its events up to the checkpoint again,
+// in order, in one transaction. This is how failed events are retried. It returns how many events
+// were applied and how many failed. The partition's other events wait until then. At most 16 MiB
+// of the conversation's messages and one batch more are in memory; what [Projection.Prepare]
+// returned for its events is kept too. Errors: [ErrNotRunning], [ErrElsewhere], and [ErrTooLarge]
+// if the store cannot take the conversation in one transaction, which then changes nothing.
 func (p *Projector[U]) Repair(ctx context.Context, id events.ConversationID) (applied, failed int, err error) {
 	p.mu.Lock()
 	started := p.cancel != nil

@@ -53,7 +53,7 @@ type reader struct {
 	bytes       int    // of the window's messages
 	from        uint64 // the window holds all events from this sequence on, up to last
 	last        uint64 // the newest sequence read
-	whole       bool   // nothing was dropped yet
+	whole       bool   // nothing has been dropped yet
 	interrupted bool
 }
 
@@ -198,7 +198,7 @@ func (r *reader) slowest() int {
 }
 
 // leaveBehind makes the slowest members leave if another member has nothing left to take. Nobody leaves
-// if all members have meanwhile taken everything: a reader without members would never be closed. It
+// if all members have taken everything by then: a reader without members would never be closed. It
 // returns how long to wait before the next attempt.
 func (r *reader) leaveBehind() time.Duration {
 	r.mu.Lock()
@@ -301,7 +301,7 @@ func (r *reader) lag(in *intake) uint64 {
 		return r.window[at].pending + 1
 	case at > 0:
 		return r.window[at-1].pending
-	case r.last < r.from && r.whole: // nothing was read yet
+	case r.last < r.from && r.whole: // nothing has been read yet
 		return r.follower.Pending()
 	}
 	return 0

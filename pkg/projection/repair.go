@@ -167,7 +167,7 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 			if p.Prepare != nil {
 				of := ready[piece[0].seq]
 				if of.last != piece[len(piece)-1].seq {
-					return fmt.Errorf("repair %q: the log lost some of its events meanwhile, nothing was changed; try again", id.ID)
+					return fmt.Errorf("repair %q: the log lost some of its events during the repair, and nothing was changed; try again", id.ID)
 				}
 				give = of.give
 			}

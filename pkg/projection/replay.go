@@ -35,8 +35,8 @@ func (v *Verification) Equal() bool { return len(v.Differences) == 0 }
 
 // Verify replays the log into an empty scratch store, up to the checkpoints of the read model, and
 // compares conversation by conversation. The replay leaves out events that the read model lists as
-// failed with class error. Conversations that change meanwhile are read again, each at its new
-// position. A repair that runs at the same time can show as a difference: if so, verify again.
+// failed with class error. Conversations that change during the replay are read again, each at its
+// new position. A repair that runs at the same time can show as a difference: if so, verify again.
 //
 // progress, if not nil, is called with the number of sequences replayed and the total.
 func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, model ReadStore, scratch Store[U], progress func(done, total uint64)) (Verification, error) {

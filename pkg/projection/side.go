@@ -21,8 +21,8 @@ const (
 	MissingNowhere Side = ""
 )
 
-// maxSides limits for how many differences Verify reads the conversation from the log. The
-// rest get the side of the last one read, because so many differences have one cause.
+// maxSides limits the differences for which Verify reads the conversation from the log.
+// The rest get the side of the last one read, because so many differences have one cause.
 const maxSides = 100
 
 // sides sets MissingIn of each difference.

@@ -43,10 +43,10 @@ const (
 const yieldPoll = time.Millisecond
 
 // Yield makes a projector wait before each batch while others work, for a bounded time, so it slows
-// down but still finishes. idle returns for how long they have had nothing to do, 0 while they
-// work. Near the end of the log, where no batch would be full, it stops waiting, because it could
-// not keep up with the others. Events that the log holds at the start count as history, wherever
-// the projector continues, and are not traced.
+// down but still finishes. idle returns how long they have had nothing to do, 0 while they work.
+// Near the end of the log, where no batch would be full, it stops waiting, because it could not
+// keep up with the others. Events that the log holds at the start count as history, wherever the
+// projector continues, and are not traced.
 func Yield(idle func() time.Duration) Option {
 	return func(o *options) { o.idle = idle }
 }
@@ -54,8 +54,8 @@ func Yield(idle func() time.Duration) Option {
 // Forever is the idle time of a projector that has never worked.
 const Forever = time.Duration(math.MaxInt64)
 
-// Idle returns for how long the projector has had nothing to do: 0 while it applies a batch, lags
-// or retries. A halted projector is idle.
+// Idle returns how long the projector has had nothing to do: 0 while it applies a batch, lags or
+// retries. A halted projector is idle.
 func (p *Projector[U]) Idle() time.Duration {
 	if p.applying.Load() > 0 {
 		return 0

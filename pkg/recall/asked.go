@@ -40,7 +40,7 @@ func (x *Index) asked(query string, n int) asked {
 	return a
 }
 
-// ofAssistant reports whether a query asks for what the assistant said: it speaks of what
+// ofAssistant reports whether a query asks for what the assistant said: it mentions what
 // "you" did, and not as a request ("could you"). Most queries ask for the user's words,
 // which are fewer and state facts.
 func ofAssistant(query string) bool {

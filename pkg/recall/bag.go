@@ -18,7 +18,7 @@ type Message struct {
 	Content string
 }
 
-// A Bag holds what the index needs of a message: the terms of each passage without their
+// A Bag holds what the index needs from a message: the terms of each passage without their
 // order. It is made once and stored with the message, so an index is loaded without texts.
 type Bag struct {
 	Role     string

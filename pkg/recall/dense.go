@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// dense ranks by meaning: it compares the query with the vectors of the first messages, of which there are
-// this many. Later messages count as not embedded.
+// dense ranks by meaning: it compares the query with the vectors of the given number of messages, from the
+// first one on. Later messages count as not embedded.
 func (r *ranking) dense(query Vector, messages int) {
 	x, total := r.x, min(r.passages(), len(r.x.norms))
 	if messages < len(x.messages) {

@@ -67,7 +67,7 @@ func joined(spans []Span, s Span) []Span {
 	return append(spans, s)
 }
 
-// maxBegun is how many terms a prefix stands for at most, those first in the alphabet.
+// maxBegun limits how many terms a prefix stands for: the first ones in alphabetical order.
 const maxBegun = 64
 
 // begun returns the terms that begin with one of some prefixes and occur among the first passages.

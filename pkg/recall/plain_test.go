@@ -52,7 +52,7 @@ type plain struct {
 	topBM25 []float64 // by message
 	maxBM25 float64
 	counts  float64   // the share of BM25 that counts
-	whole   float64   // the idfs of the query's terms
+	whole   float64   // the sum of the idfs of the query's terms
 	cosines []float64 // by passage; nil without vectors
 	topCos  []float64 // by message
 	beside  []float64 // by message: what it borrows from its neighbors

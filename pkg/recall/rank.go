@@ -6,7 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Text is what [Rank] needs of a text: small enough to cache.
+// Text is what [Rank] needs from a text: small enough to cache.
 type Text struct {
 	Terms  []uint64 // hashes of its terms, see [AppendTerms]
 	Vector Vector   // its embedding, or nil
@@ -78,7 +78,7 @@ func rankLexical(query []uint64, texts []Text) (scores []float64, best, full flo
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
 	placeOf := make(map[uint64]int, len(terms))
-	var may [1 << 10]uint64 // bit set of term hashes: a fast no for most words of a text
+	var may [1 << 10]uint64 // bit set of term hashes: quickly rejects most words of a text
 	for i, term := range terms {
 		placeOf[term] = i
 		may[term>>6%uint64(len(may))] |= 1 << (term & 63)

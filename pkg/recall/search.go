@@ -309,8 +309,8 @@ func (r *ranking) best(limit int) []Hit {
 	return hits
 }
 
-// maxGrades is how many grades candidates are sorted into at most: their counts stay in the
-// processor's cache.
+// maxGrades limits how many grades candidates are sorted into, so that the counts of the
+// grades stay in the processor's cache.
 const maxGrades = 1 << 15
 
 // order returns the best candidates in order, at most limit if that is positive. Only a few of

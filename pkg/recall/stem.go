@@ -48,7 +48,7 @@ func stemmed(word string) string {
 }
 
 // fold removes accents from Latin letters and replaces compatible forms (ligatures, full
-// width) by plain ones. Marks of other scripts carry meaning and stay.
+// width) with plain ones. Marks of other scripts carry meaning and stay.
 func fold(word string) string {
 	if ascii(word) {
 		return word
@@ -56,7 +56,7 @@ func fold(word string) string {
 	out := make([]rune, 0, len(word))
 	latin := false
 	for _, r := range norm.NFKD.String(word) {
-		if unicode.Is(unicode.Mn, r) && latin || unicode.IsSpace(r) { // some marks stand on a space
+		if unicode.Is(unicode.Mn, r) && latin || unicode.IsSpace(r) { // some marks are combined with a space
 			continue
 		}
 		latin = unicode.Is(unicode.Latin, r)

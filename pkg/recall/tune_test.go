@@ -51,7 +51,7 @@ type asking struct {
 
 // BenchmarkConstants prints three tables: how standard does on each set; what each other value of each constant
 // changes; and what the constants would be, and achieve, if one set were missing when they are chosen. It takes minutes
-// and only prints, so it is no test; make tune runs it once.
+// and only prints, so it is not a test; make tune runs it once.
 func BenchmarkConstants(b *testing.B) {
 	s := &study{seen: map[weights][][]float64{}}
 	for _, name := range tuneSets {

@@ -8,5 +8,5 @@
 //	configuration, SQL, …         blocks of lines between blank lines
 //
 // The cut by brackets and by indentation is not a parser. It knows strings and comments, so a bracket inside them
-// counts for nothing, but it expects a file that is formatted as people do.
+// counts for nothing, but it expects a file that is formatted as people format it.
 package scopes

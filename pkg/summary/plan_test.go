@@ -98,7 +98,7 @@ func (r *recorder) at(steps, page int) summary.State {
 	return s
 }
 
-// settle writes everything that is due at a point.
+// settle writes every summary that is due after the given number of steps.
 func (r *recorder) settle(t require.TestingT, steps int, settings summary.Settings, chars func() int) {
 	for n := 0; ; n++ {
 		require.Less(t, n, 1000, "Due never ends")
@@ -124,7 +124,7 @@ func TestPlansDoNotDependOnWhenDueIsCalled(t *testing.T) {
 		for steps := range h.marks {
 			live.settle(t, steps+1, settings, text)
 		}
-		late := newRecorder(h) // a summarizer that is away at times
+		late := newRecorder(h) // a summarizer that is down at times
 		for steps := range h.marks {
 			if rapid.IntRange(0, 4).Draw(t, "looks") == 0 {
 				late.settle(t, steps+1, settings, text)

@@ -25,7 +25,7 @@ type part struct {
 	role   string // system, user, assistant; tool for a result
 	text   string
 	call   string // id, of a call or a result
-	name   string // of the tool, of a call; text then are its arguments
+	name   string // the tool's name in a call; text then holds the arguments
 	failed bool
 }
 

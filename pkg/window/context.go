@@ -42,7 +42,7 @@ const (
 	KindRelevant   = "relevant"    // a message that a search has found
 	KindCode       = "code"        // a piece of a file that a tool showed or wrote
 	KindSummary    = "summary"     // a summary of messages not shown themselves
-	KindNote       = "note"        // what is known of another conversation of the project
+	KindNote       = "note"        // what is known about another conversation of the project
 	KindFolder     = "folder"      // files of a project in one folder
 )
 
@@ -82,7 +82,7 @@ type Item struct {
 	EndLine   int    `json:"end_line,omitempty"`
 	Access    string `json:"access,omitempty"` // read, write, search, list
 
-	Session string   `json:"session,omitempty"` // of a note: the id of its conversation
+	Session string   `json:"session,omitempty"` // for a note, the id of its conversation
 	Notes   []Note   `json:"notes,omitempty"`   // lines below the label of a note
 	Names   []string `json:"names,omitempty"`   // of files in the folder Path, the most relevant first
 

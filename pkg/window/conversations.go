@@ -46,7 +46,7 @@ type TenantQuery struct {
 	Tenant string
 	ConversationQuery
 	Prefixes []string // beginnings of words to show, see recall.Query; none is searched for
-	Messages int      // at most, for each conversation
+	Messages int      // for each conversation, or fewer
 	MaxChars int      // of the text of each message
 }
 

@@ -65,9 +65,9 @@
 //     read newest first until the budget is full. The first instruction is
 //     found by a search over sequences.
 //
-// A context as of the latest sequence is read as of the conversation's last event,
-// so events appended meanwhile do not mix in. Files come from another read model, which
-// may be slightly ahead or behind.
+// A context as of the latest sequence is read as of the conversation's last event, so
+// events appended while it is read do not mix in. Files come from another read model,
+// which may be slightly ahead or behind.
 //
 // # Texts inside Markdown
 //

@@ -13,8 +13,8 @@ import (
 // Filter says which messages or tool results a search keeps. The zero value keeps all.
 type Filter struct {
 	Role, Speaker    string // of messages
-	Tool             string // of results: the name of the tool, in any case
-	File             string // of results: a file that the call's arguments name, or its last components
+	Tool             string // for results: the name of the tool, in any case
+	File             string // for results: a file that the call's arguments name, or its last components
 	FromSeq, ToSeq   uint64 // both included; 0 means no limit
 	FromTurn, ToTurn int    // both included; 0 means no limit
 
@@ -32,11 +32,11 @@ type Filter struct {
 func (f *Filter) Reversed() (field, why string) {
 	switch {
 	case !f.Until.IsZero() && !f.Since.Before(f.Until):
-		return "until", "until is not after since: nothing lies between them"
+		return "until", "until is not after since: there is nothing between them"
 	case f.ToSeq != 0 && f.ToSeq < f.FromSeq:
-		return "to_seq", "to_seq is below from_seq: nothing lies between them"
+		return "to_seq", "to_seq is below from_seq: there is nothing between them"
 	case f.ToTurn != 0 && f.ToTurn < f.FromTurn:
-		return "to_turn", "to_turn is below from_turn: nothing lies between them"
+		return "to_turn", "to_turn is below from_turn: there is nothing between them"
 	}
 	return "", ""
 }

@@ -91,14 +91,14 @@ type SectionManifest struct {
 	Candidates []Candidate `json:"candidates,omitempty"`
 }
 
-// IndexedManifest says what an index of code took part with.
+// IndexedManifest says what an index of code contributed.
 type IndexedManifest struct {
 	Project   string `json:"project"`
 	Root      string `json:"root"`       // the folder that was indexed
 	Seq       uint64 `json:"seq"`        // of the event that says so
 	Found     int    `json:"found"`      // scopes that the search found
 	Shown     int    `json:"shown"`      // items of the section that come from the index; the others are what tools showed
-	ByMeaning bool   `json:"by_meaning"` // meaning took part in the search; not while indexing is under way, and not without embeddings
+	ByMeaning bool   `json:"by_meaning"` // the search also compared meaning; not while indexing is under way, and not without embeddings
 }
 
 // Dropped says what a section left out and why. The parts of a turn that is left out are not

@@ -8,7 +8,7 @@ import (
 
 // Range is a place in the Markdown of a context: characters, in Unicode code points from 0, End not
 // included; and lines, which LF alone ends, from 1, LastLine included. Items begin and end with
-// lines, so each line belongs to one item at most.
+// whole lines, so each line belongs to at most one item.
 type Range struct {
 	Start     int `json:"start"`
 	End       int `json:"end"`

@@ -100,7 +100,7 @@ func TestASummaryIsFoundWhereNoneOfItsTurnsIs(t *testing.T) {
 	}
 	got := c.build(window.Request{MaxChars: 5_000, Query: "How does the garden grow?"})
 	for _, it := range sectionOf(got, window.SectionRelevant) {
-		assert.Equal(t, window.KindRelevant, it.Kind, "turns tell of the garden, and billing has nothing to do with it")
+		assert.Equal(t, window.KindRelevant, it.Kind, "turns are about the garden, and billing has nothing to do with it")
 	}
 }
 

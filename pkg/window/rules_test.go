@@ -153,7 +153,7 @@ func checkAnchors(c *window.Context, tr truth) error {
 	return nil
 }
 
-// shownName is what the name of a speaker takes at most.
+// shownName is the most space that a speaker's name can take.
 func shownName(name string) int { return min(utf8.RuneCountInString(name), 61) + len(" ()") }
 
 // checkOnce: no event and no file is shown twice, no code of an event that is shown uncut, and no

@@ -24,7 +24,7 @@ type SearchQuery struct {
 	Keep  Filter
 	Ranks bool // also find the ranks by each method
 
-	Among  *recall.Statistics // of tool results: how common words are; nil means in the conversation
+	Among  *recall.Statistics // for tool results: how common words are; nil means as common as in the conversation
 	Rerank Reranking          // of messages that are ranked by everything
 }
 
@@ -131,8 +131,8 @@ func List(ctx context.Context, src Source, q SearchQuery, before uint64) (hits [
 	return hits, next, err
 }
 
-// list is [List] without the query's AsOf. It examines about most messages at most, and returns how many it has
-// examined.
+// list is [List] without the query's AsOf. It stops after it has examined about most messages, and returns how
+// many it has examined.
 func list(ctx context.Context, g Graph, q SearchQuery, before uint64, most int) (hits []Hit, next uint64, examined int, err error) {
 	keep := q.Keep.OfMessages()
 	for examined < most {

@@ -19,7 +19,7 @@ const (
 	confidenceL2 = 0.5 // and above
 )
 
-// maxFrontier is how many summaries are read: of each level as many as make up a threshold, and the
+// maxFrontier is how many summaries are read: on each level as many as make up a threshold, and the
 // last one.
 const maxFrontier = 500
 

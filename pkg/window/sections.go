@@ -31,8 +31,8 @@ type section struct {
 	reserve func(b *builder) int
 	// need, if not nil, returns the room that the section gets instead of its share.
 	need func(b *builder) int
-	// want returns how many characters the section can use at most, heading included. If it is nil, the
-	// section can use any number.
+	// want returns the most characters that the section can use, including its heading. If it is nil,
+	// the section can use any number.
 	want func(b *builder, heading string) int
 	// collect fills the section in room characters, heading included.
 	collect func(ctx context.Context, b *builder, s section, room int) (filled, error)
@@ -49,7 +49,7 @@ type filled struct {
 
 	embedding string // see SectionManifest
 	indexed   *IndexedManifest
-	recent    *recent // what the others need of the recent turns; nil if another section returns it
+	recent    *recent // what the others need from the recent turns; nil if another section returns it
 }
 
 // recent is the newest end of the conversation, which the recent turns show.

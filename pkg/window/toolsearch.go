@@ -21,7 +21,7 @@ type ToolsFound struct {
 	From uint64
 }
 
-// CalledHit is a tool result that was found, with what is known of its call.
+// CalledHit is a tool result that was found, with what is known about its call.
 type CalledHit struct {
 	recall.Hit
 	Ref   graph.Ref // of the call
@@ -221,7 +221,7 @@ func (f *Filter) ofCalls() func(h *CalledHit) bool {
 	}
 }
 
-// ofResults returns which results are kept by their time and their text.
+// ofResults returns a function that reports whether a result's time and text fit the filter.
 func (f *Filter) ofResults() func(r *graph.ToolResult) bool {
 	contains, without := phrases(f.Contains), phrases(f.Without)
 	return func(r *graph.ToolResult) bool {

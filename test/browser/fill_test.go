@@ -25,8 +25,8 @@ var hostile = []string{
 	"[click](javascript:alert(1)) ![](http://example.com/x.png)", "\u202Edesrever \u2028 \x1b[31mred", "{{constructor.constructor('alert(1)')()}}",
 }
 
-// fill gives a server a recorded session, a conversation of 1,000 turns, and one with hostile texts wherever an agent can
-// put a text, of which an event can't be applied. It returns what the scripts need to know of them.
+// fill gives a server a recorded session, a conversation of 1,000 turns, and one with hostile texts wherever an agent
+// can put a text, of which an event can't be applied. It returns what the scripts need to know about them.
 func fill(t *testing.T, s *mnemetest.Server) map[string]any {
 	t.Helper()
 	program, err := mnemetest.Binary()

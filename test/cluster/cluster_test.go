@@ -129,8 +129,8 @@ func (c *topology) awaitApplied(events uint64) {
 	}
 }
 
-// verifies that the read models match the whole log. It repeats the comparison for events
-// that the summarizer writes meanwhile.
+// verifies that the read models match the whole log. It repeats the comparison if the
+// summarizer has written more events.
 func (c *topology) verifies(api *process) {
 	c.t.Helper()
 	eventually(c.t, api.name+" finds every read model equal", func() bool {

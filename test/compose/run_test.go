@@ -236,7 +236,7 @@ func (p *project) verifies(events uint64) {
 		}
 		return behind == 0
 	}
-	for !whole() { // the summarizer has written more events meanwhile
+	for !whole() { // the summarizer has written more events since
 		require.Less(p.t, time.Since(begun), patience, "the read models stay behind")
 	}
 	p.t.Logf("verified %d events: %s", events, time.Since(begun).Round(time.Millisecond))

@@ -78,8 +78,8 @@ func TestNothingLinksASDKOfAModel(t *testing.T) {
 	}
 }
 
-// Go compiles a package again for the tests of each package that it imports, if these have tests inside of their package
-// and not only beside it. For the API, which takes longest, that was seven times in all.
+// Go compiles a package again for the tests of each package that it imports, if these have tests in the package itself
+// and not only in its _test package. For the API, which takes longest, that was seven times in all.
 func TestTheAPIIsCompiledOnceForAllTests(t *testing.T) {
 	t.Parallel()
 	got := linked(t, "-test", "./...") // a copy is followed by the tests that it is for, in brackets

@@ -402,7 +402,7 @@ func (c *campaign) recover(ctx context.Context, healed time.Time, last uint64) b
 const settleWithin = 5 * time.Minute
 
 // settle heals everything and waits until both stores have applied everything up to a sequence.
-// Summaries may be written meanwhile, so a moment without lag may never come.
+// Summaries may still be written, so a moment without lag may never come.
 func (c *campaign) settle(ctx context.Context, last uint64) error {
 	if err := c.system.heal(ctx); err != nil {
 		return err
@@ -410,7 +410,8 @@ func (c *campaign) settle(ctx context.Context, last uint64) error {
 	return c.await(ctx, func(w *watcher, since time.Time) bool { return w.applied(since, last) })
 }
 
-// await waits until the API of each store, asked from now on, reports the wanted state.
+// await waits until the API of each store reports the wanted state in an answer to a request made
+// after this call.
 func (c *campaign) await(ctx context.Context, settled func(w *watcher, since time.Time) bool) error {
 	began := time.Now()
 	for _, w := range c.watchers {

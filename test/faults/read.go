@@ -46,8 +46,8 @@ func (r *reader) forget() {
 }
 
 // unsettle records that another generation may begin to serve, which can be slightly behind; the
-// returned function records the end of that. Counts seen meanwhile are not compared with earlier or
-// later ones.
+// returned function records the end of that. Counts seen during that time are not compared with
+// earlier or later ones.
 func (r *reader) unsettle() (settled func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,8 +241,8 @@ func (q question) messages(page []httpapi.Message) string {
 }
 
 // context checks a context: each section has only published events, in order and each once (code,
-// which is ordered by file, may differ), and no call lacks its acknowledged result. A call stands with
-// the message that it names, so it may be newer than the next message.
+// which is ordered by file, may differ), and no call lacks its acknowledged result. A call is listed
+// with the message that it names, so it may be newer than the next message.
 func (q question) context(made window.Context) string {
 	for _, section := range made.Sections {
 		last, message, leftOut, told := -1, -1, false, uint64(0)

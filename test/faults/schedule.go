@@ -23,7 +23,7 @@ const (
 	Reset       Kind = "connections reset"   // all of a link, several times
 	BlackHole   Kind = "black hole"          // connections stay, but no data passes
 	Full        Kind = "log full"            // it refuses events until it has room again
-	Restore     Kind = "restored copy"       // a read model is replaced by an earlier copy of itself
+	Restore     Kind = "restored copy"       // a read model is replaced with an earlier copy of itself
 	Duplicates  Kind = "duplicates"          // events in the log are published again
 	Invalid     Kind = "events against rule" // published by a faulty client
 	Rebuild     Kind = "rebuild"             // during other faults, however long it takes

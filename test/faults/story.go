@@ -51,7 +51,7 @@ type covering struct {
 	charsOut    int
 }
 
-// How many characters a summary reads of a message, and of a call or a result, at most.
+// The most characters that a summary reads of a message, and of a call or a result.
 const (
 	mostOfMessage = 20_000
 	mostOfTool    = 2_000

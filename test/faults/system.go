@@ -272,7 +272,7 @@ func (s *system) resize(ctx context.Context, bytes int64) error {
 	})
 }
 
-// insistOnSize sets the size even if the server was just started and does not answer yet.
+// insistOnSize sets the size even if the server has just started and does not answer yet.
 func (s *system) insistOnSize(ctx context.Context, bytes int64) error {
 	for {
 		err := s.resize(ctx, bytes)

@@ -93,7 +93,7 @@ func TestUpMovesAReadModelAsideThatItCantOpenAndMakesItAgain(t *testing.T) {
 		"it is a text":            func([]byte) []byte { return []byte("this is no database\n") },
 	} {
 		if name != "its header is zeroed" && name != "it is cut to a half" && !mnemetest.All {
-			continue // SQLite opens one that is cut, and says of all others that they are no databases
+			continue // SQLite opens a truncated file, and says that all others are not databases
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -306,7 +306,7 @@ func TestAFullDiskIsToldAndLosesNothing(t *testing.T) {
 	}
 	s.Kill()
 
-	// On a larger disk, everything acknowledged is there.
+	// On a larger disk, everything acknowledged is still in the log.
 	large := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, os.CopyFS(large, os.DirFS(data)))
 	s = mnemetest.Up(t, large)

@@ -24,7 +24,7 @@ func pods(r *rendered, p *programs) (wrong []string) {
 	for _, w := range r.workloads {
 		var list []string
 		if len(w.pod.Spec.Containers) != 1 || len(w.pod.Spec.InitContainers) > 0 {
-			wrong = append(wrong, w.name+" has not one container, which these rules expect")
+			wrong = append(wrong, w.name+" does not have exactly one container, as these rules expect")
 			continue
 		}
 		for _, rule := range []func(*workload) []string{selector, contained, bounded, probed, mounted} {

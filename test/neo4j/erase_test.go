@@ -90,7 +90,7 @@ func TestNothingOfAnErasedConversationIsLeftInNeo4jsFilesOnceTheyAreFilledAgain(
 	require.NoError(t, os.RemoveAll(transactions))
 	require.Zero(t, found(gone, dir), "what stays is no user data")
 	if !mnemetest.All {
-		return // another start of Neo4j takes long: make test-all fills it again
+		return // another start of Neo4j takes long, so only make test-all goes on to fill it again
 	}
 	server = neo4jtest.Restart(t, server)
 	program = up()

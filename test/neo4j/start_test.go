@@ -109,8 +109,8 @@ func TestAProgramThatCannotUseTheServerExplainsAndEnds(t *testing.T) {
 		cypher("MATCH (m:Message) DELETE m")
 	})
 	t.Run("nothing is wrong", func(t *testing.T) {
-		// The refusals before and after this show that the program comes as far as to the data. One that goes on would
-		// plan all statements.
+		// The refusals before and after this show that the program comes as far as to the data. A start that continues
+		// would plan all statements.
 		if mnemetest.All {
 			program := mnemetest.UpWith(t, append([]string{"--data", t.TempDir(), "--store", "neo4j"}, there...)...)
 			require.Zero(t, program.Stop())

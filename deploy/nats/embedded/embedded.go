@@ -114,8 +114,8 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 }
 
 // serverLimit returns how much the server may store: its share of the disk. If the log was given more than that,
-// because the disk had more room then, the server creates no further stream, however small. But without an audit log
-// nobody can change anything. So while there is none, the limit leaves room for one.
+// because the disk had more room then, the server creates no further stream, however small. But mneme refuses every
+// change that it can't record in the audit log. So while there is no audit log, the limit leaves room for one.
 func (e *Server) serverLimit() int64 {
 	_, log, ok := readConfig(e.streamDir())
 	if !ok {

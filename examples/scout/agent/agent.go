@@ -44,7 +44,7 @@ type step struct {
 // Run answers one question in one turn of the recorder's conversation, and starts the
 // conversation if it has no events yet.
 //
-// A failing tool is no error. Run returns an error if the folder cannot be opened, the
+// A failing tool is not an error. Run returns an error if the folder cannot be opened, the
 // log does not accept an event, or ctx ends. Everything done until then is in the log, and
 // an interrupted call has a result that says so.
 func Run(ctx context.Context, o Options) (Answer, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // If the user interrupts the agent while a command runs, the call still gets a result that
-// says so. The command is a script in place of go. It reports through a pipe that it runs,
+// says so. A script takes the place of the go command: it writes to a pipe once it is running,
 // and then never ends by itself.
 func TestInterruptedCommandHasItsResult(t *testing.T) {
 	b := setup(t)

@@ -81,7 +81,7 @@ func Serve(c Config) (stop func(), err error) {
 func (s *service) answer(m *nats.Msg) {
 	request, err := jwt.DecodeAuthorizationRequestClaims(string(m.Data))
 	if err != nil || request.Subject != s.public || !nkeys.IsValidPublicServerKey(request.Issuer) {
-		s.Logger.Warn("a request about a connection to NATS is none of a server that has this issuer", "error", cmp.Or(err, errors.New("another issuer")))
+		s.Logger.Warn("a request about a connection to NATS does not come from a server with this issuer", "error", cmp.Or(err, errors.New("another issuer")))
 		return
 	}
 	answer := jwt.NewAuthorizationResponseClaims(request.UserNkey)
@@ -109,7 +109,7 @@ func (s *service) user(request *jwt.AuthorizationRequestClaims) (string, error) 
 	case err != nil:
 		return "", err
 	case grant.AllTenants:
-		return "", errors.New("the token is of all tenants, and an agent is of one: give it a token of its tenant")
+		return "", errors.New("the token is for all tenants, but an agent belongs to one: give it a token of that tenant")
 	case grant.Role < access.Write || grant.Project != "":
 		return "", fmt.Errorf("an agent publishes, so it needs a token with the role %s of a whole tenant", access.Write)
 	}

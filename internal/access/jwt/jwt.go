@@ -59,7 +59,7 @@ func New(c Config) (*Verifier, error) {
 	}
 	for _, a := range c.Algorithms {
 		if !slices.Contains(Algorithms(), a) {
-			return nil, fmt.Errorf("%q is no algorithm that can be used: choose among %v", a, Algorithms())
+			return nil, fmt.Errorf("%q is not an algorithm that can be used: choose among %v", a, Algorithms())
 		}
 	}
 	v := &Verifier{Config: c, keys: newKeys(c)}

@@ -227,7 +227,7 @@ func TestRulesThatSayTooMuchOrTooLittleAreRefused(t *testing.T) {
 		"": "EOF", "rules: []": "no rules",
 		"rules: [{tenant: a, role: read}]":                                    "match every token",
 		"rules: [{claims: {a: b}, role: read}]":                               "rule 1: the tenant is missing",
-		"rules: [{claims: {a: b}, tenant: a, role: god}]":                     `"god" is no role`,
+		"rules: [{claims: {a: b}, tenant: a, role: god}]":                     `"god" is not a role`,
 		"rules: [{claims: {a: b}, tenant: a, role: read, on: sundays}]":       "field on not found",
 		"rules: [{claims: {a: b}, tenant: a, role: write, project: shop}]":    "can only read",
 		"rules: [{claims: {a: b}, tenant: a, all_tenants: true, role: read}]": "not both",

@@ -43,7 +43,7 @@ type keys struct {
 }
 
 func newKeys(c Config) *keys {
-	k := &keys{Config: c, trouble: errors.New("they were not fetched yet")}
+	k := &keys{Config: c, trouble: errors.New("they have not been fetched yet")}
 	for _, a := range c.Algorithms {
 		k.algorithms = append(k.algorithms, jose.SignatureAlgorithm(a))
 	}
@@ -136,8 +136,8 @@ func (k *keys) mayAsk() bool {
 	return true
 }
 
-// fetch replaces the keys by those that the provider publishes now. If it fails, the old
-// ones stay.
+// fetch replaces the keys with those that the provider publishes now. If it fails, the
+// old ones stay.
 func (k *keys) fetch(ctx context.Context) error {
 	k.fetching.Lock()
 	defer k.fetching.Unlock()

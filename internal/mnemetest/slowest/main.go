@@ -140,8 +140,8 @@ func reason(output *strings.Builder) string {
 	return "no reason given"
 }
 
-// printPackage prints the last line of a package that passed. Of one that failed it prints everything that belongs to
-// no passed test: a test that was running when the process ended counts as failed.
+// printPackage prints the last line of a package that passed. For a package that failed it prints everything that
+// does not belong to a passed test: a test that was running when the process ended counts as failed.
 func printPackage(out io.Writer, e event, texts map[string]*strings.Builder, how string) {
 	text := texts[""]
 	if text == nil {

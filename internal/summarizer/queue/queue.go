@@ -9,8 +9,8 @@ import (
 )
 
 // Queue holds each waiting conversation once, with the time at which work on it may begin.
-// It can grow long while the process is away, so it is a heap. The
-// zero value is an empty queue. It is not safe for concurrent use.
+// It can grow long while the process is down, so it is a heap. The zero value is an empty
+// queue. It is not safe for concurrent use.
 type Queue struct {
 	list byTime
 	of   map[events.ConversationID]*queued

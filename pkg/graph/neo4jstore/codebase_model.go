@@ -18,7 +18,7 @@ func codebaseLabels() []Label {
 			{"conversation", "key of the index"}, {"tenant", "tenant"}, {"seq", "sequence of its CodeVersion"}, {"part", "number in the version, from 0"},
 			{"project_path", "the file, from the root of the project"}, {"name", "name, as in Store.Close"}, {"kind", "function, type, value, section or block"},
 			{"start_line", "first line, from 1"}, {"end_line", "last line"}, {"text", "its beginning"},
-			{"embedding", "vector of its beginning from the built-in embeddings; missing if that knows no word of it"},
+			{"embedding", "vector of its beginning from the built-in embeddings; missing if the embeddings know none of its words"},
 		}},
 		{"CodeScan", "Reading a project's folder began or ended. It also has the label CodeEvent.", properties(claimedDocs, []Property{
 			{"event_id", "CloudEvents id of its event"}, {"project", "the project"}, {"root", "the folder"}, {"done", "true if everything in it is indexed"}, {"files", "number of files of the index"},

@@ -55,7 +55,7 @@ type Layout struct {
 	// Statements are further statements of a batch, whose parameters are lists in $in. They are sent
 	// once before a writer serves, so that the server has their plans.
 	Statements []string
-	Link       string   // run after the commit and before settling, for what other partitions may have made meanwhile
+	Link       string   // run after the commit and before settling, for what other partitions may have written during the transaction
 	Tidy       []Piece  // run after settling
 	Relink     []string // Link, for everything that exists: run when a partition is acquired
 	Sweeps     []string // each deletes up to $limit nodes of the conversation $key and returns how many: see [Empty]

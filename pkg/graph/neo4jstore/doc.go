@@ -33,19 +33,19 @@
 //
 // # What a reader sees
 //
-// Neo4j's isolation is read committed, and a commit becomes visible piece by piece, a node
-// before its index. So after each commit the writer records its sequence as settled, in a
-// separate node, and readers see nothing beyond that sequence: rows never change, and
-// changing values are read from rows and versions as of it. Which file accesses are
-// current does change: a superseded access records since when, and stays among the current
-// ones until the commit after the next. A read overtaken by several commits is repeated, in the end
-// over all accesses. Some reads are not as exact: a list of conversations can show one with
-// counts of a commit in progress, and so can the count of accesses of a file whose last
-// call failed. A list of the conversations that accessed a file can miss one during a commit in
-// which it accesses the file again. A repair, which replaces the rows of a conversation, can be seen
-// half done. It is counted, in projection.Checkpoint.Repairs, only when all of it can be seen, so
-// that nobody caches what was read meanwhile as the new rows. A search over all conversations uses a
-// full-text index that follows the commits a moment later, see [Graph.Candidates].
+// Neo4j's isolation is read committed, and a commit becomes visible piece by piece, a node before
+// its index. So after each commit the writer records its sequence as settled, in a separate node,
+// and readers see nothing beyond that sequence: rows never change, and changing values are read from
+// rows and versions as of it. Which file accesses are current does change: a superseded access
+// records since when, and stays among the current ones until the commit after the next. A read
+// overtaken by several commits is repeated, in the end over all accesses. Some reads are not as
+// exact: a list of conversations can show one with counts of a commit in progress, and so can the
+// count of accesses of a file whose last call failed. A list of the conversations that accessed a
+// file can miss one during a commit in which it accesses the file again. A repair, which replaces
+// the rows of a conversation, can be seen half done. It is counted, in
+// projection.Checkpoint.Repairs, only when all of it can be seen, so that nobody caches what was
+// read during the repair as the new rows. A search over all conversations uses a full-text index
+// that follows the commits a moment later, see [Graph.Candidates].
 //
 // # Deletion
 //

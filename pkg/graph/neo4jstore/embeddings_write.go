@@ -89,7 +89,7 @@ func (t *embeddingsTx) Save(_ context.Context, u *graph.EmbeddingsUnit) error {
 			return err
 		}
 	}
-	// The other events have no text to embed.
+	// The other events have no text to embed, so only their claims are stored.
 	t.AddEvents(func(id events.ConversationID) bool {
 		s := u.States[id]
 		return s != nil && s.DeletedSeq == 0

@@ -106,8 +106,9 @@ func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) 
 	return cp, s.recover(ctx, key)
 }
 
-// mayBegin refuses to recreate a generation that was superseded, because a process that was
-// suspended may not know yet. The lock makes a process that discards generations wait.
+// mayBegin refuses to recreate a generation that was superseded: a process that was
+// suspended may not know yet that it was. The lock makes a process that discards
+// generations wait.
 func (t *Tx) mayBegin(ctx context.Context) error {
 	rows, err := t.Run(ctx, lockServing, map[string]any{"key": t.Projection})
 	if err != nil {

@@ -39,7 +39,7 @@ func OpenGenerations(ctx context.Context, c Config, others ...Layout) (*Generati
 // Close implements projection.Generations.
 func (g *Generations) Close() error { return g.close() }
 
-// serving is the node of a projection.
+// serving is the node that says which generation of a projection serves.
 type serving struct {
 	generation int
 	discarded  int   // the highest generation ever discarded; no number up to it is used again

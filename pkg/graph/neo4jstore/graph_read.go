@@ -61,8 +61,9 @@ var (
 	results  = kind{"ToolResult", resultProps}
 )
 
-// between is a subquery for the rows of a kind from $from up to a sequence, in the order of
-// an index on the conversation, further columns compared for equality, and seq.
+// between is a subquery for the rows of a kind from $from up to a sequence. equal names further
+// columns that must equal their parameters. The order is that of the index on the conversation,
+// these columns and seq, so that Neo4j need not sort.
 func (k kind) between(equal []string, oldestFirst bool, what string) string {
 	index, where, order := "conversation", "n.conversation = $key", "n.conversation"
 	direction := " DESC"

@@ -77,7 +77,7 @@ const hashAttempts = 5
 
 var errRowsMoved = errors.New("commits overtook the read of a conversation's rows")
 
-// hash implements Codec.Hash. Rows change, so it reads them again if the conversation moved meanwhile.
+// hash implements Codec.Hash. Rows change, so it reads them again if the conversation has moved on.
 func (s *Insight) hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
 	h.Conversation = id
 	key := map[string]any{"key": s.Key(id)}

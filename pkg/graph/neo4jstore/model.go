@@ -113,7 +113,7 @@ func Labels() []Label {
 				{"words", "for searches over all conversations: a word for generation and tenant, then the terms of its beginning"},
 				{"begins_turn", "the turn, on user messages only"},
 			}, claimDocs)},
-		{"ToolCall", "A call of a tool. It also has the label GraphEvent.", properties(ownerDocs, eventDocs,
+		{"ToolCall", "A tool call. It also has the label GraphEvent.", properties(ownerDocs, eventDocs,
 			[]Property{{"id", "tool_call_id, unique in the conversation"}, {"message_id", "id of the message that made it"}, {"tool_name", "tool"}},
 			bodyDocs("arguments", "arguments_bytes", "arguments_chars", "arguments_hash"),
 			[]Property{

@@ -32,13 +32,14 @@ var (
 	ErrForeign = errors.New("the database holds another program's data")
 	// ErrSchema: a newer or different build of mneme has made the schema.
 	ErrSchema = errors.New("the database has a schema that this program does not know")
-	// ErrNotThere: nothing was written yet.
-	ErrNotThere = errors.New("nothing was written yet")
+	// ErrNotThere: nothing has been written yet.
+	ErrNotThere = errors.New("nothing has been written yet")
 )
 
-// BatchEvents is how many events a batch should hold at most, for projection.BatchOf. With
-// fewer, the statements of a batch, a millisecond each whatever they write, weigh more; a
-// transaction of four thousand keeps the server's garbage collector busy.
+// BatchEvents is the largest number of events that a batch should hold, for
+// projection.BatchOf. With fewer, the statements of a batch, a millisecond each whatever
+// they write, weigh more; a transaction of four thousand keeps the server's garbage
+// collector busy.
 const BatchEvents = 1500
 
 // Config says how to reach a server. Zero values mean the defaults below.
@@ -143,7 +144,7 @@ func NewDriver(c Config) (neo4j.DriverWithContext, error) {
 	})
 }
 
-// open connects and checks that the server can be used. It does not wait for a server that is away.
+// open connects and checks that the server can be used. It does not wait for a server that is down.
 func open(ctx context.Context, c Config) (_ *db, err error) {
 	c = c.withDefaults()
 	driver, err := NewDriver(c)
@@ -197,7 +198,7 @@ func (d *db) checkVersion(ctx context.Context) error {
 		return fmt.Errorf("Neo4j at %s: %w", d.URI, err)
 	}
 	if len(rows) == 0 {
-		return fmt.Errorf("%w: %s does not tell its version", ErrVersion, d.URI)
+		return fmt.Errorf("%w: %s does not report its version", ErrVersion, d.URI)
 	}
 	d.version, _ = rows[0][0].(string)
 	if !newEnough(d.version) {

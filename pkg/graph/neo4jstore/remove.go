@@ -58,7 +58,7 @@ func (d *db) remove(ctx context.Context, l Layout, generation int, by pace) erro
 
 // Reset deletes every generation that programs write, the record of which one serves, and
 // the cache of embeddings. Afterwards only the schema shows that mneme used the server.
-// Nobody may be reading or writing meanwhile.
+// Nobody may read or write at the same time.
 func Reset(ctx context.Context, c Config) (err error) {
 	g, err := OpenGenerations(ctx, c)
 	if err != nil {

@@ -40,10 +40,10 @@ var summariesLayout = Layout{
 	Nodes:  []Nodes{{"SummariesState", bySeq}, {"SummariesEvent", bySeq}},
 }
 
-// keptStates is how many states of a conversation are kept besides the newest, at least.
-// Older ones are removed together, every keptStates batches, so up to twice as many exist. A
-// read finds the state that was settled when it began unless keptStates batches are
-// committed meanwhile.
+// keptStates is the least number of states of a conversation that are kept besides the
+// newest. Older ones are removed together, every keptStates batches, so up to twice as many
+// exist. A read finds the state that was settled when it began unless keptStates batches are
+// committed during the read.
 const keptStates = 8
 
 // summariesTx is a transaction of the projection "summaries".

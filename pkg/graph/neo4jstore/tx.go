@@ -123,8 +123,8 @@ func (s *store) transact(ctx context.Context, partition int, fn func(*Tx) error)
 	return nil
 }
 
-// finish does the work after the commit of a batch: it links what other partitions may have made
-// meanwhile, and marks everything as settled. [store.Acquire] does it too.
+// finish does the work after the commit of a batch: it links what other partitions may have
+// written during the transaction, and marks everything as settled. [store.Acquire] does it too.
 func (s *store) finish(ctx context.Context, t *Tx) error {
 	key := s.checkpointKey(t.partition)
 	if t.advanced != nil {

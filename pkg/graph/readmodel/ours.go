@@ -106,7 +106,7 @@ func Summaries() *Typed[*summary.Unit, summary.Store] {
 	}
 }
 
-// Projects is the read model of what conversations add to what is known of their projects.
+// Projects is the read model of what is known about projects from their conversations.
 func Projects() *Typed[*project.Unit, project.Store] {
 	return &Typed[*project.Unit, project.Store]{
 		Spec[*project.Unit]{project.Projection(files.DefaultTable()), &sqlitestore.ProjectsCodec, &neo4jstore.ProjectsCodec},

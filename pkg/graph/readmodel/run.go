@@ -91,7 +91,8 @@ func (s *Spec[U]) retry(ctx context.Context, logger *slog.Logger, do func() erro
 	}
 }
 
-// driveServing drives the serving generation until another one serves, and removes older ones meanwhile.
+// driveServing drives the serving generation until another one serves, and removes older ones at the
+// same time.
 func (s *Spec[U]) driveServing(ctx context.Context, log *eventlog.Log, at Place, generations projection.Generations, o Options) error {
 	builds, err := generations.Builds(ctx, s.Name())
 	if err != nil {

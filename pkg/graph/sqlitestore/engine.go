@@ -456,9 +456,9 @@ func (t *Tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 	return held, nil
 }
 
-// claim takes the free keys among these, and returns their number. It writes them in the order of the
-// table: keys are hashes, and in the order of the log each would go to another place of the table, which costs a third
-// more. Of equal keys the first in the log also comes first here.
+// claim takes the free keys among these, and returns their number. It writes them in the order of the table: keys are
+// hashes, and in the order of the log each would go to another place of the table, which costs a third more. If keys
+// are equal, the first in the log also comes first here.
 func (t *Tx) claim(ctx context.Context, claims []projection.Claim) (written int64, err error) {
 	type row struct {
 		c int64

@@ -164,7 +164,7 @@ func (g *Graph) Condensations(ctx context.Context, id events.ConversationID, cal
 	return found, err
 }
 
-// lookUp reads what the reducers need of a conversation.
+// lookUp reads what the reducers need to know about a conversation.
 func (t graphTx) lookUp(ctx context.Context, u *graph.Unit, id events.ConversationID, key int64, l *graph.Lookups) error {
 	if len(l.Summaries) > 0 {
 		rows, err := byKeyIn(t.inside(ctx), key, id, l.Summaries, events.SummaryKey, "summary", rangeColumns, maxSeq)

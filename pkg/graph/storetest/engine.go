@@ -354,7 +354,7 @@ func engineCases[U projection.Unit, S projection.Store[U]](w workshop[U, S], d D
 	return cases
 }
 
-// ofCodec lists the engine's cases, beside its laws, that a read model's codec can fail.
+// ofCodec lists the engine's cases, in addition to its laws, that a read model's codec can fail.
 var ofCodec = map[string]bool{
 	"an error leaves nothing behind":                                                        true,
 	"data that the store refuses is bisected down to its event":                             true,

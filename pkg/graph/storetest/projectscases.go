@@ -149,7 +149,7 @@ func projectsCases(w projectsShop) []namedCase {
 				}
 			})
 		}},
-		{"a story stands while what it tells of does", func(t *testing.T) {
+		{"a story stands while what it covers does", func(t *testing.T) {
 			h := NewHistory()
 			chapter := func(name string, level int, children []string, told ...string) {
 				p := &events.StoryWritten{Project: "p", Names: []string{"p"}, Level: level, Children: children, Conversation: name, Method: "llm"}
@@ -196,7 +196,7 @@ func projectsCases(w projectsShop) []namedCase {
 				require.Equal(t, []string{"2 3"}, frontier(b, 12))
 				require.Equal(t, []string{"2 3", "1 4"}, frontier(b, graph.Latest))
 				require.Equal(t, []string{"story:1", "story:3"}, telling(b, "b"))
-				require.Equal(t, []string{"d", "c", "b", "a"}, projectOf(b, "p", graph.Latest), "a chapter is no session")
+				require.Equal(t, []string{"d", "c", "b", "a"}, projectOf(b, "p", graph.Latest), "a chapter is not a session")
 				require.Equal(t, []string{"p"}, projectNames(b, graph.Latest))
 				require.Equal(t, &project.Insight{Topic: "about a", Items: []string{"do ## it"}, Turns: 2, Chars: 3_000, Seq: 2}, digest(b, "a", graph.Latest).Insight)
 				deleted, err := b.store.Deleted(b.ctx, "t", []string{"a", "b", "unknown"})

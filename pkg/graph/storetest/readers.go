@@ -148,7 +148,7 @@ func grows(what string, seq uint64, last *uint64) error {
 	return nil
 }
 
-// ofTurns checks that counts match whole turns.
+// ofTurns checks that counts are those of whole turns, with no turn half counted.
 func ofTurns(c graph.Counts) error {
 	n := c.TurnCount
 	want := graph.Counts{

@@ -118,7 +118,7 @@ func summariesCases(w summariesShop) []namedCase {
 				}, reasons)
 			})
 		}},
-		{"a summary that comes again is a repeat, and no overlap", func(t *testing.T) {
+		{"a summary that comes again is a repeat, not an overlap", func(t *testing.T) {
 			h := NewHistory()
 			for n := range 10 {
 				h.Add("c", text(fmt.Sprintf("m%d", n), "user", 100))

@@ -119,7 +119,7 @@ func (r *Reranker) Rerank(ctx context.Context, query string, texts []string) ([]
 		within, cancel := context.WithTimeout(ctx, r.config.Timeout)
 		defer cancel()
 		scores, err := r.ask(within, query, texts)
-		if ctx.Err() != nil { // the client went away, which says nothing of the endpoint
+		if ctx.Err() != nil { // the client went away, which says nothing about the endpoint
 			return nil, ctx.Err()
 		}
 		r.count(func(s *RerankStats) {

@@ -3,8 +3,8 @@
 // binary. Sums are computed without fused operations, so a text has the same bits on every
 // machine.
 //
-// It knows the meaning of single words and nothing of their order; a model that reads whole
-// texts finds somewhat more. It knows English, and a few words of other languages.
+// It knows the meaning of single words and nothing about their order; a model that reads
+// whole texts finds somewhat more. It knows English, and a few words of other languages.
 //
 // deploy/embeddings makes table.bin and vocab.txt; NOTICE has the licenses of their
 // sources. table.bin holds, all little-endian, the numbers of rows and dimensions as

@@ -46,7 +46,8 @@ func (p *pieces) of(text string) []int {
 			word = word[:0]
 		}
 	}
-	// Replace invalid bytes first: beside them, how norm treats a character depends on the rest of the text.
+	// Replace invalid bytes first: next to them, how norm treats a character depends on the rest of the
+	// text.
 	for _, r := range norm.NFD.String(strings.ToValidUTF8(text, "\ufffd")) {
 		switch kindOf(r) {
 		case space:

@@ -28,7 +28,7 @@ type things struct {
 	others bool // there were more, not named here
 }
 
-// add counts a thing. It replaces ", " in the name, because that separates names.
+// add counts a thing n more times. It replaces ", " in the name, because ", " separates names.
 func (t tally) add(verb, name string, n int) {
 	name = strings.ReplaceAll(oneLine(name), ", ", "; ")
 	if name == "" {

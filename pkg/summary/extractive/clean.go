@@ -58,8 +58,8 @@ func proseOf(text string) []string {
 var said = map[string]bool{"command-args": true, "user_query": true, "user-query": true, "bash-input": true}
 
 // withoutBlocks removes comments and the blocks <name>…</name> that runtimes and templates
-// insert. Their names contain - or _, which no HTML element's name does. Of other elements
-// only the tags are removed.
+// insert. Their names contain - or _, which no HTML element's name does. Only the tags of
+// other elements are removed.
 func withoutBlocks(text string) string {
 	var b strings.Builder
 	for {
@@ -200,8 +200,8 @@ func plain(line string) string {
 
 var marks = strings.NewReplacer("**", "", "`", "", "~~", "", "✅", "", "❌", "", "⚠️", "", "🎉", "", "\t", " ")
 
-// shortWords replaces overlong words, such as encoded data, by … and puts one space between
-// words.
+// shortWords replaces overlong words, such as encoded data, with … and puts one space
+// between words.
 func shortWords(line string) string {
 	const long = 120 // bytes
 	fields := words(line)

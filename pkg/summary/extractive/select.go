@@ -129,8 +129,8 @@ func (c *coverage) take(s *sentence) {
 const lengthPower = 0.5
 
 // best returns the sentence with the most gain for its length among those that fit into
-// room and have a positive worth, the first one of equals. It returns nil if none gains
-// anything.
+// room and have a positive worth. If several have the same gain, it returns the first. It
+// returns nil if none gains anything.
 func (c *coverage) best(all []*sentence, room int, worth func(*sentence) float64) *sentence {
 	var found *sentence
 	top := 0.0
@@ -153,7 +153,7 @@ func (c *coverage) best(all []*sentence, room int, worth func(*sentence) float64
 	return found
 }
 
-// cost returns the space that a sentence takes at most, including its speaker and a space.
+// cost returns the most space that a sentence can take, including its speaker and a space.
 // Adjacent sentences share a speaker.
 func cost(s *sentence) int {
 	n := length(s.whole()) + 1

@@ -37,7 +37,7 @@ var ErrEmpty = errors.New("nothing to summarize")
 // Writer is a [summary.Writer] that needs no model. The zero value is ready to use and safe
 // for concurrent use.
 type Writer struct {
-	MaxChars int // Limit of a draft in characters; 0 means the constant MaxChars. Below 100 there is little room beside Conversation.
+	MaxChars int // Limit of a draft in characters; 0 means the constant MaxChars. Below 100 there is little room for anything but Conversation.
 }
 
 var _ summary.Writer = Writer{}

@@ -73,7 +73,7 @@ func (b *Budget) pay(amount float64, tokens int64) {
 	}
 }
 
-// forget drops what is more than an hour ago.
+// forget drops calls that are more than an hour old.
 func (b *Budget) forget(now time.Time) {
 	if b.once {
 		return

@@ -73,9 +73,9 @@ type Error struct {
 	// NotBefore is when to try again, if the server, the breaker or the cap says so.
 	NotBefore time.Time
 
-	names   []string // of ClassRejected: parameters that the server rejects
+	names   []string // for ClassRejected: parameters that the server rejects
 	changed bool     // the provider will leave them out from now on: ask again
-	cause   error    // of ClassCanceled: the context's error
+	cause   error    // for ClassCanceled: the context's error
 }
 
 // Error implements error.

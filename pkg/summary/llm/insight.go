@@ -21,7 +21,7 @@ var insightSchema string
 var storyPrompt string
 
 var (
-	insightForm = form{name: "write_insight", use: "Writes down what a later session needs to know of the record.", schema: insightSchema}
+	insightForm = form{name: "write_insight", use: "Writes down what a later session needs to know about the record.", schema: insightSchema}
 	insight     = newPrompt(insightPrompt, insightSchema)
 	story       = newPrompt(storyPrompt, schema)
 )

@@ -67,7 +67,7 @@ func TestARealModelWritesADraft(t *testing.T) {
 	t.Error("no draft in 12 tries")
 }
 
-// Whatever a small model says of a session must be an insight or one of the documented errors.
+// Whatever a small model says about a session must be an insight or one of the documented errors.
 func TestARealModelAnalyses(t *testing.T) {
 	_, w := real(t, 80)
 	got, usage, err := w.Analyse(t.Context(), told())

@@ -55,7 +55,7 @@ const (
 	beginning = "[the beginning]" // the user's, before an assistant message: the first message must be the user's
 	noAnswer  = "[no answer yet]" // the user's, after the assistant's last: newer models do not continue their own message
 	empty     = "(empty)"         // a message of the user, or a result
-	noResult  = "No result."      // of a call: APIs refuse calls without results
+	noResult  = "No result."      // for a call, because APIs refuse calls without results
 )
 
 // Memory says where the memory goes in messages for models. The memory is every section but the

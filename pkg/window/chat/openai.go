@@ -23,7 +23,7 @@ type OpenAIMessage struct {
 	ToolCallID string           `json:"tool_call_id,omitempty"` // of a tool result
 }
 
-// OpenAIToolCall is a call of a tool.
+// OpenAIToolCall is a tool call.
 type OpenAIToolCall struct {
 	ID       string         `json:"id"`
 	Type     string         `json:"type" enum:"function"`

@@ -89,7 +89,7 @@ type Passage struct {
 	Score   float64
 
 	of        *fragment
-	part      int  // of a scope: its number in its file, from 1; 0 of what a tool showed
+	part      int  // the number of a scope in its file, from 1; 0 for code that a tool showed
 	wordsOnly bool // its meaning does not count
 	from      int  // lines of the text, to excluded
 	to        int
@@ -181,7 +181,7 @@ func (c *Search) Load(ctx context.Context) error {
 	return err
 }
 
-// knownLines holds what is known of lines, by their hashes.
+// knownLines holds what is known about lines. The key is the hash of a line.
 type knownLines struct {
 	state map[uint64]lineState
 	marks []lineMark // of the current text
@@ -330,8 +330,8 @@ func (k *knownLines) mark(all []fragmentLine) []lineMark {
 
 // Rank scores the passages by four measures, each up to 1: how well their words match the query,
 // how well their meaning does (unless embed is nil), how recently their file was touched, and how
-// recently they were shown. late is the weight of the last two. It reports whether meaning took
-// part.
+// recently they were shown. late is the weight of the last two. It reports whether meaning was
+// compared.
 func (c *Search) Rank(query recall.Text, embed func(text string) recall.Vector, late float64) (byMeaning bool) {
 	said, byMeaning := recall.Rank(query, c.texts(embed))
 	filesRank, callRank := map[string]int{}, map[uint64]int{}

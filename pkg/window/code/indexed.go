@@ -15,10 +15,10 @@ type Indexed struct {
 	Project string
 	Root    string // the folder that was indexed
 	Seq     uint64 // of the event that says so
-	// Done reports that no indexing is running. During one, words alone rank, because the missing vectors would change
-	// what counts as similar.
+	// Done reports that no indexing is running. While one runs, searches rank by words alone, because the missing
+	// vectors would change what counts as similar.
 	Done      bool
-	ByMeaning bool    // meaning took part in the search
+	ByMeaning bool    // the search also compared meaning
 	Found     int     // scopes that fit
 	Scopes    []Scope // best first, at most MaxScopes
 }
@@ -99,8 +99,8 @@ func firstLines(text string, most int) string {
 	return text[:end]
 }
 
-// addIndexed adds the scopes that are newer than a sequence. Texts that were added before are newer, so the scopes
-// leave out lines that tools showed since the file was indexed.
+// addIndexed adds the indexed scopes that are newer than a sequence. Texts added before are newer than these scopes, so
+// lines that tools have shown since the file was indexed are left out of them.
 func (c *Search) addIndexed(next int, above uint64, known *knownLines) int {
 	for next < len(c.indexed) && c.indexed[next].Seq > above {
 		c.limit++ // scopes do not reduce the room for what tools showed

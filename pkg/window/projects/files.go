@@ -20,7 +20,7 @@ const (
 	wordWeight = 3.0
 	// outside is the weight of a file outside of the repository.
 	outside = 0.3
-	// maxListed is how many files are listed at most.
+	// maxListed limits how many files are listed.
 	maxListed = 120
 )
 

@@ -136,8 +136,8 @@ var weights = map[string]float64{project.LessonTaught: 1, project.LessonSolved: 
 var lessonLabels = map[string]string{project.LessonTaught: "User", project.LessonSolved: "Solved", project.LessonFound: "Found", project.LessonPicked: "Found"}
 
 // collectLearnt shows what the user corrected or asked for in general, failures with their solutions, and findings of
-// summaries: first those of the newest sessions and of sessions that the query resembles. Of similar lines only the
-// newest is shown.
+// summaries: first those of the newest sessions and of sessions that the query resembles. If lines are similar, only
+// the newest is shown.
 func collectLearnt(b *builder, _ int) []window.Item {
 	var list []lesson
 	var known []map[string]bool

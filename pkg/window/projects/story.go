@@ -41,7 +41,7 @@ const (
 	spacing = 8   // what a text adds to a label in addition to its own length
 )
 
-// chapterLabel says what a chapter tells of.
+// chapterLabel says what a chapter covers.
 func chapterLabel(c *project.Chapter) string {
 	known := map[string]bool{}
 	for _, t := range c.Told {

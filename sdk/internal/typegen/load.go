@@ -26,7 +26,7 @@ type Field struct {
 	Schema   *Schema
 }
 
-// A Schema is what the generated types need of a JSON Schema.
+// A Schema is the part of a JSON Schema that the generated types need.
 type Schema struct {
 	Ref         string             `json:"$ref"`
 	Type        types              `json:"type"`

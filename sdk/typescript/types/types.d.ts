@@ -124,7 +124,7 @@ export interface SearchOptions {
   reranked?: Array<number>;
   /** have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota */
   rewrite?: boolean;
-  /** plain: quotes, dashes and asterisks in the query are no marks */
+  /** plain: quotes, dashes and asterisks in the query are ordinary characters */
   syntax?: "marks" | "plain";
   /** what to search: messages, the results of tools, or both, each in a list of its own; tool if tool or file is given, else message */
   kind?: "message" | "tool" | "all";
@@ -156,7 +156,7 @@ export interface SearchOptions {
   since?: string;
   /** only what is before this time (RFC 3339) */
   until?: string;
-  /** only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there */
+  /** only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may be longer. May be given more than once: a text must contain all of them */
   contains?: Array<string>;
   /** only texts that do not contain this phrase; may be given more than once */
   without?: Array<string>;
@@ -178,7 +178,7 @@ export interface SearchAllOptions {
   project?: string;
   /** what to search: titles and messages, the results of tools, or both, each in a list of its own; tool if tool or file is given, else message. Tool results are searched in one project only */
   kind?: "message" | "tool" | "all";
-  /** plain: quotes, dashes and asterisks in the query are no marks */
+  /** plain: quotes, dashes and asterisks in the query are ordinary characters */
   syntax?: "marks" | "plain";
   /** only messages of this role */
   role?: "user" | "assistant";
@@ -196,7 +196,7 @@ export interface SearchAllOptions {
   since?: string;
   /** only what is before this time (RFC 3339) */
   until?: string;
-  /** only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may go on. May be given more than once: all must be there. Without a query, it is searched for */
+  /** only texts that contain this phrase, in any case, as whole words; with * at its end, the last word may be longer. May be given more than once: a text must contain all of them. Without a query, it is searched for */
   contains?: Array<string>;
   /** only texts that do not contain this phrase; may be given more than once */
   without?: Array<string>;

@@ -154,7 +154,7 @@ class SearchOptions(TypedDict, total=False):
     # have the model that writes summaries add other words to the query. What it adds, or why
     # nothing was, is in the answer or the manifest. Calls count against the tenant's quota
     rewrite: bool | None
-    # plain: quotes, dashes and asterisks in the query are no marks
+    # plain: quotes, dashes and asterisks in the query are ordinary characters
     syntax: Literal["marks", "plain"] | None
     # what to search: messages, the results of tools, or both, each in a list of its own; tool if
     # tool or file is given, else message
@@ -189,7 +189,7 @@ class SearchOptions(TypedDict, total=False):
     # only what is before this time (RFC 3339)
     until: str | None
     # only texts that contain this phrase, in any case, as whole words; with * at its end, the last
-    # word may go on. May be given more than once: all must be there
+    # word may be longer. May be given more than once: a text must contain all of them
     contains: list[str] | None
     # only texts that do not contain this phrase; may be given more than once
     without: list[str] | None
@@ -215,7 +215,7 @@ class SearchAllOptions(TypedDict, total=False):
     # what to search: titles and messages, the results of tools, or both, each in a list of its own;
     # tool if tool or file is given, else message. Tool results are searched in one project only
     kind: Literal["message", "tool", "all"] | None
-    # plain: quotes, dashes and asterisks in the query are no marks
+    # plain: quotes, dashes and asterisks in the query are ordinary characters
     syntax: Literal["marks", "plain"] | None
     # only messages of this role
     role: Literal["user", "assistant"] | None
@@ -234,8 +234,8 @@ class SearchAllOptions(TypedDict, total=False):
     # only what is before this time (RFC 3339)
     until: str | None
     # only texts that contain this phrase, in any case, as whole words; with * at its end, the last
-    # word may go on. May be given more than once: all must be there. Without a query, it is
-    # searched for
+    # word may be longer. May be given more than once: a text must contain all of them. Without a
+    # query, it is searched for
     contains: list[str] | None
     # only texts that do not contain this phrase; may be given more than once
     without: list[str] | None
