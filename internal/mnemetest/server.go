@@ -26,9 +26,13 @@ import (
 // test-all`.
 var All = os.Getenv("MNEME_TEST_ALL") == "1"
 
-// How long the program may take to be ready and to end, even on a busy machine and with a Neo4j
-// that plans each statement for the first time.
-const patience = 2 * time.Minute
+// Patience is how long a test waits before it gives up on what must happen: far longer than it takes, even on a busy
+// machine and with a Neo4j that plans each statement for the first time. It is no limit of what is tested.
+const Patience = 2 * time.Minute
+
+// Handshake is how long a connection to NATS may take to begin in a test. It is less than [Patience], so that one that
+// hangs is tried again.
+const Handshake = 20 * time.Second
 
 // Binary builds the program once for all tests of a package, and returns its path.
 var Binary = sync.OnceValues(func() (string, error) {
@@ -95,9 +99,9 @@ func start(t *testing.T, by, flags []string) *Server {
 	select {
 	case text := <-line:
 		require.NoError(t, json.Unmarshal([]byte(text), s), "up printed %q, and on stderr: %s", text, &s.stderr)
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		_ = s.cmd.Process.Kill()
-		t.Fatalf("up is not ready after %s; stderr: %s", patience, &s.stderr)
+		t.Fatalf("up is not ready after %s; stderr: %s", Patience, &s.stderr)
 	}
 	go func() {
 		_ = s.cmd.Wait()
@@ -130,9 +134,9 @@ func (s *Server) Stop() int {
 	require.NoError(s.t, s.cmd.Process.Signal(os.Interrupt))
 	select {
 	case <-s.ended:
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		s.Kill()
-		s.t.Fatalf("up did not end within %s of an interrupt", patience)
+		s.t.Fatalf("up did not end within %s of an interrupt", Patience)
 	}
 	return s.cmd.ProcessState.ExitCode()
 }
@@ -154,7 +158,7 @@ func Run(t *testing.T, env []string, args ...string) (stdout, stderr string, cod
 	t.Helper()
 	path, err := Binary()
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), env...)

@@ -236,7 +236,8 @@ func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error)
 	return acks, nil
 }
 
-// publishAtomic publishes one atomic batch. It waits while too many are in flight.
+// publishAtomic publishes one atomic batch. It waits while too many are in flight. Like other requests, it waits for each
+// answer of the server until the caller's deadline, or without one for the default of the client.
 func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (ack *jetstreamext.BatchAck, err error) {
 	select {
 	case l.batches <- struct{}{}:
@@ -245,7 +246,11 @@ func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (ack *jetstre
 		return nil, ctx.Err()
 	}
 	err = askAgain(ctx, func() (again bool, err error) {
-		ack, err = jetstreamext.PublishMsgBatch(ctx, l.js, msgs)
+		flow := jetstreamext.BatchFlowControl{AckFirst: true, AckTimeout: l.js.Options().DefaultTimeout}
+		if deadline, ok := ctx.Deadline(); ok {
+			flow.AckTimeout = time.Until(deadline)
+		}
+		ack, err = jetstreamext.PublishMsgBatch(ctx, l.js, msgs, flow)
 		return isTooManyBatches(err), err
 	})
 	return ack, err

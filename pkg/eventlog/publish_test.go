@@ -7,10 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/netlink"
 )
 
 func TestAPublishedEventIsStoredUnderItsConversation(t *testing.T) {
@@ -18,7 +21,7 @@ func TestAPublishedEventIsStoredUnderItsConversation(t *testing.T) {
 	b := setup(t, natsdeploy.Settings{Partitions: 4})
 	for i, conversation := range []string{"c", "a.b c*>", "é😀\n", strings.Repeat("x", 500)} {
 		e := b.events(conversation, 1, "hello \x00 é")[0]
-		ack, err := b.log.Publish(t.Context(), "ten.ant", e)
+		ack, err := b.log.Publish(mnemetest.Context(t), "ten.ant", e)
 		require.NoError(t, err)
 		require.Equal(t, Ack{Seq: uint64(i + 1)}, ack)
 		m, err := b.log.Get(t.Context(), ack.Seq)
@@ -34,7 +37,7 @@ func TestAPublishedEventIsStoredUnderItsConversation(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, ack.Seq, last)
 		require.Equal(t, address.Partition, partition)
-		seq, err := b.log.LastOf(t.Context(), partition)
+		seq, err := b.log.LastOf(mnemetest.Context(t), partition)
 		require.NoError(t, err)
 		require.Equal(t, ack.Seq, seq)
 	}
@@ -44,12 +47,12 @@ func TestARepeatIsAcknowledgedAsADuplicate(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	e := b.events("c", 1, "x")[0]
-	first, err := b.log.Publish(t.Context(), "t", e)
+	first, err := b.log.Publish(mnemetest.Context(t), "t", e)
 	require.NoError(t, err)
-	again, err := b.log.Publish(t.Context(), "t", e)
+	again, err := b.log.Publish(mnemetest.Context(t), "t", e)
 	require.NoError(t, err)
 	require.Equal(t, Ack{Seq: first.Seq, Duplicate: true}, again)
-	other, err := b.log.Publish(t.Context(), "u", e)
+	other, err := b.log.Publish(mnemetest.Context(t), "u", e)
 	require.NoError(t, err)
 	require.False(t, other.Duplicate, "another tenant's event is another event")
 }
@@ -58,7 +61,7 @@ func TestPublishAllKeepsTheOrderOverManyBatches(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	list := b.events("c", 2500, "x")
-	acks, err := b.log.PublishAll(t.Context(), "t", list)
+	acks, err := b.log.PublishAll(mnemetest.Context(t), "t", list)
 	require.NoError(t, err)
 	require.Len(t, acks, 2500)
 	for i, ack := range acks {
@@ -71,7 +74,7 @@ func TestPublishAllKeepsTheOrderOverManyBatches(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, list[i].ID, got.ID)
 	}
-	none, err := b.log.PublishAll(t.Context(), "t", nil)
+	none, err := b.log.PublishAll(mnemetest.Context(t), "t", nil)
 	require.NoError(t, err)
 	require.Empty(t, none)
 }
@@ -80,9 +83,9 @@ func TestPublishAllOfABatchWithADuplicateStoresTheRest(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	list := b.events("c", 10, "x")
-	known, err := b.log.Publish(t.Context(), "t", list[4])
+	known, err := b.log.Publish(mnemetest.Context(t), "t", list[4])
 	require.NoError(t, err)
-	acks, err := b.log.PublishAll(t.Context(), "t", list)
+	acks, err := b.log.PublishAll(mnemetest.Context(t), "t", list)
 	require.NoError(t, err)
 	require.Len(t, acks, 10)
 	for i, ack := range acks {
@@ -94,11 +97,11 @@ func TestPublishAllOfABatchWithADuplicateStoresTheRest(t *testing.T) {
 		require.Equal(t, list[i].ID, got.ID)
 	}
 	require.Equal(t, known.Seq, acks[4].Seq)
-	state, err := b.log.State(t.Context())
+	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 10, state.Messages)
 
-	again, err := b.log.PublishAll(t.Context(), "t", list)
+	again, err := b.log.PublishAll(mnemetest.Context(t), "t", list)
 	require.NoError(t, err)
 	for i := range again {
 		require.Equal(t, Ack{Seq: acks[i].Seq, Duplicate: true}, again[i])
@@ -109,10 +112,10 @@ func TestTheSameEventTwiceInOneBatchIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	list := b.events("c", 3, "x")
-	acks, err := b.log.PublishAll(t.Context(), "t", append(list, list[0]))
+	acks, err := b.log.PublishAll(mnemetest.Context(t), "t", append(list, list[0]))
 	require.NoError(t, err)
 	require.Len(t, acks, 4)
-	state, err := b.log.State(t.Context())
+	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 3, state.Messages)
 	require.True(t, acks[3].Duplicate)
@@ -122,7 +125,7 @@ func TestBigBodiesAreStoredWhole(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	list := b.events("c", 5, strings.Repeat("é", 3<<20)) // 6 MiB each: several batches by size
-	acks, err := b.log.PublishAll(t.Context(), "t", list)
+	acks, err := b.log.PublishAll(mnemetest.Context(t), "t", list)
 	require.NoError(t, err)
 	require.Len(t, acks, 5)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a busy machine takes seconds for 6 MiB
@@ -132,17 +135,38 @@ func TestBigBodiesAreStoredWhole(t *testing.T) {
 	require.Equal(t, list[4].Data, m.Data)
 }
 
+func TestABatchWaitsForASlowServerUntilItsDeadline(t *testing.T) {
+	mnemetest.Long(t)
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	link, err := netlink.New(strings.TrimPrefix(b.server.ClientURL(), "nats://"))
+	require.NoError(t, err)
+	t.Cleanup(link.Close)
+	conn, err := nats.Connect(link.Address(), nats.Timeout(mnemetest.Handshake))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	log, err := Open(t.Context(), conn)
+	require.NoError(t, err)
+	link.BlackHole()
+	heal := time.AfterFunc(6*time.Second, link.Heal) // longer than the default of the client
+	defer heal.Stop()
+	acks, err := log.PublishAll(mnemetest.Context(t), "t", b.events("c", 3, "x"))
+	require.NoError(t, err)
+	require.Len(t, acks, 3)
+	require.EqualValues(t, 3, acks[2].Seq)
+}
+
 func TestABadEventPublishesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	list := b.events("c", 3, "x")
 	list[1].ID = ""
-	_, err := b.log.PublishAll(t.Context(), "t", list)
+	_, err := b.log.PublishAll(mnemetest.Context(t), "t", list)
 	require.ErrorIs(t, err, events.ErrInvalid)
 	require.ErrorContains(t, err, "event 1: id: is missing")
-	_, err = b.log.Publish(t.Context(), "", list[0])
+	_, err = b.log.Publish(mnemetest.Context(t), "", list[0])
 	require.ErrorIs(t, err, events.ErrInvalid)
-	state, err := b.log.State(t.Context())
+	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, State{}, State{First: state.First, Head: state.Head, Messages: state.Messages})
 }
@@ -154,11 +178,11 @@ func TestAnEventBeyondTheServersLimitsIsTooLarge(t *testing.T) {
 	for i := range 20 { // headers of more than 64 KiB
 		e.Extensions[fmt.Sprint("x", i)] = strings.Repeat("y", events.MaxExtensionBytes)
 	}
-	_, err := b.log.Publish(t.Context(), "t", e)
+	_, err := b.log.Publish(mnemetest.Context(t), "t", e)
 	require.ErrorIs(t, err, ErrTooLarge)
-	_, err = b.log.PublishAll(t.Context(), "t", append(b.events("c", 2, "x"), e))
+	_, err = b.log.PublishAll(mnemetest.Context(t), "t", append(b.events("c", 2, "x"), e))
 	require.ErrorIs(t, err, ErrTooLarge)
-	state, err := b.log.State(t.Context())
+	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Zero(t, state.Messages)
 }
@@ -170,15 +194,15 @@ func TestAFullLogSaysSoAndStoresNothing(t *testing.T) {
 	var err error
 	stored := uint64(0)
 	for err == nil {
-		if _, err = b.log.Publish(t.Context(), "t", b.events("c", 1, content)[0]); err == nil {
+		if _, err = b.log.Publish(mnemetest.Context(t), "t", b.events("c", 1, content)[0]); err == nil {
 			stored++
 		}
 	}
 	require.ErrorIs(t, err, ErrFull)
 	require.Positive(t, stored)
-	_, err = b.log.PublishAll(t.Context(), "t", b.events("c", 3, content))
+	_, err = b.log.PublishAll(mnemetest.Context(t), "t", b.events("c", 3, content))
 	require.ErrorIs(t, err, ErrFull)
-	state, err := b.log.State(t.Context())
+	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, stored, state.Messages)
 	require.Equal(t, stored, state.Head)

@@ -16,6 +16,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/access/natsjwt"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // Guarded is a server that runs with server.conf and the permissions of [natsdeploy.Permissions],
@@ -105,7 +106,7 @@ func (g *Guarded) Environment(user string) []string {
 
 // Connect connects as a user.
 func (g *Guarded) Connect(user string, options ...nats.Option) (*nats.Conn, error) {
-	options = append(options, nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)))
+	options = append(options, nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)), nats.Timeout(mnemetest.Handshake))
 	if g.creds != "" {
 		return nats.Connect(g.ClientURL(), append(options, nats.UserCredentials(g.creds.Creds(user)))...)
 	}
