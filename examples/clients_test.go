@@ -68,12 +68,12 @@ func TestEveryClientModeStoresEventsOnce(t *testing.T) {
 // because the program sets no Nats-Msg-Id; over HTTP the log recognized the repeats.
 func (c client) checkLog(t *testing.T, s *mnemetest.Server) {
 	t.Helper()
-	conn, err := nats.Connect(s.NATS)
+	conn, err := nats.Connect(s.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	log, err := eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
-	state, err := log.State(t.Context())
+	state, err := log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 
 	type stored struct {

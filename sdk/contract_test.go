@@ -208,7 +208,7 @@ func requireMatch(t *testing.T, want, got any, where string) {
 // checkLog compares what the log holds of a tenant with the contract.
 func checkLog(t *testing.T, natsURL, tenant string, all []contract) {
 	t.Helper()
-	conn, err := nats.Connect(natsURL)
+	conn, err := nats.Connect(natsURL, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	log, err := eventlog.Open(t.Context(), conn)

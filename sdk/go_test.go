@@ -37,7 +37,7 @@ type goClient struct {
 
 func newGoClient(t *testing.T, s *mnemetest.Server, tenant string, tokens map[string]string) *goClient {
 	t.Helper()
-	conn, err := nats.Connect(s.NATS)
+	conn, err := nats.Connect(s.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	log, err := eventlog.Open(t.Context(), conn)
@@ -127,7 +127,7 @@ func (g *goClient) record(entries []map[string]any) ([]any, error) {
 		require.NoError(g.t, err)
 		list, ids = append(list, e), append(ids, id)
 	}
-	acks, err := g.log.PublishAll(g.t.Context(), g.tenant, list)
+	acks, err := g.log.PublishAll(mnemetest.Context(g.t), g.tenant, list)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func freeAddress(t *testing.T) string {
 // eventually repeats a request until the answer is good or time is up.
 func eventually(t *testing.T, url string, good func(status int, body string) bool) string {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(mnemetest.Patience)
 	last := ""
 	for time.Now().Before(deadline) {
 		response, err := http.Get(url)
@@ -118,7 +118,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 		require.Zero(t, code, says)
 	}
 
-	conn, err := nats.Connect(server.ClientURL())
+	conn, err := nats.Connect(server.ClientURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	log, err := eventlog.Open(t.Context(), conn)
@@ -166,7 +166,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 	seq = publish("m3", "never applied")
 	answered := make(chan int, 1)
 	go func() {
-		response, err := http.Get(fmt.Sprintf("%s/v1/conversations/c1?at_least=%d&wait_ms=2000", url, seq))
+		response, err := http.Get(fmt.Sprintf("%s/v1/conversations/c1?at_least=%d&wait_ms=4000", url, seq))
 		if err != nil {
 			answered <- 0
 			return

@@ -21,7 +21,7 @@ func TestTheAuditLogSaysWhoMadeATokenAndWhatWasDoneWithIt(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, _, code := s.mneme("conversations", "list", "--token", reader.Token)
 		return code == 0
-	}, 20*time.Second, 50*time.Millisecond)
+	}, mnemetest.Patience, 50*time.Millisecond)
 	_, stderr, code := s.mneme("tokens", "revoke", reader.ID)
 	require.Zero(t, code, stderr)
 
@@ -40,7 +40,7 @@ func TestTheAuditLogSaysWhoMadeATokenAndWhatWasDoneWithIt(t *testing.T) {
 	require.Eventually(t, func() bool {
 		read := list("--tenant", "team-a", "--subject", reader.ID)
 		return len(read) == 1 && read[0].Action == "list-conversations"
-	}, 20*time.Second, 50*time.Millisecond, "reads are stored a moment later")
+	}, mnemetest.Patience, 50*time.Millisecond, "reads are stored a moment later")
 	all := list()
 	require.Equal(t, "tokens-create", all[0].Action)
 	require.Equal(t, "token:"+operator.ID+" role:operate all-tenants", all[0].Target)

@@ -58,7 +58,7 @@ func TestABackupIsRestoredAndTheReadModelsCatchUp(t *testing.T) {
 				}
 			}
 			return true
-		}, 60*time.Second, 50*time.Millisecond)
+		}, mnemetest.Patience, 50*time.Millisecond)
 		require.Equal(t, want, read[[]map[string]any](s, "conversations", "list"))
 		_, stderr, code = s.mneme("verify")
 		require.Zero(t, code, stderr)

@@ -27,7 +27,7 @@ func bash(t *testing.T, env []string, line string) []string {
 	}
 	path, err := mnemetest.Binary()
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 	defer cancel()
 	// readline splits COMP_WORDS differently; the script does not use them.
 	cmd := exec.CommandContext(ctx, shell, "--norc", "-c", `
@@ -96,7 +96,7 @@ func TestCompletionIsQuietAndQuickWithoutAServer(t *testing.T) {
 		require.Zero(t, code)
 		require.Empty(t, stderr)
 		require.Equal(t, "words\n", stdout)
-		require.Less(t, time.Since(began), 20*time.Second, "nobody waits so long for a word")
+		require.Less(t, time.Since(began), usualPatience.silence, "nobody waits so long for a word")
 	}
 }
 

@@ -36,7 +36,7 @@ func doomed(t *testing.T, s *server, tenant, canary string, n int) {
 		require.NoError(t, err)
 		list = append(list, e)
 	}
-	_, err = log.PublishAll(t.Context(), tenant, list)
+	_, err = log.PublishAll(mnemetest.Context(t), tenant, list)
 	require.NoError(t, err)
 }
 

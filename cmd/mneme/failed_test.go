@@ -12,20 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
 func TestFailedEventsAreShownAndRetried(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
-	conn, err := nats.Connect(s.ready.NATS)
+	conn, err := nats.Connect(s.ready.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	for _, subject := range []string{"mneme.default.c1.message_created", "mneme.team.c1.message_created"} {
 		_, err = conn.Request(subject, []byte("no event"), 10*time.Second)
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return len(read[[]httpapi.FailedEvent](s, "failed", "list")) == 2*len(readmodel.Always()) }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(read[[]httpapi.FailedEvent](s, "failed", "list")) == 2*len(readmodel.Always()) }, mnemetest.Patience, 10*time.Millisecond)
 	require.Len(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--tenant", "team"), len(readmodel.Always()))
 	require.Len(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--conversation", "c1", "--class", "invalid", "--projection", "graph"), 1)
 	require.Empty(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--class", "error"))

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,33 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/netlink"
 )
+
+// slowLink returns a link to the log of a server on which an import takes far longer than a look at the log: it is in the
+// middle when its first events are seen there.
+func slowLink(t *testing.T, s *server) *netlink.Link {
+	t.Helper()
+	link, err := netlink.New(strings.TrimPrefix(s.ready.NATS, "nats://"))
+	require.NoError(t, err)
+	t.Cleanup(link.Close)
+	link.Delay(50 * time.Millisecond) // each way; a batch waits for several answers, and may take 5 s for each
+	return link
+}
+
+// awaitEvent waits until the log of a server has an event.
+func (s *server) awaitEvent() {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		response, err := http.Get(s.ready.HTTP + "/v1/status")
+		if err != nil {
+			return false
+		}
+		defer func() { _ = response.Body.Close() }()
+		var status httpapi.Status
+		return json.NewDecoder(response.Body).Decode(&status) == nil && status.Stream.Head > 0
+	}, mnemetest.Patience, time.Millisecond)
+}
 
 func TestAnInterruptedImportReportsProgressAndResumes(t *testing.T) {
 	mnemetest.Long(t)
@@ -27,15 +54,17 @@ func TestAnInterruptedImportReportsProgressAndResumes(t *testing.T) {
 	file := filepath.Join(dir, "recording.jsonl")
 	lines := recording(t, file, 3, 60, 60)
 	s := up(t, filepath.Join(dir, "data"))
+	link := slowLink(t, s)
 
 	path, err := mnemetest.Binary()
 	require.NoError(t, err)
 	var errs bytes.Buffer
-	client := exec.Command(path, "import", file, "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)
+	client := exec.Command(path, "import", file, "--url", s.ready.HTTP, "--nats-url", "nats://"+link.Address())
 	client.Stderr = &errs
 	require.NoError(t, client.Start())
-	require.Eventually(t, func() bool { return read[httpapi.Status](s, "status").Stream.Head > 0 }, 20*time.Second, time.Millisecond)
+	s.awaitEvent()
 	require.NoError(t, client.Process.Signal(os.Interrupt))
+	link.Heal()
 	var exit *exec.ExitError
 	require.True(t, errors.As(client.Wait(), &exit), "it was through before the interrupt: the recording is too short; %s", errs.String())
 	require.Equal(t, exitFailed, exit.ExitCode())
@@ -59,23 +88,25 @@ func TestAnImportGoesOnWhenItsServerIsBack(t *testing.T) {
 		return &server{s, t, ready{HTTP: s.HTTP, NATS: s.NATS, Data: s.Data}}
 	}
 	s := start()
+	link := slowLink(t, s)
 
 	path, err := mnemetest.Binary()
 	require.NoError(t, err)
-	var out, errs bytes.Buffer
-	client := exec.CommandContext(t.Context(), path, "import", file, "--json", "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)
+	var out bytes.Buffer
+	var errs mnemetest.Log
+	client := exec.CommandContext(t.Context(), path, "import", file, "--json", "--url", s.ready.HTTP, "--nats-url", "nats://"+link.Address())
 	client.Stdout, client.Stderr = &out, &errs
 	require.NoError(t, client.Start())
-	require.Eventually(t, func() bool { return read[httpapi.Status](s, "status").Stream.Head > 0 }, 20*time.Second, time.Millisecond)
+	s.awaitEvent()
 	s.kill()
-	time.Sleep(time.Second) // so that the import notices
+	require.Eventually(t, func() bool { return strings.Contains(errs.String(), "waiting, and trying again") }, mnemetest.Patience, time.Millisecond, "the import notices")
+	link.Heal()
 	s = start()
 	require.NoError(t, client.Wait(), "%s", errs.String())
 
 	var report importer.Report
 	require.NoError(t, json.Unmarshal(out.Bytes(), &report))
 	require.Equal(t, lines, report.Published+report.Duplicate)
-	require.Contains(t, errs.String(), "waiting, and trying again", "the server was killed in the middle")
 	again := read[importer.Report](s, "import", file, "--wait")
 	require.Equal(t, lines, again.Duplicate)
 	require.True(t, read[httpapi.Verification](s, "verify").Equal)

@@ -40,7 +40,7 @@ func TestInsightsAreATableCSVAndJSON(t *testing.T) {
 		require.Empty(t, stderr, "nothing but the rows for programs")
 		return out
 	}
-	require.Eventually(t, func() bool { return strings.Contains(show("--by", "day"), "2026-03-04") }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(show("--by", "day"), "2026-03-04") }, mnemetest.Patience, 50*time.Millisecond)
 
 	require.Equal(t, "TOOL\tCALLS\tFAILED\tKNOWN\tSUCCESS\tP50\tP99\tTIME\tCONVERSATIONS\n"+
 		"Bash\t1\t1\t1\t0\t1504\t1504\t1504\t1\nRead\t1\t0\t0\t\t\t\t0\t1\n", show("--by", "tool"))

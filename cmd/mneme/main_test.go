@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -77,18 +76,32 @@ func TestAKilledImportRepeatedEqualsAnUndisturbedOne(t *testing.T) {
 		s := up(t, data)
 		path, err := mnemetest.Binary()
 		require.NoError(t, err)
-		var errs bytes.Buffer
+		var errs mnemetest.Log
 		client := exec.Command(path, "import", file, "--json", "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)
 		client.Stderr = &errs
 		require.NoError(t, client.Start())
-		time.Sleep(time.Duration(random.IntN(250)) * time.Millisecond)
+		if kills == 0 {
+			s.awaitEvent() // at least this kill hits an import that has begun
+		} else {
+			time.Sleep(time.Duration(random.IntN(250)) * time.Millisecond)
+		}
 		s.kill()
 		kills++
 		// An import that has begun waits until its server is back.
-		hint := time.AfterFunc(time.Second, func() { _ = client.Process.Signal(os.Interrupt) })
-		hang := time.AfterFunc(time.Minute, func() { _ = client.Process.Kill() })
-		err = client.Wait()
-		hint.Stop()
+		ended := make(chan error, 1)
+		go func() { ended <- client.Wait() }()
+		hang := time.AfterFunc(mnemetest.Patience, func() { _ = client.Process.Kill() })
+		for through, told := false, false; !through; {
+			select {
+			case err = <-ended:
+				through = true
+			case <-time.After(10 * time.Millisecond):
+				if !told && strings.Contains(errs.String(), "waiting, and trying again") {
+					told = true
+					_ = client.Process.Signal(os.Interrupt)
+				}
+			}
+		}
 		require.True(t, hang.Stop(), "an interrupt does not end an import without a server")
 		if err != nil {
 			interrupted++

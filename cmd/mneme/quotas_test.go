@@ -32,7 +32,7 @@ func TestQuotasShowsWhatEachTenantUsesAndMayUse(t *testing.T) {
 	require.Eventually(t, func() bool {
 		list = read[httpapi.TenantQuotas](s, "quotas")
 		return !list.Counting && list.Total == 2
-	}, 20*time.Second, 50*time.Millisecond)
+	}, mnemetest.Patience, 50*time.Millisecond)
 	require.Equal(t, "small", list.Tenants[0].Tenant, "the nearest to a limit is first")
 	require.True(t, list.Tenants[0].Listed)
 	require.Equal(t, httpapi.QuotaUse{Name: "requests", Limit: 4}, list.Tenants[0].Quotas[0])

@@ -50,7 +50,7 @@ func (f *follower) next() string {
 	select {
 	case line := <-f.lines:
 		return line
-	case <-time.After(30 * time.Second):
+	case <-time.After(mnemetest.Patience):
 		f.t.Fatal("no line came")
 	}
 	return ""
@@ -62,7 +62,7 @@ func (f *follower) interrupt() int {
 	require.NoError(f.t, f.cmd.Process.Signal(os.Interrupt))
 	select {
 	case <-f.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(mnemetest.Patience):
 		f.t.Fatal("it did not end")
 	}
 	return f.cmd.ProcessState.ExitCode()
@@ -117,7 +117,7 @@ func TestTailPrintsEachEventAsOneCloudEvent(t *testing.T) {
 func TestTailShowsInvalidEventsAndContinues(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
-	conn, err := nats.Connect(s.ready.NATS)
+	conn, err := nats.Connect(s.ready.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)

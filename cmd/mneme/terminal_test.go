@@ -28,7 +28,7 @@ func (s *server) person(columns int, env []string, args ...string) string {
 	s.t.Helper()
 	path, err := mnemetest.Binary()
 	require.NoError(s.t, err)
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), mnemetest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, append(args, "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)...)
 	cmd.Env = append(os.Environ(), append([]string{"TERM=xterm", "TZ=UTC"}, env...)...)
@@ -162,7 +162,7 @@ func TestAClosedPipeEndsACommandQuietly(t *testing.T) {
 	path, err := mnemetest.Binary()
 	require.NoError(t, err)
 	for _, command := range []string{"conversations list", "conversations list --json", "tail --last 1000", "tail --last 1000 --json", "--help"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "sh", "-c", path+" "+command+` --url "$1" --nats-url "$2" | head -n 1`, "sh", s.ready.HTTP, s.ready.NATS)
 		var errs bytes.Buffer
@@ -191,7 +191,7 @@ func TestATailEndsWhenItsReaderIsGone(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.NoError(t, err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(mnemetest.Patience):
 		_ = cmd.Process.Kill()
 		t.Fatal("it waits for events that nobody reads")
 	}
@@ -207,7 +207,7 @@ func TestDeleteNeedsConfirmation(t *testing.T) {
 	path, err := mnemetest.Binary()
 	require.NoError(t, err)
 	ask := func(answer string) (said string, code int) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, path, "conversations", "delete", "c", "--url", s.ready.HTTP)
 		terminal, err := pty.Start(cmd)

@@ -59,7 +59,7 @@ func TestTwoTeamsHaveTokensOfTheirOwn(t *testing.T) {
 		require.NotContains(t, out, teamA.Token[6:])
 		list := read[[]listedToken](s, "tokens", "list")
 		return len(list) == 2 && list[0].LastUsed != nil && list[1].LastUsed != nil
-	}, 20*time.Second, 100*time.Millisecond)
+	}, mnemetest.Patience, 100*time.Millisecond)
 	require.Len(t, read[[]listedToken](s, "tokens", "list", "--tenant", "team-a"), 1)
 
 	_, stderr, code = s.mneme("tokens", "revoke", teamA.ID)
@@ -67,7 +67,7 @@ func TestTwoTeamsHaveTokensOfTheirOwn(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, stderr, code := s.mneme("conversations", "list", "--token-file", file)
 		return code == exitFailed && strings.Contains(stderr, "revoked or expired")
-	}, 20*time.Second, 50*time.Millisecond)
+	}, mnemetest.Patience, 50*time.Millisecond)
 	_, stderr, code = s.mneme("tokens", "revoke", teamA.ID)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "no token has this id")

@@ -112,7 +112,7 @@ func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
 	}
 	start(t, bin, "ingestor", environment...)
 	first := start(t, bin, "summarizer", environment...)
-	_, err = log.PublishAll(t.Context(), "default", conversation(t, "c"))
+	_, err = log.PublishAll(mnemetest.Context(t), "default", conversation(t, "c"))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond, "the model was not called")
 	first.kill()
@@ -121,7 +121,7 @@ func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
 	start(t, bin, "summarizer", environment...)
 	require.Eventually(t, func() bool { return len(summaries(t, log)["c"]) > 0 }, patience, 50*time.Millisecond)
 	// Work on the other conversation means that nothing is left to do in this one.
-	_, err = log.PublishAll(t.Context(), "default", conversation(t, "d"))
+	_, err = log.PublishAll(mnemetest.Context(t), "default", conversation(t, "d"))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(summaries(t, log)["d"]) > 0 }, patience, 50*time.Millisecond)
 

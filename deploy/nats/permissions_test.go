@@ -23,6 +23,7 @@ import (
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access/natsjwt"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
@@ -345,7 +346,7 @@ func TestAnExistingLogMovesToTheAccountByItsFolder(t *testing.T) {
 	require.NoError(t, err)
 	before.Start()
 	require.True(t, before.ReadyForConnections(10*time.Second))
-	conn, err := nats.Connect(before.ClientURL())
+	conn, err := nats.Connect(before.ClientURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)

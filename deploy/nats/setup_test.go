@@ -10,6 +10,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // start runs an embedded server until the end of the test.
@@ -32,10 +33,10 @@ func connect(t testing.TB, e *embedded.Server) jetstream.JetStream {
 			return e.InProcess()(o)
 		}
 		return nil
-	}))
+	}), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(mnemetest.Patience))
 	require.NoError(t, err)
 	return js
 }

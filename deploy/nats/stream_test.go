@@ -14,6 +14,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestAllEventsOfAConversationGoInOrderToThePartitionOfItsHash(t *testing.T) {
@@ -114,7 +115,7 @@ func TestLargeEventsInARowDoNotStallAConsumer(t *testing.T) {
 	require.NoError(t, err)
 	defer it.Stop()
 	for range count {
-		_, err := it.Next(jetstream.NextMaxWait(10 * time.Second))
+		_, err := it.Next(jetstream.NextMaxWait(mnemetest.Patience))
 		require.NoError(t, err)
 	}
 }
@@ -161,7 +162,7 @@ func TestAFullStreamRefusesAtOnceKeepsWhatItHasAndTakesMoreOnceResized(t *testin
 	}
 	require.True(t, natsdeploy.IsFull(full), "%v", full)
 	require.True(t, natsdeploy.IsFull(fmt.Errorf("publish: %w", full)))
-	require.Less(t, time.Since(began), 5*time.Second, "a refusal is an answer, not a time-out")
+	require.Less(t, time.Since(began), mnemetest.Patience, "a refusal is an answer, not a time-out")
 
 	info, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -91,7 +92,7 @@ func following(t *testing.T, s access.Store) *access.Tokens {
 	t.Cleanup(func() { cancel(); <-done })
 	select {
 	case <-loaded:
-	case <-time.After(20 * time.Second):
+	case <-time.After(mnemetest.Patience):
 		t.Fatal("not loaded")
 	}
 	return tokens
@@ -103,7 +104,7 @@ func accepted(t *testing.T, tokens *access.Tokens, token string, want bool) {
 	require.Eventually(t, func() bool {
 		_, err := tokens.Check(token)
 		return (err == nil) == want
-	}, 20*time.Second, 5*time.Millisecond)
+	}, mnemetest.Patience, 5*time.Millisecond)
 }
 
 func newBucket(t *testing.T) (*access.Bucket, jetstream.JetStream) {
@@ -111,7 +112,7 @@ func newBucket(t *testing.T) (*access.Bucket, jetstream.JetStream) {
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
-	conn, err := nats.Connect("", server.InProcess())
+	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
@@ -184,7 +185,7 @@ func TestTheLastUseIsWrittenAndListed(t *testing.T) {
 	require.Eventually(t, func() bool {
 		list, err := store.List(t.Context())
 		return err == nil && !list[0].LastUsed.IsZero()
-	}, 20*time.Second, 5*time.Millisecond)
+	}, mnemetest.Patience, 5*time.Millisecond)
 	bucket, err := js.KeyValue(t.Context(), natsdeploy.TokenBucket)
 	require.NoError(t, err)
 	status, err := bucket.Status(t.Context())

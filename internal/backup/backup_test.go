@@ -148,7 +148,7 @@ func TestABackupTakenUnderLoadRestoresTheLogUpToItsSequence(t *testing.T) {
 				done <- nil
 				return
 			default:
-				_, err = log.PublishAll(t.Context(), "t", some(t, 100_000+100*i, 100, 500))
+				_, err = log.PublishAll(mnemetest.Context(t), "t", some(t, 100_000+100*i, 100, 500))
 			}
 			if i == 0 {
 				close(began)
@@ -347,7 +347,7 @@ func TestAnInterruptedRestoreIsRefusedByProgramsAndRepeated(t *testing.T) {
 	require.Eventually(t, func() bool { // the server waits 5 s for the next chunk
 		_, err := natsdeploy.Inspect(t.Context(), to.js())
 		return errors.Is(err, natsdeploy.ErrRestoring)
-	}, 60*time.Second, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 	_, err := eventlog.Open(t.Context(), to.conn)
 	require.ErrorIs(t, err, natsdeploy.ErrRestoring)
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
+
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestADatabaseIsReadAsItIsWritten(t *testing.T) {
@@ -191,7 +193,7 @@ func TestADoorbellBeforeTheAgentHasMadeItsFolderIsNotRefused(t *testing.T) {
 		defer r.mu.Unlock()
 		f := r.files[key{"claude-code", path}]
 		return f != nil && f.missing
-	}, 30*time.Second, time.Millisecond, "it was looked at")
+	}, mnemetest.Patience, time.Millisecond, "it was looked at")
 	add(t, path, line("s", 0))
 	b.awaitEvents(2)
 	require.Zero(t, r.Status().Refused)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long tests wait on a busy machine.
-const patience = 30 * time.Second
+const patience = mnemetest.Patience
 
 // bench is a log on a real server with a short duplicate window, a folder of transcripts, and
 // what the log holds.
@@ -68,7 +68,7 @@ func newBench(t testing.TB) *bench {
 	t.Cleanup(b.server.Stop)
 	_, err = b.server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 64 << 20, DuplicateWindow: 100 * time.Millisecond})
 	require.NoError(t, err)
-	conn, err := nats.Connect(b.server.ClientURL())
+	conn, err := nats.Connect(b.server.ClientURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	b.log, err = eventlog.Open(t.Context(), conn)

@@ -23,6 +23,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/internal/worker"
@@ -67,7 +68,7 @@ func publish(t *testing.T, log *eventlog.Log, at time.Time) {
 	e, err := events.New("c", "test", "1", &events.MessageCreated{MessageID: "m", Role: "user", Content: "hello"})
 	require.NoError(t, err)
 	e.Time = at
-	_, err = log.Publish(t.Context(), "default", e)
+	_, err = log.Publish(mnemetest.Context(t), "default", e)
 	require.NoError(t, err)
 }
 
@@ -115,7 +116,7 @@ func TestLogProblems(t *testing.T) {
 		s.Start()
 		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 		require.True(t, s.ReadyForConnections(20*time.Second))
-		conn, err := nats.Connect(s.ClientURL())
+		conn, err := nats.Connect(s.ClientURL(), nats.Timeout(mnemetest.Handshake))
 		require.NoError(t, err)
 		t.Cleanup(conn.Close)
 		js, err := jetstream.New(conn)
@@ -151,7 +152,7 @@ func TestLogProblems(t *testing.T) {
 	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
 	require.NoError(t, err)
 	fill := func(bytes int) {
-		conn, err := nats.Connect(s.ClientURL())
+		conn, err := nats.Connect(s.ClientURL(), nats.Timeout(mnemetest.Handshake))
 		require.NoError(t, err)
 		defer conn.Close()
 		_, err = js.Publish(t.Context(), "mneme.default.c.message_created", make([]byte, bytes))

@@ -107,7 +107,7 @@ func TestAnErasureGoesOnAfterAKillAtAnyStep(t *testing.T) {
 		require.EqualValues(t, 8, total, "killed at %q: %v", step, r.Report.Events)
 		require.True(t, r.Report.Sealed())
 		require.Empty(t, w.search(canary), "killed at %q", step)
-		state, err := w.log.State(t.Context())
+		state, err := w.log.State(mnemetest.Context(t))
 		require.NoError(t, err)
 		require.Zero(t, state.Missing, "killed at %q", step)
 		return killed
@@ -132,13 +132,13 @@ func TestTheSameErasureTwiceRemovesNothingMore(t *testing.T) {
 	w.publish(history(t, "gone", "zanzibarcanary", ""))
 	scope := erasure.Scope{Tenant: "default", Conversation: "gone"}
 	w.erase(scope)
-	state, err := w.log.State(t.Context())
+	state, err := w.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 
 	second := w.erase(scope)
 	require.Empty(t, second.Events)
 	require.Equal(t, 1, second.Conversations)
-	now, err := w.log.State(t.Context())
+	now, err := w.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, state, now)
 
@@ -173,7 +173,7 @@ func TestEventsThatComeDuringAnErasureGoToo(t *testing.T) {
 	e.Step = func(step string) {
 		if step == "before a cleaning" && !sent {
 			sent = true
-			_, err := w.log.Publish(t.Context(), "default", event(t, "gone", "late", &events.MessageCreated{MessageID: "late", Role: "user", Content: "latecanary"}))
+			_, err := w.log.Publish(mnemetest.Context(t), "default", event(t, "gone", "late", &events.MessageCreated{MessageID: "late", Role: "user", Content: "latecanary"}))
 			require.NoError(t, err)
 		}
 	}
@@ -198,10 +198,10 @@ func TestAnErasureOfAProjectTakesItsDeletedConversationsToo(t *testing.T) {
 	w.publish(history(t, "named", "canarynamed", "acme"), history(t, "deleted", "canarydeleted", "acme"), history(t, "other", "canaryother", "other"),
 		in("worktree", "canaryworktree", "/src/site/.worktrees/4"), in("below", "canarybelow", "/src/site/docs"), in("gone", "canarygone", "/src/site/old"), in("beside", "canarybeside", "/src/acme"))
 	for _, id := range []string{"deleted", "gone"} {
-		_, err := w.log.Publish(t.Context(), "default", event(t, id, "delete", &events.ConversationDeleted{Reason: "canaryreason"}))
+		_, err := w.log.Publish(mnemetest.Context(t), "default", event(t, id, "delete", &events.ConversationDeleted{Reason: "canaryreason"}))
 		require.NoError(t, err)
 	}
-	_, err := w.log.Publish(t.Context(), "default", event(t, events.ProjectsConversation, "alias", &events.ProjectAliased{Project: "acme", Into: "/src/site"}))
+	_, err := w.log.Publish(mnemetest.Context(t), "default", event(t, events.ProjectsConversation, "alias", &events.ProjectAliased{Project: "acme", Into: "/src/site"}))
 	require.NoError(t, err)
 	noted, files := "canarymemory", events.MemoryPrefix+"acme"
 	w.publish([]events.Event{
@@ -237,7 +237,7 @@ func TestAnErasureTakesTheChaptersThatTellOfTheConversation(t *testing.T) {
 	}
 	w.publish(history(t, "c", "canaryconversation", "acme"), history(t, "d", "canaryother", "acme"))
 	w.publish([]events.Event{chapter("1", "canarychapter", "c", "d"), chapter("2", "canarystays", "d"), chapter("3", "canarywithdrawn", "d", "c")})
-	_, err := w.log.Publish(t.Context(), "default", event(t, events.StoryPrefix+"3", "withdrawn", &events.StoryWithdrawn{}))
+	_, err := w.log.Publish(mnemetest.Context(t), "default", event(t, events.StoryPrefix+"3", "withdrawn", &events.StoryWithdrawn{}))
 	require.NoError(t, err)
 	w.applied()
 	scope := erasure.Scope{Tenant: "default", Conversation: "c"}

@@ -19,6 +19,7 @@ import (
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/erasure"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
@@ -56,7 +57,7 @@ func setup(t *testing.T) *world {
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 29, Partitions: 2})
 	require.NoError(t, err)
-	conn, err := nats.Connect("", server.InProcess())
+	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	w.log, err = eventlog.Open(t.Context(), conn)
@@ -202,7 +203,7 @@ func (w *world) publish(histories ...[]events.Event) {
 			list = append(list, h[i])
 		}
 	}
-	_, err := w.log.PublishAll(w.Context(), "default", list)
+	_, err := w.log.PublishAll(mnemetest.Context(w), "default", list)
 	require.NoError(w, err)
 	w.applied()
 }
@@ -219,7 +220,7 @@ func (w *world) applied() {
 				at[cp.Partition] = cp.Seq
 			}
 			for n := range w.log.Partitions() {
-				last, err := w.log.LastOf(w.Context(), n)
+				last, err := w.log.LastOf(mnemetest.Context(w), n)
 				require.NoError(w, err)
 				if at[n] < last {
 					return false
@@ -249,7 +250,7 @@ func (w *world) search(canary string) []erasure.Hit {
 // consistent checks that nothing counts as lost and that the read models equal a replay of the log.
 func (w *world) consistent() {
 	w.Helper()
-	state, err := w.log.State(w.Context())
+	state, err := w.log.State(mnemetest.Context(w))
 	require.NoError(w, err)
 	require.Zero(w, state.Missing)
 	list, err := w.models.Verify(w.Context(), w.log, func(string, uint64, uint64) {})

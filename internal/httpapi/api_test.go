@@ -18,6 +18,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // bundle is mneme in one process, on free ports and in its own directory.
@@ -175,7 +176,7 @@ func TestABatchWithBadEventsPublishesNothingAndListsThem(t *testing.T) {
 	require.Len(t, p.Errors, 2)
 	require.Equal(t, "body[1].id", p.Errors[0].Location)
 	require.Equal(t, "body[2].data.role", p.Errors[1].Location)
-	state, err := b.Log.State(t.Context())
+	state, err := b.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Zero(t, state.Head)
 }
@@ -224,12 +225,12 @@ func TestProblemsNameTheBadField(t *testing.T) {
 
 func TestUnreadableNATSMessagesAreListedAsFailed(t *testing.T) {
 	b := setup(t)
-	conn, err := nats.Connect(b.NATSURL())
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	for _, body := range []string{"{", `{"specversion":"1.0","type":"dev.mneme.message.created.v9","source":"s","id":"1","subject":"c1","data":{}}`} {
 		msg := &nats.Msg{Subject: "mneme.default.c1.message_created", Data: []byte(body), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}}}
-		_, err := conn.RequestMsg(msg, 20*time.Second)
+		_, err := conn.RequestMsg(msg, mnemetest.Patience)
 		require.NoError(t, err)
 	}
 	seq := b.publish(structured("c1", "2", message("m1", "user", "still here"))).Seq
@@ -382,7 +383,7 @@ func TestTheProblemSaysHowManyEventsWereStored(t *testing.T) {
 		batch = append(batch, string(structured("c1", fmt.Sprint(n), message(fmt.Sprint("m", n), "user", strings.Repeat("x", 700)))))
 	}
 	p := b.refused(http.StatusInsufficientStorage, http.MethodPost, "/v1/events", map[string]string{"Content-Type": events.ContentTypeBatch}, "["+strings.Join(batch, ",")+"]")
-	state, err := i.Log.State(t.Context())
+	state, err := i.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Positive(t, state.Head)
 	require.Contains(t, p.Detail, fmt.Sprintf("%d of 3000 events were stored", state.Head))

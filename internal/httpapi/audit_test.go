@@ -22,6 +22,7 @@ import (
 	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -134,7 +135,7 @@ func TestWhatIsChangedAndReadAcrossConversationsIsInTheAuditLog(t *testing.T) {
 		"team-a admin erase begun", "team-a admin erase failed",
 	}
 	var list []string
-	require.Eventually(t, func() bool { list, _ = g.entries(operatorA, ""); return len(list) == len(wanted) }, 20*time.Second, 20*time.Millisecond, "reads are stored a moment later")
+	require.Eventually(t, func() bool { list, _ = g.entries(operatorA, ""); return len(list) == len(wanted) }, mnemetest.Patience, 20*time.Millisecond, "reads are stored a moment later")
 	require.ElementsMatch(t, wanted, list)
 	list, _ = g.entries(operatorB, "")
 	require.Empty(t, list, "another tenant's")
@@ -167,7 +168,7 @@ func TestCallsOfToolsThatReadAcrossConversationsAreInTheAuditLog(t *testing.T) {
 	}
 	b.get("/v1/conversations?tenant=u", nil)
 	var list []string
-	require.Eventually(t, func() bool { list, _ = b.entries("", ""); return len(list) == 2 }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { list, _ = b.entries("", ""); return len(list) == 2 }, mnemetest.Patience, 20*time.Millisecond)
 	require.Equal(t, []string{"t memory_search done", "u list-conversations done"}, list)
 }
 
@@ -253,7 +254,7 @@ func TestTheAuditLogKeepsAnErasureAndNothingOfWhatWasErased(t *testing.T) {
 		return state.State == string(erasure.Done)
 	}, time.Minute, 50*time.Millisecond)
 	var list []string
-	require.Eventually(t, func() bool { list, _ = b.entries("", ""); return len(list) >= 7 }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { list, _ = b.entries("", ""); return len(list) >= 7 }, mnemetest.Patience, 20*time.Millisecond)
 	require.Subset(t, list, []string{"default erase all begun", "default erase all done", "default search " + audit.Project(path) + " done"})
 	require.NoError(t, i.Close())
 	closed = true

@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -162,7 +162,7 @@ func TestBranchingRightAfterPublishingAndTwice(t *testing.T) {
 
 func TestABranchOverNATSWaitsForItsParent(t *testing.T) {
 	b := setup(t)
-	conn, err := nats.Connect(b.NATSURL())
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	send := func(conversation, id string, payload events.Payload) {
@@ -171,7 +171,7 @@ func TestABranchOverNATSWaitsForItsParent(t *testing.T) {
 		require.NoError(t, err)
 		msg, err := eventlog.NewMsg("default", e)
 		require.NoError(t, err)
-		_, err = conn.RequestMsg(msg, 20*time.Second)
+		_, err = conn.RequestMsg(msg, mnemetest.Patience)
 		require.NoError(t, err)
 	}
 	send("x", "1", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "p", MessageID: "m1"}})

@@ -17,6 +17,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/transcript"
 )
 
@@ -68,7 +69,7 @@ func TestAnExportHoldsEveryEventUnchanged(t *testing.T) {
 			change(&e)
 		}
 		want = append(want, e)
-		_, err = b.Log.Publish(t.Context(), "default", e)
+		_, err = b.Log.Publish(mnemetest.Context(t), "default", e)
 		require.NoError(t, err)
 		b.publish(structured("other", id, message(id, "user", "between them")))
 	}
@@ -87,14 +88,14 @@ func TestAnExportHoldsEveryEventUnchanged(t *testing.T) {
 	add("7", message("m3", "user", "bye"), nil)
 	add("8", &events.Foreign{Type: "com.example.build.finished", Data: []byte("two\nlines")}, func(e *events.Event) { e.DataContentType = "text/plain" })
 	// These do not count: a duplicate, an event that contradicts another, and an invalid event.
-	conn, err := nats.Connect(b.NATSURL())
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	raw := func(e events.Event) uint64 {
 		subject, err := events.Address{Tenant: "default", Conversation: e.Subject, Kind: events.Kind(e.Type)}.Subject()
 		require.NoError(t, err)
 		header, data := events.EncodeMessage(e)
-		_, err = conn.RequestMsg(&nats.Msg{Subject: subject, Header: header, Data: data}, 20*time.Second)
+		_, err = conn.RequestMsg(&nats.Msg{Subject: subject, Header: header, Data: data}, mnemetest.Patience)
 		require.NoError(t, err)
 		return b.head()
 	}
@@ -135,7 +136,7 @@ func (b *bundle) long(id string, n int) uint64 {
 		require.NoError(b.t, err)
 		list = append(list, e)
 	}
-	acks, err := b.Log.PublishAll(b.t.Context(), "default", list)
+	acks, err := b.Log.PublishAll(mnemetest.Context(b.t), "default", list)
 	require.NoError(b.t, err)
 	return acks[len(acks)-1].Seq
 }
@@ -172,7 +173,8 @@ func TestDeletingDuringAnExportAbortsIt(t *testing.T) {
 }
 
 func TestOnlyStalledClientsAreCutOff(t *testing.T) {
-	const stall = 600 * time.Millisecond
+	mnemetest.Long(t)
+	const stall = 2 * time.Second // a busy machine lets a client read within it
 	f := setupFront(t, func(c *httpapi.Config) { c.Stall = stall })
 	seq := f.long("c1", 100)
 	path := fmt.Sprintf("/v1/conversations/c1/export?at_least=%d&wait_ms=60000", seq)
@@ -180,7 +182,7 @@ func TestOnlyStalledClientsAreCutOff(t *testing.T) {
 	for range 5 { // 4 run at once: the fifth must wait until one is cut off
 		dead = append(dead, stalled(t, f.HTTPURL(), path))
 	}
-	require.Eventually(t, func() bool { return strings.Count(f.logged.String(), "export broke off") == len(dead) }, 60*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(f.logged.String(), "export broke off") == len(dead) }, mnemetest.Patience, 10*time.Millisecond)
 	for _, in := range dead {
 		require.Error(t, rest(t, in))
 	}
@@ -188,8 +190,8 @@ func TestOnlyStalledClientsAreCutOff(t *testing.T) {
 	response, err := http.ReadResponse(stalled(t, f.HTTPURL(), path), &http.Request{Method: http.MethodGet})
 	require.NoError(t, err)
 	began, n := time.Now(), int64(0)
-	for ; ; time.Sleep(stall / 6) {
-		read, err := io.CopyN(io.Discard, response.Body, 1<<19)
+	for ; ; time.Sleep(stall / 4) {
+		read, err := io.CopyN(io.Discard, response.Body, 1<<20)
 		n += read
 		if errors.Is(err, io.EOF) {
 			break

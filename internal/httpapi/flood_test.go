@@ -16,6 +16,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -35,7 +36,7 @@ func BenchmarkAnotherTenantDuringAFlood(b *testing.B) {
 		for n := range 300 {
 			e, err := events.New("c", "test", fmt.Sprint(n), message(fmt.Sprint("m", n), []string{"user", "assistant"}[n%2], fmt.Sprintf("Message %d is about the checkpoint of partition %d.", n, n%7)))
 			require.NoError(b, err)
-			ack, err := i.Log.Publish(b.Context(), tenant, e)
+			ack, err := i.Log.Publish(mnemetest.Context(b), tenant, e)
 			require.NoError(b, err)
 			last = ack.Seq
 		}

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,7 +57,10 @@ func TestImportingTwicePublishesOnce(t *testing.T) {
 	b := setup(t)
 	body := lines(750, "a/1", "b")
 	answer := b.importLines("default", body)
+	// What the log took without confirming it in time, as on a busy machine, is published again, and then known.
+	answer.Published, answer.Duplicate = answer.Published+answer.Duplicate, 0
 	require.Equal(t, imported{Read: 1500, Published: 1500, Conversations: 2, Seq: 1500, Problems: []httpapi.LineProblem{}}, answer)
+	require.EqualValues(t, 1500, b.head())
 	var c struct {
 		MessageCount int `json:"message_count"`
 	}
@@ -89,7 +93,8 @@ func TestBadImportLinesAreListedAndSkipped(t *testing.T) {
 	body.WriteString(tooBig + "\n")
 	answer := b.importLines("default", body.Bytes())
 	require.Equal(t, 158, answer.Read)
-	require.Equal(t, 3, answer.Published, "two of c1, and the big one")
+	require.Equal(t, 3, answer.Published+answer.Duplicate, "two of c1, and the big one; a busy log may have taken them without confirming it in time")
+	require.EqualValues(t, known+3, b.head())
 	require.Equal(t, 155, answer.Rejected)
 	require.Len(t, answer.Problems, 100)
 	require.Equal(t, 1, answer.Problems[0].Line)
@@ -203,7 +208,9 @@ func TestExportAndImportRoundTrip(t *testing.T) {
 	// they must have the same number of digits in both logs.
 	b.importLines("before", lines(least/2, "1", "2"))
 	for _, name := range names {
-		report, err := importer.ImportFrom(t.Context(), b.Log, name, recorded(t, name), importer.Options{Tenant: "default", Format: "neutral"})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*mnemetest.Patience) // without a deadline, the log has seconds
+		defer cancel()
+		report, err := importer.ImportFrom(ctx, b.Log, name, recorded(t, name), importer.Options{Tenant: "default", Format: "neutral"})
 		require.NoError(t, err)
 		require.Zero(t, report.Rejected)
 		t.Logf("%s: %d events", name, report.Published)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // write sends a change of a conversation and requires the status.
@@ -42,7 +43,7 @@ func (b *bundle) show(conversation string, atLeast uint64) (c httpapi.Conversati
 
 func (b *bundle) head() uint64 {
 	b.t.Helper()
-	state, err := b.Log.State(b.t.Context())
+	state, err := b.Log.State(mnemetest.Context(b.t))
 	require.NoError(b.t, err)
 	return state.Head
 }
@@ -194,15 +195,15 @@ func TestAChangeDoesNotWaitForTheReadModel(t *testing.T) {
 func TestAnInvalidDeletionDoesNotLockAConversation(t *testing.T) {
 	b := setup(t)
 	w := b.create(`{"id":"c"}`)
-	conn, err := nats.Connect(b.NATSURL())
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = conn.RequestMsg(&nats.Msg{Subject: "mneme.default.c.conversation_deleted", Data: []byte("not an event")}, 20*time.Second)
+	_, err = conn.RequestMsg(&nats.Msg{Subject: "mneme.default.c.conversation_deleted", Data: []byte("not an event")}, mnemetest.Patience)
 	require.NoError(t, err)
 	b.write(200, http.MethodPatch, "/v1/conversations/c", "", `{"title":"T"}`)
 	require.Equal(t, "T", b.show("c", w.Seq+2).Title)
 
-	_, err = conn.RequestMsg(&nats.Msg{Subject: "mneme.default.noise.message_created", Data: []byte("not an event")}, 20*time.Second)
+	_, err = conn.RequestMsg(&nats.Msg{Subject: "mneme.default.noise.message_created", Data: []byte("not an event")}, mnemetest.Patience)
 	require.NoError(t, err)
 	b.awaitApplied(0, w.Seq+3)
 	b.write(404, http.MethodPatch, "/v1/conversations/noise", "", `{"title":"T"}`)

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,6 +14,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 )
 
@@ -101,7 +101,7 @@ func TestALongTextMissingFromTheLogIsAnError(t *testing.T) {
 	b := setup(t)
 	seq := b.batch("c1", message("short", "user", "x"), message("long", "user", strings.Repeat("x", graph.MaxBodyBytes+1)))
 	b.get(fmt.Sprintf("/v1/conversations/c1/messages/long?at_least=%d", seq), nil)
-	conn, err := nats.Connect(b.NATSURL())
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)
@@ -145,10 +145,10 @@ func TestEventsOfOtherTenantsAndDeletedConversationsAreHidden(t *testing.T) {
 
 func TestAnUnreadableEventIs404WithTheReason(t *testing.T) {
 	b := setup(t)
-	conn, err := nats.Connect(b.NATSURL())
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = conn.RequestMsg(&nats.Msg{Subject: "mneme.default.c1.message_created", Data: []byte("{"), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}}}, 20*time.Second)
+	_, err = conn.RequestMsg(&nats.Msg{Subject: "mneme.default.c1.message_created", Data: []byte("{"), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}}}, mnemetest.Patience)
 	require.NoError(t, err)
 	p := b.refused(http.StatusNotFound, http.MethodGet, "/v1/events/1", nil, "")
 	require.Contains(t, p.Detail, "JSON")

@@ -16,6 +16,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -43,7 +44,7 @@ func TestATenantOverItsQuotaGets429AndStoresNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, after)
 	require.LessOrEqual(t, after, 5)
-	state, err := i.Log.State(t.Context())
+	state, err := i.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 2, state.Head)
 
@@ -88,7 +89,7 @@ func TestATenantThatStoresAllItMayIsRefusedUntilThereIsRoom(t *testing.T) {
 			require.Equal(t, http.StatusInsufficientStorage, response.StatusCode, "%s", raw)
 			require.Empty(t, response.Header.Get("Retry-After"))
 			return strings.Contains(string(raw), says)
-		}, 20*time.Second, 50*time.Millisecond, says)
+		}, mnemetest.Patience, 50*time.Millisecond, says)
 	}
 	refused(`the tenant \"small\" is over its quota max_events: it stores 3 of 4 events, which leaves no room for 3 more. Waiting does not help`, func() (*http.Response, []byte) {
 		return b.send(http.MethodPost, "/v1/import?tenant=small", map[string]string{"Content-Type": "application/x-ndjson"}, []byte(lines))
@@ -97,11 +98,11 @@ func TestATenantThatStoresAllItMayIsRefusedUntilThereIsRoom(t *testing.T) {
 	require.Eventually(t, func() bool {
 		response, raw = post("small", "last")
 		return response.StatusCode == http.StatusCreated
-	}, 20*time.Second, 50*time.Millisecond, "there is room for one")
+	}, mnemetest.Patience, 50*time.Millisecond, "there is room for one")
 	for range 3 {
 		refused(`it stores 4 of 4 events, which leaves no room for 1 more`, func() (*http.Response, []byte) { return post("small", "over") })
 	}
-	state, err := i.Log.State(t.Context())
+	state, err := i.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 4, state.Head)
 	response, raw = post("other", "over")
@@ -113,7 +114,7 @@ func TestATenantThatStoresAllItMayIsRefusedUntilThereIsRoom(t *testing.T) {
 	require.Eventually(t, func() bool {
 		response, _ := post("small", "more")
 		return response.StatusCode == http.StatusCreated
-	}, 20*time.Second, 50*time.Millisecond, "a larger quota")
+	}, mnemetest.Patience, 50*time.Millisecond, "a larger quota")
 
 	var metrics string
 	b.get("/metrics", &metrics)
@@ -142,7 +143,7 @@ func TestSlowReadsOfATenantLeavePlacesForItsWrites(t *testing.T) {
 		var response *http.Response
 		response, raw = b.send(http.MethodGet, "/v1/conversations", nil, nil)
 		return response.StatusCode == http.StatusTooManyRequests
-	}, 20*time.Second, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 	require.Contains(t, string(raw), "2 reads at the same time")
 	response, raw := b.send(http.MethodPost, "/v1/events", map[string]string{"Content-Type": events.ContentTypeEvent}, structured("c", "one", message("one", "user", "hello")))
 	require.Equal(t, http.StatusCreated, response.StatusCode, "%s", raw)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -18,17 +17,18 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
 // unreadable publishes an invalid event over NATS and returns its sequence.
 func (b *bundle) unreadable(subject, body string) uint64 {
 	b.t.Helper()
-	conn, err := nats.Connect(b.NATSURL())
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(b.t, err)
 	defer conn.Close()
 	msg := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}}}
-	reply, err := conn.RequestMsg(msg, 20*time.Second)
+	reply, err := conn.RequestMsg(msg, mnemetest.Patience)
 	require.NoError(b.t, err)
 	var ack struct{ Seq uint64 }
 	require.NoError(b.t, json.Unmarshal(reply.Data, &ack))

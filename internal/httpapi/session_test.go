@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // session asks for the session state of a browser with a cookie.
@@ -61,7 +62,7 @@ func TestABrowserSignsInWithATokenAndOutAgain(t *testing.T) {
 	require.Negative(t, response.Cookies()[0].MaxAge)
 
 	require.NoError(t, g.file.Remove(t.Context(), hash))
-	require.Eventually(t, func() bool { return !g.session(cookie).SignedIn }, 20*time.Second, 20*time.Millisecond, "a revoked token ends the session")
+	require.Eventually(t, func() bool { return !g.session(cookie).SignedIn }, mnemetest.Patience, 20*time.Millisecond, "a revoked token ends the session")
 }
 
 func TestASignInThatIsWrongIsRefused(t *testing.T) {

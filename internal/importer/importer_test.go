@@ -24,6 +24,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/transcript"
 )
 
@@ -100,7 +101,7 @@ func (b *bundle) settle() {
 }
 
 func (b *bundle) head() uint64 {
-	state, err := b.Log.State(b.Context())
+	state, err := b.Log.State(mnemetest.Context(b))
 	require.NoError(b, err)
 	return state.Head
 }
@@ -204,7 +205,7 @@ func TestADeletedConversationIsNotImportedAgain(t *testing.T) {
 	require.NoError(t, err)
 	e, err := events.New("a:1", "test", "gone", &events.ConversationDeleted{})
 	require.NoError(t, err)
-	_, err = b.Log.Publish(t.Context(), "default", e)
+	_, err = b.Log.Publish(mnemetest.Context(t), "default", e)
 	require.NoError(t, err)
 	b.settle()
 
@@ -371,7 +372,7 @@ func TestAnImportedSummaryGetsItsRangeInThisLog(t *testing.T) {
 func TestASummaryReimportedIntoItsLogKeepsItsRange(t *testing.T) {
 	b := setup(t)
 	publish := func(e events.Event) uint64 {
-		ack, err := b.Log.Publish(t.Context(), "default", e)
+		ack, err := b.Log.Publish(mnemetest.Context(t), "default", e)
 		require.NoError(t, err)
 		return ack.Seq
 	}

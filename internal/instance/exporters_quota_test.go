@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -19,13 +20,13 @@ func TestExportersOfATenantThatMayStoreNoMoreAreToldNotToSendAgain(t *testing.T)
 	r := startExporting(t, instance.Config{Access: settings.Access{Quotas: path}})
 	status, text := r.post("/v1/traces", "application/json", request(t, span(chat("s", "hello", "hi there"))))
 	require.Equal(t, http.StatusOK, status, text)
-	before, err := r.Log.State(t.Context())
+	before, err := r.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Positive(t, before.Head)
 	status, text = r.post("/v1/traces", "application/json", request(t, span(chat("other", "one", "two", "three", "four", "five", "six"))))
 	require.Equal(t, http.StatusInsufficientStorage, status, text)
 	require.Contains(t, text, "over its quota max_events")
-	after, err := r.Log.State(t.Context())
+	after, err := r.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, before.Head, after.Head)
 	status, text = r.post("/v1/traces", "application/json", request(t, span(chat("other", "one", "two", "three", "four", "five", "six"))), "mneme-tenant", "roomy")

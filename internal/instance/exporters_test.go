@@ -31,6 +31,7 @@ import (
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/otlp"
 	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/internal/settings"
@@ -77,7 +78,7 @@ func (r *exporting) post(path, contentType string, body []byte, headers ...strin
 // get reads a resource of the API once everything is applied.
 func (r *exporting) get(path string, into any) {
 	r.Helper()
-	state, err := r.Log.State(r.Context())
+	state, err := r.Log.State(mnemetest.Context(r))
 	require.NoError(r, err)
 	require.Eventually(r, func() bool {
 		for _, s := range r.Status() {

@@ -87,7 +87,7 @@ func TestWhatTheLogHoldsIsNotPublishedAgainBeforeTheGraphKnowsIt(t *testing.T) {
 			_, hooks := r.get("/v1/hooks")
 			return strings.Contains(hooks, fmt.Sprintf(`"imports":%d`, sessions)) && strings.Contains(hooks, `"history":0`)
 		}, patience, 10*time.Millisecond)
-		state, err = r.Log.State(t.Context())
+		state, err = r.Log.State(mnemetest.Context(t))
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
 		return state

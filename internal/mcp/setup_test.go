@@ -19,6 +19,7 @@ import (
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/frame"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -69,7 +70,7 @@ func (b *bundle) token(rights access.Rights) string {
 		require.NoError(b.t, err)
 		defer func() { _ = response.Body.Close() }()
 		return response.StatusCode != http.StatusUnauthorized
-	}, 20*time.Second, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 	return token
 }
 
@@ -83,7 +84,7 @@ func (b *bundle) say(tenant, conversation string, payloads ...events.Payload) {
 		require.NoError(b.t, err)
 		list[i].Time = b.time
 	}
-	acks, err := b.Log.PublishAll(b.t.Context(), tenant, list)
+	acks, err := b.Log.PublishAll(mnemetest.Context(b.t), tenant, list)
 	require.NoError(b.t, err)
 	b.head = acks[len(acks)-1].Seq
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/eventlog"
 )
@@ -75,7 +76,7 @@ func TestHTTPIsServedOverTLSAndANewCertificateIsTakenUp(t *testing.T) {
 	require.Eventually(t, func() bool {
 		name, err := served()
 		return err == nil && name == "second"
-	}, 20*time.Second, 50*time.Millisecond)
+	}, mnemetest.Patience, 50*time.Millisecond)
 	_, err = (&http.Client{}).Get(server.URL())
 	require.Error(t, err, "an authority that is not the system's")
 }

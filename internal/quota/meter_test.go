@@ -17,6 +17,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -57,7 +58,7 @@ func (b *bench) events(n int) []events.Event {
 
 func (b *bench) publish(tenant string, n int) {
 	b.Helper()
-	_, err := b.log.PublishAll(b.Context(), tenant, b.events(n))
+	_, err := b.log.PublishAll(mnemetest.Context(b), tenant, b.events(n))
 	require.NoError(b, err)
 }
 
@@ -71,7 +72,7 @@ func counted(m *Meter) map[string]Stored {
 func (b *bench) stored() map[string]Stored {
 	b.Helper()
 	all := map[string]Stored{}
-	state, err := b.log.State(b.Context())
+	state, err := b.log.State(mnemetest.Context(b))
 	require.NoError(b, err)
 	require.NoError(b, b.log.ScanAll(b.Context(), 1, state.Head, func(m eventlog.Message) error {
 		a, err := events.ParseSubject(m.Subject)
@@ -92,7 +93,7 @@ func TestAMeterCountsWhatTheLogHoldsAndGoesOnAfterARestart(t *testing.T) {
 	require.Equal(t, b.stored(), counted(m))
 	require.EqualValues(t, 250, m.used("a").Events)
 	require.EqualValues(t, 40, m.used("b.c").Events, "a name that subjects escape")
-	state, err := b.log.State(t.Context())
+	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, state.Bytes, m.used("a").plus(m.used("b.c")).Bytes)
 	require.NoError(t, m.save())
@@ -177,7 +178,7 @@ func TestNobodyStoresMoreThanTheQuotaAllows(t *testing.T) {
 				if len(open) == 0 {
 					r.Skip()
 				}
-				if _, err := b.log.PublishAll(t.Context(), tenant, open[0].list); err != nil {
+				if _, err := b.log.PublishAll(mnemetest.Context(t), tenant, open[0].list); err != nil {
 					r.Fatal(err)
 				}
 				stored += len(open[0].list)
@@ -237,7 +238,7 @@ func TestBytesAreBoundedToo(t *testing.T) {
 			require.ErrorContains(t, err, "Waiting does not help: erase")
 			break
 		}
-		_, err = b.log.PublishAll(t.Context(), "a", list)
+		_, err = b.log.PublishAll(mnemetest.Context(t), "a", list)
 		require.NoError(t, err)
 		settle()
 		require.NoError(t, m.count(t.Context()))
@@ -270,7 +271,7 @@ func TestARunningMeterCountsWhileAQuotaNeedsItAndKeepsItsFigures(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r := q.Report()
 		return len(r.Tenants) == 2 && !r.Counting
-	}, 20*time.Second, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 	_, err := q.Hold("a", 1, 1)
 	require.Error(t, err)
 	leave, err := q.Enter("a", true)

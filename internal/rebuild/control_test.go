@@ -14,6 +14,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func setup(t *testing.T) (*Control, jetstream.JetStream) {
@@ -23,7 +24,7 @@ func setup(t *testing.T) (*Control, jetstream.JetStream) {
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 20})
 	require.NoError(t, err)
-	conn, err := nats.Connect("", server.InProcess())
+	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	c, err := NewControl(conn, "sqlite")
@@ -113,7 +114,7 @@ func TestDeletedBucketIsRecreated(t *testing.T) {
 	require.Eventually(t, func() bool {
 		w, err := c.Get(t.Context(), "graph")
 		return err == nil && w.IsZero()
-	}, 30*time.Second, time.Millisecond)
+	}, mnemetest.Patience, time.Millisecond)
 	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
 }
 
@@ -132,7 +133,7 @@ func TestWatchReportsEachChange(t *testing.T) {
 		require.True(t, done)
 		w = c.mustGet(t, "files")
 		return len(told) > 0
-	}, 30*time.Second, 5*time.Millisecond)
+	}, mnemetest.Patience, 5*time.Millisecond)
 	require.Equal(t, "files", <-told)
 	require.NoError(t, c.Forget(t.Context(), "files", w))
 	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))

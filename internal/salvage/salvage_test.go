@@ -16,6 +16,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/salvage"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
@@ -40,7 +41,7 @@ func setup(t *testing.T) *bench {
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 2})
 	require.NoError(t, err)
-	conn, err := nats.Connect("", server.InProcess())
+	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	b := &bench{t: t}
@@ -77,14 +78,14 @@ func (b *bench) applied(model *sqlitestore.Graph) {
 			at[cp.Partition] = cp.Seq
 		}
 		for partition := range b.log.Partitions() {
-			last, err := b.log.LastOf(b.t.Context(), partition)
+			last, err := b.log.LastOf(mnemetest.Context(b.t), partition)
 			require.NoError(b.t, err)
 			if at[partition] < last {
 				return false
 			}
 		}
 		return true
-	}, 30*time.Second, time.Millisecond)
+	}, mnemetest.Patience, time.Millisecond)
 }
 
 func (b *bench) publish(id string, p events.Payload) uint64 {
@@ -92,7 +93,7 @@ func (b *bench) publish(id string, p events.Payload) uint64 {
 	e, err := events.New("c", "agent", id, p)
 	require.NoError(b.t, err)
 	e.Time = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	ack, err := b.log.Publish(b.t.Context(), "t", e)
+	ack, err := b.log.Publish(mnemetest.Context(b.t), "t", e)
 	require.NoError(b.t, err)
 	return ack.Seq
 }
@@ -135,7 +136,7 @@ func span(first, last uint64) (list []uint64) {
 }
 
 func (b *bench) head() uint64 {
-	state, err := b.log.State(b.t.Context())
+	state, err := b.log.State(mnemetest.Context(b.t))
 	require.NoError(b.t, err)
 	return state.Head
 }

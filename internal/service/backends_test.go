@@ -55,11 +55,11 @@ func (i running) bring(paths []string) uint64 {
 // last sequence.
 func (i running) copy(from running) uint64 {
 	i.Helper()
-	state, err := from.Log.State(i.Context())
+	state, err := from.Log.State(mnemetest.Context(i))
 	require.NoError(i, err)
 	var list []events.Event
 	each(i.T, from.Log, state.Head, func(e events.Recorded) { list = append(list, e.Event) })
-	acks, err := i.Log.PublishAll(i.Context(), "default", list)
+	acks, err := i.Log.PublishAll(mnemetest.Context(i), "default", list)
 	require.NoError(i, err)
 	require.Equal(i, state.Head, acks[len(acks)-1].Seq)
 	return state.Head

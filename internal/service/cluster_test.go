@@ -53,7 +53,7 @@ func (c *cluster) start(run func(context.Context) error) (url string, stop func(
 	require.Eventually(c.t, func() bool {
 		status, _ := c.ask(http.MethodGet, "http://"+address+"/healthz", nil)
 		return status == http.StatusOK
-	}, 30*time.Second, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 	return "http://" + address, stop
 }
 
@@ -148,11 +148,11 @@ func (c *cluster) exercise(workers int) {
 	require.Eventually(t, func() bool {
 		log, err = eventlog.Open(t.Context(), conn)
 		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 	for i := range 20 {
 		e, err := events.New(fmt.Sprint("c", i), "test", "1", &events.MessageCreated{MessageID: "m", Role: "user", Content: "x"})
 		require.NoError(t, err)
-		_, err = log.Publish(t.Context(), "default", e)
+		_, err = log.Publish(mnemetest.Context(t), "default", e)
 		require.NoError(t, err)
 	}
 	const bad = 21
@@ -189,7 +189,7 @@ func (c *cluster) exercise(workers int) {
 	require.Len(t, retried.Conversations, len(readmodel.Always()))
 	require.Empty(t, retried.Conversations[0].Error)
 
-	_, err = log.PublishAll(t.Context(), "default", long(t, "long", 0, 12)) // more than a threshold, less than three
+	_, err = log.PublishAll(mnemetest.Context(t), "default", long(t, "long", 0, 12)) // more than a threshold, less than three
 	require.NoError(t, err)
 	waits := func(p httpapi.ProjectionStatus) bool {
 		return p.Name == "summaries" && p.Partition == log.PartitionOf("default", "long")

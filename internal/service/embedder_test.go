@@ -25,7 +25,7 @@ func embedding(t *testing.T, data, url string, models settings.Models, change ..
 	up := settings.ForUp()
 	up.Searching.Embedding = settings.Embedding{
 		Embeddings: "openai", EmbeddingsURL: url, EmbeddingsModel: "some-model", EmbeddingsBatch: 64,
-		EmbeddingsTimeout: 10 * time.Second, EmbeddingsQueryTimeout: 10 * time.Second, EmbeddingsMinCosine: 0.3,
+		EmbeddingsTimeout: patience, EmbeddingsQueryTimeout: patience, EmbeddingsMinCosine: 0.3,
 	}
 	up.Searching.IndexMemory = 64
 	for _, f := range change {

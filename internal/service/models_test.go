@@ -64,11 +64,11 @@ func TestOpeningAReadModelIsSharedAndCanBeCancelled(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.Less(t, time.Since(began), 20*time.Second, "nobody waits for the others")
+	require.Less(t, time.Since(began), time.Minute, "nobody waits for the others")
 	require.Eventually(t, func() bool { return accepted.Load() > 0 }, patience, time.Millisecond)
 	began = time.Now()
 	require.NoError(t, models.Close())
-	require.Less(t, time.Since(began), 20*time.Second, "closing ends the attempt")
+	require.Less(t, time.Since(began), time.Minute, "closing ends the attempt")
 	require.EqualValues(t, 1, accepted.Load())
 	_, err := models.Graph(t.Context())
 	require.ErrorContains(t, err, "shutting down")

@@ -13,6 +13,7 @@ import (
 
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/settings"
 )
@@ -43,7 +44,7 @@ func TestATenantOverItsQuotaOfModelsWaitsAndOthersGoOn(t *testing.T) {
 	require.Contains(t, i.get("/v1/quotas"), `{"name":"model_calls_per_hour","used":2,"limit":2}`)
 	require.Contains(t, i.get("/metrics"), `mneme_model_failures_total{class="over_quota"}`)
 
-	_, err = i.Log.PublishAll(t.Context(), "other", long(t, "c", 0, 60))
+	_, err = i.Log.PublishAll(mnemetest.Context(t), "other", long(t, "c", 0, 60))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return endpoint.Calls() > 7 }, patience, 20*time.Millisecond, "another tenant goes on")
 	require.Len(t, i.summaries("c", ""), 2, "no deadline ends the wait")

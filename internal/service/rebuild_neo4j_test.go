@@ -15,6 +15,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -149,7 +150,7 @@ func (c *sharing) holders(generation int) (end func() map[string]bool) {
 func (c *sharing) publish(conversations, from, to int) (last uint64) {
 	c.Helper()
 	for n := range conversations {
-		acks, err := c.log.PublishAll(c.Context(), "default", turns(c.T, fmt.Sprintf("c%d", n), from, to))
+		acks, err := c.log.PublishAll(mnemetest.Context(c), "default", turns(c.T, fmt.Sprintf("c%d", n), from, to))
 		require.NoError(c, err)
 		last = acks[len(acks)-1].Seq
 	}
@@ -159,7 +160,7 @@ func (c *sharing) publish(conversations, from, to int) (last uint64) {
 // applied waits until a generation has applied the whole log.
 func (c *sharing) applied(g projection.Generations, generation int) {
 	c.Helper()
-	state, err := c.log.State(c.Context())
+	state, err := c.log.State(mnemetest.Context(c))
 	require.NoError(c, err)
 	require.Eventually(c, func() bool {
 		cps, err := g.Checkpoints(c.Context(), "graph", generation)

@@ -47,7 +47,7 @@ func (i running) crowd() *crowd {
 	}
 	c.ended.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
-			acks, err := i.Log.PublishAll(i.Context(), "default", turns(i.T, "live", n, n+1))
+			acks, err := i.Log.PublishAll(mnemetest.Context(i), "default", turns(i.T, "live", n, n+1))
 			if errors.Is(err, context.DeadlineExceeded) { // on a busy machine
 				n--
 				continue

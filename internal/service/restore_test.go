@@ -16,6 +16,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
@@ -51,7 +52,7 @@ func (o *one) publish(n int) {
 		list[i], err = events.New(fmt.Sprint("c", i%5), "test", fmt.Sprint("e", o.seq), p)
 		require.NoError(o.t, err)
 	}
-	_, err := o.Log.PublishAll(o.t.Context(), "default", list)
+	_, err := o.Log.PublishAll(mnemetest.Context(o.t), "default", list)
 	require.NoError(o.t, err)
 }
 
@@ -71,7 +72,7 @@ func (o *one) get(path string) string {
 // await waits until ok accepts every projection.
 func (o *one) await(what string, ok func(s httpapi.Status, p httpapi.ProjectionStatus) bool) (s httpapi.Status) {
 	o.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(mnemetest.Patience)
 	for {
 		s = httpapi.Status{}
 		require.NoError(o.t, json.Unmarshal([]byte(o.get("/v1/status")), &s))

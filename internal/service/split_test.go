@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/testdata"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -26,7 +27,7 @@ func aLogIsSplitTwiceAtOnce(t *testing.T, uri string) {
 	before := running{t, first}
 	before.applied(before.bring([]string{recording}))
 	want := before.hashes()
-	conn, err := nats.Connect(first.NATSURL())
+	conn, err := nats.Connect(first.NATSURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	for _, partitions := range []int{4, 8} {

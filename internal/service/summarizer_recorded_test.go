@@ -44,7 +44,7 @@ func TestRecordedSessionsAreCoveredWithoutGaps(t *testing.T) {
 	i.settled()
 
 	all := map[string]*covered{}
-	state, err := i.Log.State(t.Context())
+	state, err := i.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	counts, in, out, turns, coveredChars, total := map[int]int{}, map[int]int{}, map[int]int{}, 0, 0, 0
 	each(t, i.Log, state.Head, func(e events.Recorded) {

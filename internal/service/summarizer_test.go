@@ -90,7 +90,7 @@ var working = regexp.MustCompile(`mneme_summaries_(queued|running) [1-9]`)
 func (i running) settled() {
 	i.Helper()
 	head := func() uint64 {
-		state, err := i.Log.State(i.Context())
+		state, err := i.Log.State(mnemetest.Context(i))
 		require.NoError(i, err)
 		return state.Head
 	}
@@ -228,7 +228,7 @@ func TestEventsFromBeforeTheSummarizerStartedAreSummarized(t *testing.T) {
 // model configures summaries to be written by the model of a test endpoint.
 func model(e *llmtest.Endpoint) func(s *settings.Summaries) {
 	return func(s *settings.Summaries) {
-		s.Writer, s.URL, s.Name, s.Timeout, s.Titles = "openai", e.URL(), "small", 5*time.Second, false
+		s.Writer, s.URL, s.Name, s.Timeout, s.Titles = "openai", e.URL(), "small", patience, false
 	}
 }
 
@@ -289,7 +289,7 @@ func TestGarbageFromAModelIsReplacedAndRewrittenLater(t *testing.T) {
 		}
 	}
 	require.NotZero(t, consolidated)
-	state, err := i.Log.State(t.Context())
+	state, err := i.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	i.applied(state.Head)
 	after := i.summaries("c", "")
@@ -323,13 +323,19 @@ func TestAModelThatIsDownDelaysSummariesUntilTheDeadline(t *testing.T) {
 	t.Parallel()
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Failure(http.StatusUnauthorized, "invalid_api_key", "no such key"))
-	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) {
-		model(endpoint)(s)
-		s.Deadline = 3 * time.Second
-	})
+	data := t.TempDir()
+	within := func(deadline time.Duration) running {
+		return summarizing(t, data, func(s *settings.Summaries) {
+			model(endpoint)(s)
+			s.Deadline = deadline
+		})
+	}
+	i := within(time.Hour)
 	i.publish(long(t, "c", 0, 12)) // less than three thresholds
 	require.Eventually(t, func() bool { return endpoint.Calls() > 0 }, patience, 10*time.Millisecond)
 	require.Empty(t, i.summaries("c", ""), "it waits")
+	require.NoError(t, i.Close())
+	i = within(3 * time.Second)
 	list := i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) > 0 })
 	require.Equal(t, "extractive", list[0].Method)
 	require.Contains(t, list[0].Fallback, "key")
@@ -416,7 +422,7 @@ func TestASeparateModelCondensesResults(t *testing.T) {
 	prompt := filepath.Join(t.TempDir(), "prompt.txt")
 	require.NoError(t, os.WriteFile(prompt, []byte("Leave the numbers in."), 0o600))
 	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) { // summaries need no model
-		s.Condense, s.Timeout, s.MaxCalls = "llm", 5*time.Second, 1
+		s.Condense, s.Timeout, s.MaxCalls = "llm", patience, 1
 		s.CondenseProvider, s.CondenseURL, s.CondenseName, s.CondenseKey, s.CondensePromptFile = "openai", endpoint.URL(), "tiny", "hush", prompt
 	})
 	list := withLargeResult(t, "c")

@@ -15,6 +15,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -140,7 +141,7 @@ func (b *bundle) step(n, messages int) {
 		require.NoError(b.t, err)
 		all = append(all, e)
 	}
-	acks, err := b.Log.PublishAll(b.t.Context(), conversation.Tenant, all)
+	acks, err := b.Log.PublishAll(mnemetest.Context(b.t), conversation.Tenant, all)
 	require.NoError(b.t, err)
 	last := acks[len(acks)-1].Seq
 	b.await("applied", func() bool {

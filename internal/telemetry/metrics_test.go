@@ -21,6 +21,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
@@ -82,7 +83,7 @@ func TestMetricsAgreeWithStatus(t *testing.T) {
 	traffic(b)
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(b.status().Projections, func(p httpapi.ProjectionStatus) bool { return p.Checkpoint < 5 })
-	}, 20*time.Second, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 	m, s := b.metrics(), b.status()
 	require.EqualValues(t, 5, s.Stream.Head)
 	require.EqualValues(t, s.Stream.Head, m.value(t, "mneme_log_head"))

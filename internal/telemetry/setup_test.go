@@ -66,7 +66,7 @@ func up(t *testing.T, data string, change ...func(*instance.Config)) *bundle {
 			}
 		}
 		return true
-	}, 30*time.Second, time.Millisecond)
+	}, mnemetest.Patience, time.Millisecond)
 	return b
 }
 
@@ -125,7 +125,7 @@ func structured(t *testing.T, list []events.Event) []byte {
 // overNATS publishes as an agent that knows only NATS does.
 func (b *bundle) overNATS(e events.Event) {
 	b.t.Helper()
-	conn, err := nats.Connect(b.NATSURL())
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(b.t, err)
 	defer conn.Close()
 	header, body := events.EncodeMessage(e)

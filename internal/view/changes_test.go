@@ -10,6 +10,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	server "mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -20,7 +21,7 @@ func TestAFollowerCanLeaveWhileAnotherOneWaitsForTheServer(t *testing.T) {
 	t.Cleanup(natsServer.Stop)
 	_, err = natsServer.Apply(t.Context(), natsdeploy.Settings{Partitions: 2})
 	require.NoError(t, err)
-	conn, err := nats.Connect("", natsServer.InProcess(), nats.MaxReconnects(-1))
+	conn, err := nats.Connect("", natsServer.InProcess(), nats.MaxReconnects(-1), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	log, err := eventlog.Open(t.Context(), conn)

@@ -11,6 +11,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
@@ -61,11 +62,11 @@ func sessionsOf(t *testing.T) *sessions {
 // add publishes an event, and lets all read models apply it.
 func (s *sessions) add(conversation string, p events.Payload) uint64 {
 	s.t.Helper()
-	state, err := s.log.State(s.t.Context())
+	state, err := s.log.State(mnemetest.Context(s.t))
 	require.NoError(s.t, err)
 	e, err := events.New(conversation, "test", fmt.Sprint("e", state.Head+1), p)
 	require.NoError(s.t, err)
-	ack, err := s.log.Publish(s.t.Context(), "t", e)
+	ack, err := s.log.Publish(mnemetest.Context(s.t), "t", e)
 	require.NoError(s.t, err)
 	s.apply(ack.Seq)
 	if s.behind(s.log.PartitionOf("t", conversation)) {

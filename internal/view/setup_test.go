@@ -15,6 +15,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/view/viewtest"
 	"mneme.dev/mneme/pkg/codebase"
@@ -119,7 +120,7 @@ func setupWith(t *testing.T, settings natsdeploy.Settings) *bundle {
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), settings)
 	require.NoError(t, err)
-	conn, err := nats.Connect("", server.InProcess())
+	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	b := &bundle{t: t}
@@ -144,12 +145,12 @@ func setupWith(t *testing.T, settings natsdeploy.Settings) *bundle {
 // publish appends a message to the log, which no read model applies yet.
 func (b *bundle) publish(conversation string) (seq uint64) {
 	b.t.Helper()
-	state, err := b.log.State(b.t.Context())
+	state, err := b.log.State(mnemetest.Context(b.t))
 	require.NoError(b.t, err)
 	name := fmt.Sprint("m", state.Head+1)
 	e, err := events.New(conversation, "test", name, &events.MessageCreated{MessageID: name, Role: "user", Content: "The parser fails on paths."})
 	require.NoError(b.t, err)
-	ack, err := b.log.Publish(b.t.Context(), "t", e)
+	ack, err := b.log.Publish(mnemetest.Context(b.t), "t", e)
 	require.NoError(b.t, err)
 	return ack.Seq
 }

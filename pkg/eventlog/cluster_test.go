@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
@@ -20,7 +21,7 @@ import (
 func clustered(t *testing.T) (*natstest.Cluster, *nats.Conn, *Log) {
 	t.Helper()
 	cluster := natstest.Start(t)
-	conn, err := nats.Connect(cluster.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	conn, err := nats.Connect(cluster.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
@@ -30,7 +31,7 @@ func clustered(t *testing.T) (*natstest.Cluster, *nats.Conn, *Log) {
 		defer cancel()
 		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: 8, Replicas: 3, MaxBytes: 64 << 20})
 		return err == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	}, mnemetest.Patience, 100*time.Millisecond)
 	log, err := Open(t.Context(), conn)
 	require.NoError(t, err)
 	return cluster, conn, log
@@ -43,9 +44,9 @@ func TestARequestToADyingServerIsRepeated(t *testing.T) {
 	cluster, conn, log := clustered(t)
 	list := (&bench{t: t, log: log}).events("c", 100, "hello")
 	require.Eventually(t, func() bool {
-		_, err := log.PublishAll(t.Context(), "t", list)
+		_, err := log.PublishAll(mnemetest.Context(t), "t", list)
 		return err == nil // the stream's first leader may not listen yet
-	}, 30*time.Second, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 	_, partition, err := log.Last(t.Context(), "t", "c")
 	require.NoError(t, err)
 
@@ -98,9 +99,9 @@ func TestConcurrentPublishersLearnWhatWasStored(t *testing.T) {
 	const rounds, publishers = 30, 8
 	list := (&bench{t: t, log: log}).events("c", 1+rounds*publishers, "hello")
 	require.Eventually(t, func() bool {
-		_, err := log.PublishAll(t.Context(), "t", list[:1])
+		_, err := log.PublishAll(mnemetest.Context(t), "t", list[:1])
 		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 	together := func(publish func(i int) (Ack, error)) (acks [publishers]Ack, errs [publishers]error) {
 		var all sync.WaitGroup
 		for i := range publishers {
@@ -113,13 +114,13 @@ func TestConcurrentPublishersLearnWhatWasStored(t *testing.T) {
 		same := (&bench{t: t, log: log}).events(fmt.Sprint("same", round), 2, "hello")
 		acks, errs := together(func(i int) (Ack, error) {
 			if i == 0 {
-				acks, err := log.PublishAll(t.Context(), "t", same)
+				acks, err := log.PublishAll(mnemetest.Context(t), "t", same)
 				if err != nil {
 					return Ack{}, err
 				}
 				return acks[0], nil
 			}
-			return log.Publish(t.Context(), "t", same[0])
+			return log.Publish(mnemetest.Context(t), "t", same[0])
 		})
 		for i := range publishers {
 			require.NoError(t, errs[i])

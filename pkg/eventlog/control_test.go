@@ -56,11 +56,11 @@ func TestAMessageThatLooksLikeTheProtocolIsReadLikeAnyOther(t *testing.T) {
 			seq, _, err := b.log.Last(t.Context(), "t", "c")
 			require.NoError(t, err)
 			require.Equal(t, last, seq)
-			seq, err = b.log.LastOf(t.Context(), 0)
+			seq, err = b.log.LastOf(mnemetest.Context(t), 0)
 			require.NoError(t, err)
 			require.Equal(t, last, seq)
 
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 			defer cancel()
 			next := uint64(1)
 			for _, few := range []int{0, 3, fewEvents} {
@@ -117,7 +117,7 @@ func TestASilentFollowerReportsAWithheldMessage(t *testing.T) {
 	b.control("c", "100")
 	select {
 	case <-f.Interrupted():
-	case <-time.After(30 * time.Second):
+	case <-time.After(mnemetest.Patience):
 		require.Fail(t, "not interrupted")
 	}
 }
@@ -153,7 +153,7 @@ func TestCountAfter(t *testing.T) {
 		n, err := b.log.CountAfter(t.Context(), partition, 1<<40)
 		require.NoError(t, err)
 		require.Zero(t, n)
-		last, err := b.log.LastOf(t.Context(), partition)
+		last, err := b.log.LastOf(mnemetest.Context(t), partition)
 		require.NoError(t, err)
 		n, err = b.log.CountAfter(t.Context(), partition, last-1)
 		require.NoError(t, err)
@@ -186,14 +186,14 @@ func TestManyBatchesAtATimeAllSucceed(t *testing.T) {
 			b := setup(t, natsdeploy.Settings{})
 			clients := []*Log{b.log}
 			for len(clients) < logs {
-				conn, err := nats.Connect(b.server.ClientURL())
+				conn, err := nats.Connect(b.server.ClientURL(), nats.Timeout(mnemetest.Handshake))
 				require.NoError(t, err)
 				t.Cleanup(conn.Close)
 				l, err := Open(t.Context(), conn)
 				require.NoError(t, err)
 				clients = append(clients, l)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 			defer cancel()
 			errs := make([]error, 200)
 			var all sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // forge stores a message that is not an event of ours, under the message id of an event.
@@ -36,22 +37,22 @@ func TestAnEventWithAnotherContentUnderTheSameIDIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	list := b.events("c", 3, "one")
-	first, err := b.log.Publish(t.Context(), "t", list[0])
+	first, err := b.log.Publish(mnemetest.Context(t), "t", list[0])
 	require.NoError(t, err)
 	other := b.events("c", 1, "two")[0]
 	other.ID = list[0].ID
 
-	_, err = b.log.Publish(t.Context(), "t", other)
+	_, err = b.log.Publish(mnemetest.Context(t), "t", other)
 	var refused *OtherContentError
 	require.ErrorAs(t, err, &refused)
 	require.ErrorIs(t, err, ErrOtherContent)
 	require.Equal(t, OtherContentError{ID: other.ID, Seq: first.Seq}, *refused)
 
-	acks, err := b.log.PublishAll(t.Context(), "t", []events.Event{list[1], other, list[2]})
+	acks, err := b.log.PublishAll(mnemetest.Context(t), "t", []events.Event{list[1], other, list[2]})
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, first.Seq, refused.Seq)
 	require.Equal(t, []Ack{{Seq: 2}}, acks, "what came before it is stored")
-	state, err := b.log.State(t.Context())
+	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 2, state.Messages)
 }
@@ -60,11 +61,11 @@ func TestARepeatThatDiffersInItsTimeAndItsTraceIsADuplicate(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	e := b.events("c", 1, "one")[0]
-	first, err := b.log.Publish(t.Context(), "t", e)
+	first, err := b.log.Publish(mnemetest.Context(t), "t", e)
 	require.NoError(t, err)
 	e.Time = e.Time.Add(1)
 	e.Extensions = map[string]any{"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
-	again, err := b.log.Publish(t.Context(), "t", e)
+	again, err := b.log.Publish(mnemetest.Context(t), "t", e)
 	require.NoError(t, err)
 	require.Equal(t, Ack{Seq: first.Seq, Duplicate: true}, again)
 }
@@ -77,19 +78,19 @@ func TestAForgedMessageIDSwallowsNoEvent(t *testing.T) {
 	b.forge("mneme.other.c.x", list[2])           // another tenant's
 	b.forge("mneme.t.c.%5f", list[4])             // one that can't be read
 
-	ack, err := b.log.Publish(t.Context(), "t", list[0])
+	ack, err := b.log.Publish(mnemetest.Context(t), "t", list[0])
 	require.NoError(t, err)
 	require.Equal(t, Ack{Seq: 4}, ack)
 	b.holds(ack.Seq, list[0])
 
-	acks, err := b.log.PublishAll(t.Context(), "t", list[1:])
+	acks, err := b.log.PublishAll(mnemetest.Context(t), "t", list[1:])
 	require.NoError(t, err)
 	for i, ack := range acks {
 		require.False(t, ack.Duplicate)
 		b.holds(ack.Seq, list[1+i])
 	}
 
-	again, err := b.log.Publish(t.Context(), "t", list[1])
+	again, err := b.log.Publish(mnemetest.Context(t), "t", list[1])
 	require.NoError(t, err)
 	require.Equal(t, Ack{Seq: acks[0].Seq, Duplicate: true}, again)
 }
@@ -98,10 +99,10 @@ func TestAnEventWhoseFirstCopyWasRemovedIsStoredAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	e := b.events("c", 1, "x")[0]
-	first, err := b.log.Publish(t.Context(), "t", e)
+	first, err := b.log.Publish(mnemetest.Context(t), "t", e)
 	require.NoError(t, err)
 	require.NoError(t, b.log.stream.DeleteMsg(t.Context(), first.Seq))
-	again, err := b.log.Publish(t.Context(), "t", e)
+	again, err := b.log.Publish(mnemetest.Context(t), "t", e)
 	require.NoError(t, err)
 	require.Equal(t, Ack{Seq: first.Seq + 1}, again)
 	b.holds(again.Seq, e)
@@ -128,7 +129,7 @@ func TestTheLastEventIsFoundThoughItsSubjectIsInvalid(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ack.Sequence, seq)
 	require.Equal(t, b.log.PartitionOf("t", "c"), partition)
-	last, err := b.log.LastOf(t.Context(), partition)
+	last, err := b.log.LastOf(mnemetest.Context(t), partition)
 	require.NoError(t, err)
 	require.Equal(t, ack.Sequence, last)
 }

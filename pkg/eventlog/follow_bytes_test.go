@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // A slow reader must not make its process hold an unbounded amount of the log: 256 events of 8 MiB
@@ -17,7 +18,7 @@ func TestAFollowerOfASlowReaderHoldsBoundedBytes(t *testing.T) {
 	b := setup(t, natsdeploy.Settings{})
 	const count, size = 100, 1 << 20
 	for range count {
-		_, err := b.log.PublishAll(t.Context(), "t", b.events("c", 1, strings.Repeat("x", size)))
+		_, err := b.log.PublishAll(mnemetest.Context(t), "t", b.events("c", 1, strings.Repeat("x", size)))
 		require.NoError(t, err)
 	}
 	before := b.log.conn.Stats().InBytes

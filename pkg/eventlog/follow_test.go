@@ -13,6 +13,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestGetOfAMissingEvent(t *testing.T) {
@@ -27,7 +28,7 @@ func TestGetOfAMissingEvent(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, seq)
 	require.Equal(t, b.log.PartitionOf("t", "nobody"), partition)
-	seq, err = b.log.LastOf(t.Context(), 7)
+	seq, err = b.log.LastOf(mnemetest.Context(t), 7)
 	require.NoError(t, err)
 	require.Zero(t, seq)
 }
@@ -37,7 +38,7 @@ func TestOpenWithoutAStream(t *testing.T) {
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
-	conn, err := nats.Connect("", server.InProcess())
+	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	_, err = Open(t.Context(), conn)
@@ -55,7 +56,7 @@ func TestAFollowerDeliversItsPartitionInOrder(t *testing.T) {
 		f, err := b.log.Follow(t.Context(), partition, 11)
 		require.NoError(t, err)
 		defer f.Stop()
-		last, err := b.log.LastOf(t.Context(), partition)
+		last, err := b.log.LastOf(mnemetest.Context(t), partition)
 		require.NoError(t, err)
 		pending := f.Pending()
 		for seq := uint64(10); seq < last; total++ {
@@ -100,7 +101,7 @@ func TestAServerRestartInterruptsAFollower(t *testing.T) {
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 100)
 	follow := func(from uint64) *Follower {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 		defer cancel()
 		for {
 			f, err := b.log.Follow(ctx, 0, from)
@@ -119,9 +120,9 @@ func TestAServerRestartInterruptsAFollower(t *testing.T) {
 		}
 		b.restartServer()
 		require.Eventually(t, func() bool {
-			_, err := b.log.Publish(t.Context(), "t", b.events("c", 1, "x")[0])
+			_, err := b.log.Publish(mnemetest.Context(t), "t", b.events("c", 1, "x")[0])
 			return err == nil
-		}, 30*time.Second, time.Millisecond)
+		}, mnemetest.Patience, time.Millisecond)
 		b.publish("c", 100)
 		for lost := false; !lost; { // messages on their way still arrive, in order
 			select {
@@ -130,7 +131,7 @@ func TestAServerRestartInterruptsAFollower(t *testing.T) {
 				next++
 			case <-f.Interrupted():
 				lost = true
-			case <-time.After(30 * time.Second):
+			case <-time.After(mnemetest.Patience):
 				require.Fail(t, "neither a message nor an interruption came")
 			}
 		}
@@ -138,7 +139,7 @@ func TestAServerRestartInterruptsAFollower(t *testing.T) {
 	}
 	f := follow(next)
 	defer f.Stop()
-	head, err := b.log.LastOf(t.Context(), 0)
+	head, err := b.log.LastOf(mnemetest.Context(t), 0)
 	require.NoError(t, err)
 	for ; next <= head; next++ {
 		require.Equal(t, next, b.next(f).Seq)

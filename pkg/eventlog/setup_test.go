@@ -32,7 +32,7 @@ func setup(t *testing.T, settings natsdeploy.Settings) *bench {
 	b.startServer()
 	_, err := b.server.Apply(t.Context(), settings)
 	require.NoError(t, err)
-	conn, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	conn, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	b.log, err = Open(t.Context(), conn)
@@ -70,7 +70,7 @@ func (b *bench) events(conversation string, n int, content string) []events.Even
 
 func (b *bench) publish(conversation string, n int) {
 	b.t.Helper()
-	_, err := b.log.PublishAll(b.t.Context(), "t", b.events(conversation, n, "hello"))
+	_, err := b.log.PublishAll(mnemetest.Context(b.t), "t", b.events(conversation, n, "hello"))
 	require.NoError(b.t, err)
 }
 
@@ -80,7 +80,7 @@ func (b *bench) next(f *Follower) Message {
 	select {
 	case m := <-f.C():
 		return m
-	case <-time.After(30 * time.Second):
+	case <-time.After(mnemetest.Patience):
 		require.Fail(b.t, "no message came")
 	}
 	return Message{}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestASplitThatWasCutOffAtAnyStepIsEnded(t *testing.T) {
@@ -35,7 +36,7 @@ func TestASplitThatWasCutOffAtAnyStepIsEnded(t *testing.T) {
 		if steps > 1 {
 			require.ErrorIs(t, err, natsdeploy.ErrSplitting)
 			require.ErrorContains(t, err, "run mneme partitions 8")
-			_, err = b.log.State(t.Context())
+			_, err = b.log.State(mnemetest.Context(t))
 			require.ErrorIs(t, err, natsdeploy.ErrSplitting, "a running process says so too")
 			require.ErrorIs(t, Split(t.Context(), b.log.conn, 4, nil), natsdeploy.ErrSplitting, "into another number")
 			b.restartServer()
@@ -61,7 +62,7 @@ func TestASplitThatWasCutOffAtAnyStepIsEnded(t *testing.T) {
 			}))
 		}
 		require.Equal(t, uint64(60), held)
-		_, err = b.log.State(t.Context())
+		_, err = b.log.State(mnemetest.Context(t))
 		require.ErrorIs(t, err, ErrPartitions, "a process that opened the log before the split is refused")
 		_, _, err = b.log.Last(t.Context(), "t", "c")
 		if partition := log.PartitionOf("t", "c"); partition >= 2 {
@@ -79,7 +80,7 @@ func TestALogGetsAMultipleOfItsPartitionsOrKeepsThem(t *testing.T) {
 		require.ErrorAs(t, err, &more, "%d", n)
 		require.ErrorContains(t, err, "choose 16, 24, 32")
 	}
-	state, err := b.log.State(t.Context())
+	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Zero(t, state.Head)
 	require.NoError(t, EndSplit(t.Context(), b.log.conn), "there is none to end")

@@ -11,12 +11,13 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // tailed runs a tail that ends by itself and lists what it read.
 func (b *bench) tailed(filter Filter, o TailOptions) (seqs []uint64) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), mnemetest.Patience)
 	defer cancel()
 	o.ToEnd = true
 	require.NoError(b.t, b.log.Tail(ctx, filter, o, func(m Message) error {
@@ -33,9 +34,9 @@ func TestATailReadsWhatItsFilterChooses(t *testing.T) {
 	b.publish("b", 3) // 3 to 5
 	call, err := events.New("a", "test", "call", &events.ToolCalled{ToolCallID: "t1", ToolName: "Read", Arguments: []byte(`{}`)})
 	require.NoError(t, err)
-	_, err = b.log.Publish(t.Context(), "t", call) // 6
+	_, err = b.log.Publish(mnemetest.Context(t), "t", call) // 6
 	require.NoError(t, err)
-	_, err = b.log.PublishAll(t.Context(), "other", b.events("a", 2, "x")) // 7, 8
+	_, err = b.log.PublishAll(mnemetest.Context(t), "other", b.events("a", 2, "x")) // 7, 8
 	require.NoError(t, err)
 
 	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7, 8}, b.tailed(Filter{}, TailOptions{From: 1}))
@@ -84,7 +85,7 @@ func TestATailContinuesAfterAServerRestart(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 3)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 	defer cancel()
 	read, ended := make(chan uint64, 100), make(chan error, 1)
 	enough := errors.New("enough")
@@ -102,7 +103,7 @@ func TestATailContinuesAfterAServerRestart(t *testing.T) {
 	b.publish("c", 1)
 	require.EqualValues(t, 4, <-read)
 	b.restartServer()
-	require.Eventually(t, func() bool { _, err := b.log.State(t.Context()); return err == nil }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := b.log.State(mnemetest.Context(t)); return err == nil }, mnemetest.Patience, 20*time.Millisecond)
 	b.publish("c", 3)
 	for want := uint64(5); want <= 7; want++ {
 		select {
@@ -133,7 +134,7 @@ func TestATailToTheEndEndsAlthoughItsLastMessagesWereRemovedMeanwhile(t *testing
 	kept := followMessages + 1 // the first message is read alone; the others fill one request
 	b.publish("a", kept)
 	b.publish("b", 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 	defer cancel()
 	read := 0
 	require.NoError(t, b.log.Tail(ctx, Filter{}, TailOptions{From: 1, ToEnd: true}, func(Message) error {
@@ -156,5 +157,5 @@ func (b *bench) awaitSent(seq uint64) {
 			}
 		}
 		return false
-	}, 20*time.Second, 5*time.Millisecond)
+	}, mnemetest.Patience, 5*time.Millisecond)
 }

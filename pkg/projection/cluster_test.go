@@ -40,7 +40,7 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 		defer cancel()
 		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: 8, Replicas: 3, MaxBytes: 64 << 20})
 		return err == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	}, mnemetest.Patience, 100*time.Millisecond)
 	b.log, err = eventlog.Open(t.Context(), b.conn)
 	require.NoError(t, err)
 	b.openStore()
@@ -80,9 +80,9 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 	require.NoError(t, err)
 	var ack eventlog.Ack
 	require.Eventually(t, func() bool {
-		ack, err = b.log.Publish(t.Context(), "t", e)
+		ack, err = b.log.Publish(mnemetest.Context(t), "t", e)
 		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 	began = time.Now()
 	require.Eventually(t, func() bool {
 		for n := range b.log.Partitions() {
@@ -91,7 +91,7 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 			}
 		}
 		return false
-	}, 30*time.Second, time.Millisecond)
+	}, mnemetest.Patience, time.Millisecond)
 	t.Logf("applied %s after the loss of a server", time.Since(began))
 	awaitShared(t, workers...)
 }

@@ -114,7 +114,7 @@ func TestRepairNeedsARunningProjector(t *testing.T) {
 	b := setup(t, 1)
 	b.message("c")
 	repair := func(pr *projector) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 		defer cancel()
 		_, _, err := pr.Repair(ctx, events.ConversationID{Tenant: "t", ID: "c"})
 		return err

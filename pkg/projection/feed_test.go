@@ -14,6 +14,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
@@ -57,13 +58,13 @@ func awaitReaders(t *testing.T, feed *projection.Feed, want ...int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return fmt.Sprint(feed.Readers(0)) == fmt.Sprint(append([]int{}, want...))
-	}, 30*time.Second, time.Millisecond, "want %v, are %v", want, feed.Readers(0))
+	}, mnemetest.Patience, time.Millisecond, "want %v, are %v", want, feed.Readers(0))
 }
 
 // messages reads the whole log without a consumer.
 func (b *bench) messages() (list []eventlog.Message) {
 	b.t.Helper()
-	state, err := b.log.State(b.t.Context())
+	state, err := b.log.State(mnemetest.Context(b.t))
 	require.NoError(b.t, err)
 	for seq := uint64(1); seq <= state.Head; seq++ {
 		m, err := b.log.Get(b.t.Context(), seq)
@@ -281,7 +282,7 @@ func TestAStalledProjectorDoesNotHoldTheOthersAndSharesAgain(t *testing.T) {
 		stream, err := b.jetstream().Stream(t.Context(), natsdeploy.Stream)
 		require.NoError(t, err)
 		return stream.CachedInfo().State.Consumers == 0
-	}, 30*time.Second, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 }
 
 func TestAnOlderCheckpointGetsAReaderOfItsOwnUntilItHasCaughtUp(t *testing.T) {

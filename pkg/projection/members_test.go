@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -21,7 +22,7 @@ import (
 // awaitCluster waits until the processes report the wanted state.
 func (b *bench) awaitCluster(ok func(c projection.Cluster) bool) projection.Cluster {
 	b.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(mnemetest.Patience)
 	for {
 		c, err := projection.ReadCluster(b.t.Context(), b.conn)
 		require.NoError(b.t, err)

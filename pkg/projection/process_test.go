@@ -100,7 +100,7 @@ func sharedBy(list []*process) bool {
 func awaitSharedBy(t *testing.T, list ...*process) time.Duration {
 	t.Helper()
 	began := time.Now()
-	require.Eventually(t, func() bool { return sharedBy(list) }, 60*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sharedBy(list) }, mnemetest.Patience, time.Millisecond)
 	return time.Since(began)
 }
 
@@ -175,7 +175,7 @@ func TestPartitionsOfEndedOrSleepingProcessesMove(t *testing.T) {
 		require.Less(t, max(slices.Max(kill), slices.Max(sleep)), natsdeploy.DefaultLeaseTTL+500*time.Millisecond)
 	}
 
-	conn, err := nats.Connect(server.ClientURL())
+	conn, err := nats.Connect(server.ClientURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
@@ -195,5 +195,5 @@ func TestPartitionsOfEndedOrSleepingProcessesMove(t *testing.T) {
 			n++
 		}
 		return n == 0
-	}, 20*time.Second, time.Millisecond, "all is given back")
+	}, mnemetest.Patience, time.Millisecond, "all is given back")
 }

@@ -13,6 +13,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -22,7 +23,7 @@ func newLog(t *testing.T) *eventlog.Log {
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 128 << 20})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
-	conn, err := nats.Connect("", server.InProcess())
+	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{})
@@ -39,7 +40,7 @@ func publish(t *testing.T, log *eventlog.Log, count, size int) {
 		id := strconv.Itoa(i)
 		e, err := events.New("c", "test", id, &events.MessageCreated{MessageID: id, Role: "user", Content: strings.Repeat("x", size)})
 		require.NoError(t, err)
-		_, err = log.Publish(t.Context(), "t", e)
+		_, err = log.Publish(mnemetest.Context(t), "t", e)
 		require.NoError(t, err)
 	}
 }
@@ -59,7 +60,7 @@ func TestAProjectorThatJoinsAStalledOneGetsEvents(t *testing.T) {
 		stalled.reader.mu.Lock()
 		defer stalled.reader.mu.Unlock()
 		return len(stalled.reader.window) == 10
-	}, 30*time.Second, time.Millisecond)
+	}, mnemetest.Patience, time.Millisecond)
 	in, err := feed.join(t.Context(), 0, 10)
 	require.NoError(t, err)
 	defer in.leave()
@@ -67,7 +68,7 @@ func TestAProjectorThatJoinsAStalledOneGetsEvents(t *testing.T) {
 	for seq := uint64(10); seq < 30; {
 		select {
 		case <-in.C():
-		case <-time.After(30 * time.Second):
+		case <-time.After(mnemetest.Patience):
 			require.Fail(t, "nothing came", "after %d", seq)
 		}
 		taken, err := in.take(100)
@@ -95,7 +96,7 @@ func TestAWindowIsBoundedInBytes(t *testing.T) {
 		defer in.reader.mu.Unlock()
 		return len(in.reader.window), in.reader.bytes
 	}
-	require.Eventually(t, func() bool { _, bytes := held(); return bytes >= windowBytes }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, bytes := held(); return bytes >= windowBytes }, mnemetest.Patience, time.Millisecond)
 	var seqs []uint64
 	for len(seqs) < count {
 		<-in.C()
@@ -110,5 +111,5 @@ func TestAWindowIsBoundedInBytes(t *testing.T) {
 	}
 	require.True(t, slices.IsSorted(seqs))
 	require.EqualValues(t, count, seqs[count-1])
-	require.Eventually(t, func() bool { n, bytes := held(); return n == 0 && bytes == 0 }, 30*time.Second, 10*time.Millisecond, "an idle reader holds nothing")
+	require.Eventually(t, func() bool { n, bytes := held(); return n == 0 && bytes == 0 }, mnemetest.Patience, 10*time.Millisecond, "an idle reader holds nothing")
 }

@@ -9,6 +9,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -48,7 +49,7 @@ func TestARequestFindsTheProcessThatDrivesThePartition(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, _, err = request()
 		return err == nil
-	}, 30*time.Second, time.Millisecond, "another process takes over")
+	}, mnemetest.Patience, time.Millisecond, "another process takes over")
 }
 
 func TestARequestToAHaltedProjectorSaysWhy(t *testing.T) {

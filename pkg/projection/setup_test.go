@@ -15,6 +15,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
@@ -39,7 +40,7 @@ func setup(t *testing.T, partitions int) *bench {
 	b.server, err = embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(b.server.Stop)
-	b.conn, err = nats.Connect("", b.server.InProcess())
+	b.conn, err = nats.Connect("", b.server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(b.conn.Close)
 	b.createStream(partitions)
@@ -64,7 +65,7 @@ func (b *bench) anotherStream() {
 	require.Eventually(b.t, func() bool { // the server answers before it has removed the files
 		_, err := b.server.Apply(b.t.Context(), natsdeploy.Settings{Partitions: partitions})
 		return err == nil
-	}, 20*time.Second, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 	b.createStream(partitions)
 }
 
@@ -94,7 +95,7 @@ func (b *bench) publish(conversation string, p events.Payload) uint64 {
 	b.seq++
 	e, err := events.New(conversation, "test", fmt.Sprintf("e%d", b.seq), p)
 	require.NoError(b.t, err)
-	ack, err := b.log.Publish(b.t.Context(), "t", e)
+	ack, err := b.log.Publish(mnemetest.Context(b.t), "t", e)
 	require.NoError(b.t, err)
 	return ack.Seq
 }
@@ -110,7 +111,7 @@ func (b *bench) many(n, conversations int) {
 		list[i], err = events.New(fmt.Sprintf("c%d", i%conversations), "test", fmt.Sprintf("e%d", b.seq), p)
 		require.NoError(b.t, err)
 	}
-	_, err := b.log.PublishAll(b.t.Context(), "t", list)
+	_, err := b.log.PublishAll(mnemetest.Context(b.t), "t", list)
 	require.NoError(b.t, err)
 }
 
@@ -140,7 +141,7 @@ func (b *bench) start(p projection.Projection[*graph.Unit], options ...projectio
 // await polls until a projector's partitions have the wanted state.
 func await(t *testing.T, pr *projector, what string, ok func(s projection.Status) bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(mnemetest.Patience)
 	for {
 		done := true
 		for _, s := range pr.Status() {
@@ -159,7 +160,7 @@ func await(t *testing.T, pr *projector, what string, ok func(s projection.Status
 // awaitSeq waits for the announcement that a sequence was applied.
 func (b *bench) awaitSeq(pr *projector, partition int, seq uint64) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), mnemetest.Patience)
 	defer cancel()
 	err := b.log.AwaitProgress(ctx, pr.Status()[partition].Projection, partition, time.Second, func() (bool, error) {
 		return pr.Status()[partition].Checkpoint.Seq >= seq, nil
@@ -185,7 +186,7 @@ func (b *bench) verify(p projection.Projection[*graph.Unit]) projection.Verifica
 	scratch, err := sqlitestore.OpenGraph(b.t.Context(), sqlitestore.Path(b.t.TempDir(), "graph", 1))
 	require.NoError(b.t, err)
 	defer scratch.Close()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), mnemetest.Patience)
 	defer cancel()
 	v, err := projection.Verify(ctx, p, b.log, b.store, scratch, nil)
 	require.NoError(b.t, err)

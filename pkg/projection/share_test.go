@@ -98,7 +98,7 @@ func build(generation int) projection.Build {
 
 func awaitShared(t *testing.T, workers ...*worker) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(mnemetest.Patience)
 	for !shared(workers) {
 		if time.Now().After(deadline) {
 			for _, w := range workers {
@@ -113,9 +113,9 @@ func awaitShared(t *testing.T, workers ...*worker) {
 // awaitApplied waits until the store has applied the whole log.
 func (b *bench) awaitApplied() {
 	b.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(mnemetest.Patience)
 	for n := range b.log.Partitions() {
-		last, err := b.log.LastOf(b.t.Context(), n)
+		last, err := b.log.LastOf(mnemetest.Context(b.t), n)
 		require.NoError(b.t, err)
 		for b.checkpointOf(n).Seq < last {
 			require.True(b.t, time.Now().Before(deadline), "partition %d: checkpoint %+v, log %d", n, b.checkpointOf(n), last)
@@ -302,7 +302,7 @@ func TestLostBucketIsRecreated(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err := b.jetstream().KeyValue(t.Context(), natsdeploy.LeaseBucket)
 			return err == nil
-		}, 30*time.Second, time.Millisecond)
+		}, mnemetest.Patience, time.Millisecond)
 		awaitShared(t, workers...)
 		t.Logf("shared again after %s", time.Since(began))
 		b.awaitApplied()
@@ -337,7 +337,7 @@ func TestWorkersSurviveAServerRestart(t *testing.T) {
 	server, err = embedded.Start(t.Context(), config)
 	require.NoError(t, err)
 	for _, conn := range []*nats.Conn{b.conn, workers[0].conn, workers[1].conn} {
-		require.Eventually(t, func() bool { return conn.Stats().Reconnects > 0 && conn.IsConnected() }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return conn.Stats().Reconnects > 0 && conn.IsConnected() }, mnemetest.Patience, time.Millisecond)
 	}
 	awaitShared(t, workers...)
 	b.many(100, 40)

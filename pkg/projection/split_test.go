@@ -12,6 +12,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
@@ -157,7 +158,7 @@ func TestAnEventFromBeforeTheSplitIsADuplicateAfterIt(t *testing.T) {
 	b := setup(t, 2)
 	e, err := events.New("c", "test", "once", &events.MessageCreated{MessageID: "m", Role: "user", Content: "hello"})
 	require.NoError(t, err)
-	_, err = b.log.Publish(t.Context(), "t", e)
+	_, err = b.log.Publish(mnemetest.Context(t), "t", e)
 	require.NoError(t, err)
 	b.split(32)
 	msg, err := eventlog.NewMsg("t", e)
@@ -188,7 +189,7 @@ func TestErasedEventsStayErasedAfterASplit(t *testing.T) {
 	b.split(16)
 	last := b.message("gone")
 	require.NoError(t, b.log.Erase(t.Context(), 2, []uint64{last}, nil))
-	state, err := b.log.State(t.Context())
+	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Zero(t, state.Missing, "what was erased is no loss")
 	for _, seq := range append(gone, last) {

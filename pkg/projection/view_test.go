@@ -12,6 +12,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // late is a bucket whose watches start after the caller has given up.
@@ -33,7 +34,7 @@ func TestWatchThatStartsTooLateLeaksNothing(t *testing.T) {
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})
 	require.NoError(t, err)
-	conn, err := nats.Connect("", server.InProcess())
+	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)

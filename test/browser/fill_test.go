@@ -89,7 +89,7 @@ func publish(t *testing.T, nats, conversation string, payloads []events.Payload)
 		list[n], err = events.New(conversation, "test", fmt.Sprintf("e%d", n), p)
 		require.NoError(t, err)
 	}
-	acks, err := log.PublishAll(t.Context(), "default", list)
+	acks, err := log.PublishAll(mnemetest.Context(t), "default", list)
 	require.NoError(t, err)
 	return acks[0].Seq
 }

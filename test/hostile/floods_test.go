@@ -62,7 +62,7 @@ func TestAnImportOfWorthlessLinesIsBrokenOff(t *testing.T) {
 			})
 			require.Equal(t, http.StatusUnprocessableEntity, got.Status, "%s: %s", name, got.Body)
 			require.Contains(t, string(got.Body), c.says)
-			require.Less(t, time.Since(began), 5*time.Second, name) // normally tens of milliseconds
+			require.Less(t, time.Since(began), 30*time.Second, name) // normally tens of milliseconds
 		}
 	}
 }

@@ -43,7 +43,7 @@ var losses = []struct {
 		require.NoError(t, os.WriteFile(block, raw, 0o600))
 	}},
 	{"the stream is purged", true, true, func(t *testing.T, s *mnemetest.Server, _ string) {
-		conn, err := nats.Connect(s.NATS)
+		conn, err := nats.Connect(s.NATS, nats.Timeout(mnemetest.Handshake))
 		require.NoError(t, err)
 		defer conn.Close()
 		js, err := jetstream.New(conn)

@@ -95,7 +95,7 @@ func TestALineThatAnAgentStillWritesIsLeftForLater(t *testing.T) {
 // control is the bucket with the requests for rebuilds.
 func control(t *testing.T, s *mnemetest.Server) jetstream.KeyValue {
 	t.Helper()
-	conn, err := nats.Connect(s.NATS)
+	conn, err := nats.Connect(s.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
@@ -136,7 +136,7 @@ func TestARecordNobodyCanReadStopsNeitherStatusNorRebuild(t *testing.T) {
 	require.Eventually(t, func() bool {
 		a := do(t, http.MethodGet, s.HTTP+"/v1/rebuilds", nil, nil)
 		return strings.Contains(string(a.Body), "something other than mneme made it")
-	}, 30*time.Second, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 	out, stderr, code := s.Run("rebuild", "graph")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "generation 6 serves")
@@ -145,7 +145,7 @@ func TestARecordNobodyCanReadStopsNeitherStatusNorRebuild(t *testing.T) {
 func TestTheFirstRebuildAfterTheControlBucketWasDeletedSucceeds(t *testing.T) {
 	s := up(t)
 	talk(t, s, "c")
-	conn, err := nats.Connect(s.NATS)
+	conn, err := nats.Connect(s.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)

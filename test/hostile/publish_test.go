@@ -19,7 +19,7 @@ import (
 // raw stores a message, as anyone may who can reach the NATS server, and returns its sequence.
 func raw(t *testing.T, s *mnemetest.Server, subject, id, body string) uint64 {
 	t.Helper()
-	conn, err := nats.Connect(s.NATS)
+	conn, err := nats.Connect(s.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)
@@ -124,5 +124,5 @@ func TestAMessageWithAnUnreadableSubjectPoisonsNoConversation(t *testing.T) {
 		list := do(t, http.MethodGet, s.HTTP+"/v1/failed?"+url.Values{"projection": {"graph"}}.Encode(), nil, nil)
 		var failed struct{ Failed []struct{ Seq uint64 } }
 		return json.Unmarshal(list.Body, &failed) == nil && len(failed.Failed) == 1 && failed.Failed[0].Seq == seq
-	}, 30*time.Second, 20*time.Millisecond, "it is listed as failed")
+	}, mnemetest.Patience, 20*time.Millisecond, "it is listed as failed")
 }

@@ -128,7 +128,7 @@ func TestAThousandClientsAtOnceCostLittleAndLeaveNothing(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		after = used(t, s)
 		return after.goroutines <= idle.goroutines+10 && after.fds <= idle.fds+50 // SQLite keeps connections for later
-	}, 20*time.Second, 200*time.Millisecond, "they leave something behind")
+	}, mnemetest.Patience, 200*time.Millisecond, "they leave something behind")
 	t.Logf("idle %+v; with %d clients %+v, all answered in %s; after them %+v", idle, clients, busy, took.Round(time.Millisecond), after)
 	require.LessOrEqual(t, busy.held-idle.held, 100, "MiB over idle")
 }

@@ -106,7 +106,7 @@ func (s *system) jetStream(user string) jetstream.JetStream {
 	connect := func() (*nats.Conn, error) { return s.nats.Connect(user) }
 	if s.token != "" && user == natsdeploy.AgentUser(s.tenant) {
 		connect = func() (*nats.Conn, error) {
-			return nats.Connect(s.nats.ClientURL(), nats.UserInfo(user, s.token), nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)))
+			return nats.Connect(s.nats.ClientURL(), nats.UserInfo(user, s.token), nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)), nats.Timeout(mnemetest.Handshake))
 		}
 	}
 	conn, err := connect()

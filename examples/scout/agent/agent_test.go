@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -245,7 +244,7 @@ func TestCancelLeavesWholeEvents(t *testing.T) {
 func TestLosingTheLogEndsTheRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 	defer cancel()
 	_, err := Run(ctx, Options{Dir: folder(t, repository()), Question: question, Recorder: b.rec, Progress: func(line string) {
 		if strings.HasPrefix(line, "I read ") {

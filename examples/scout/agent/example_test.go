@@ -12,6 +12,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/examples/scout/agent"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // connectYourOwn has, between the marks, the lines that the README shows.
@@ -44,7 +45,7 @@ func TestReadmeCodeWorks(t *testing.T) {
 	log, err := agent.Connect(t.Context(), server.ClientURL())
 	require.NoError(t, err)
 	defer log.Conn().Close()
-	state, err := log.State(t.Context())
+	state, err := log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 5, state.Head)
 

@@ -15,6 +15,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -33,7 +34,7 @@ func setup(t *testing.T) *bundle {
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})
 	require.NoError(t, err)
-	conn, err := nats.Connect("", server.InProcess())
+	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	log, err := eventlog.Open(t.Context(), conn)
@@ -51,7 +52,7 @@ func (b *bundle) ask(dir, question string) Answer {
 // recorded returns the conversation's events; each must be valid.
 func (b *bundle) recorded() []events.Recorded {
 	b.t.Helper()
-	state, err := b.log.State(b.t.Context())
+	state, err := b.log.State(mnemetest.Context(b.t))
 	require.NoError(b.t, err)
 	var list []events.Recorded
 	require.NoError(b.t, b.log.Conversation(b.t.Context(), b.rec.Tenant, b.rec.Conversation, state.Head, func(m eventlog.Message) error {

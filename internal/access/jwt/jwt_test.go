@@ -25,6 +25,7 @@ import (
 
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/access/jwt"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/oidctest"
 )
 
@@ -73,7 +74,7 @@ func setup(t *testing.T, away bool) *bundle {
 	run.Go(func() { b.Run(ctx, slog.New(slog.NewTextHandler(io.Discard, nil))) })
 	t.Cleanup(func() { cancel(); run.Wait() })
 	if !away {
-		require.Eventually(t, func() bool { return b.Verifier.Ready() == nil }, 20*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return b.Verifier.Ready() == nil }, mnemetest.Patience, 5*time.Millisecond)
 	}
 	return b
 }
@@ -202,7 +203,7 @@ func TestAProviderThatIsAwayIsToldAndForgiven(t *testing.T) {
 	require.ErrorIs(t, err, access.ErrUnavailable)
 	require.Error(t, b.Verifier.Ready())
 	b.SetAway(false)
-	require.Eventually(t, func() bool { return b.Verifier.Ready() == nil }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.Verifier.Ready() == nil }, mnemetest.Patience, 10*time.Millisecond)
 	_, err = b.Check(t.Context(), token)
 	require.NoError(t, err)
 	b.SetAway(true)
@@ -251,7 +252,7 @@ func BenchmarkCheck(b *testing.B) {
 	var run sync.WaitGroup
 	run.Go(func() { v.Run(ctx, slog.New(slog.DiscardHandler)) })
 	defer func() { cancel(); run.Wait() }()
-	require.Eventually(b, func() bool { return v.Ready() == nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(b, func() bool { return v.Ready() == nil }, mnemetest.Patience, time.Millisecond)
 	cached := oidctest.Sign(b, jose.RS256, "one", provider.Key, provider.Claims("mneme", nil))
 	b.Run("cached", func(b *testing.B) {
 		for b.Loop() {

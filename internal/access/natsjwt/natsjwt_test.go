@@ -14,6 +14,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/access/natsjwt"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
@@ -67,7 +68,7 @@ func TestRenewedCredentialsWorkAndThoseFromBeforeAreRefused(t *testing.T) {
 		conn, err := g.Connect(user)
 		require.NoError(t, err, user)
 		conn.Close()
-		_, err = nats.Connect(g.ClientURL(), nats.UserCredentials(before.Creds(user)))
+		_, err = nats.Connect(g.ClientURL(), nats.UserCredentials(before.Creds(user)), nats.Timeout(mnemetest.Handshake))
 		require.ErrorIs(t, err, nats.ErrAuthorization, user)
 	}
 }
@@ -93,7 +94,7 @@ func TestARunningServerTakesNewTenantsAndRenewedCredentialsWhenItReloads(t *test
 	nextSecond(t, read(t, folder.Creds("agent-other")))
 	require.NoError(t, folder.Make([]string{"acme", "other"}, true))
 	require.NoError(t, g.Reload())
-	_, err = nats.Connect(g.ClientURL(), nats.UserCredentials(before.Creds("ingestor")))
+	_, err = nats.Connect(g.ClientURL(), nats.UserCredentials(before.Creds("ingestor")), nats.Timeout(mnemetest.Handshake))
 	require.ErrorIs(t, err, nats.ErrAuthorization)
 	again, err := g.Connect("ingestor")
 	require.NoError(t, err)

@@ -47,7 +47,7 @@ func newSite(t *testing.T, start func(http.Handler) *httptest.Server) *site {
 	var run sync.WaitGroup
 	run.Go(func() { verifier.Run(t.Context(), logger) })
 	t.Cleanup(run.Wait)
-	require.Eventually(t, func() bool { return verifier.Ready() == nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return verifier.Ready() == nil }, mnemetest.Patience, time.Millisecond)
 	gate := &access.Gate{JWT: verifier, SignIn: &signin.Handler{Config: signin.Config{
 		Verifier: verifier, Secret: s.provider.Client.Secret, Scopes: []string{"openid"}, Logger: logger,
 	}}}

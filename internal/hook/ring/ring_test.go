@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/hook/ring"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 const stop = `{"hook_event_name":"Stop","session_id":"s","transcript_path":"/t.jsonl","prompt":null,"new":[1]}`
@@ -152,7 +153,7 @@ func TestASlowServerIsNotWaitedFor(t *testing.T) {
 	select {
 	case answer := <-ended:
 		require.Empty(t, answer)
-	case <-time.After(20 * time.Second):
+	case <-time.After(mnemetest.Patience):
 		require.Fail(t, "it waits for the server")
 	}
 	require.FileExists(t, string(spool))

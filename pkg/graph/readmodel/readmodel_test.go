@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
@@ -223,7 +224,7 @@ func TestRunWaitsForAServerThatIsAwayAtTheStart(t *testing.T) {
 		}
 	}
 	cancel()
-	for late := time.After(30 * time.Second); ; {
+	for late := time.After(mnemetest.Patience); ; {
 		select {
 		case <-calls: // connections may be in progress
 		case err := <-ended:
@@ -288,6 +289,6 @@ func publishFile(t *testing.T, log *eventlog.Log) {
 	t.Helper()
 	e, err := events.New("c", "test", "started", &events.ConversationStarted{})
 	require.NoError(t, err)
-	_, err = log.Publish(t.Context(), "default", e)
+	_, err = log.Publish(mnemetest.Context(t), "default", e)
 	require.NoError(t, err)
 }
