@@ -98,30 +98,9 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if ended(ctx, stop) {
 		return nil
 	}
-	// Check before the take-over: a process that follows another log must not fence the
-	// right one.
-	cp, err := p.position(ctx, partition)
+	cp, err := p.takeOver(ctx, partition)
 	if err != nil {
 		return err
-	}
-	if err := p.checkTail(ctx, cp); err != nil {
-		var halt *haltError
-		if errors.As(err, &halt) && cp.Epoch == p.Status()[partition].Checkpoint.Epoch { // the partition is still this projector's
-			err = errors.Join(err, p.store.Halt(ctx, partition, cp.Epoch, halt.reason))
-		}
-		return err
-	}
-	if cp, err = p.store.Acquire(ctx, partition, p.projection.Fingerprint()); err != nil {
-		return err
-	}
-	if err := p.confirm(ctx, cp); err != nil { // an earlier owner may have written since
-		return err
-	}
-	if cp.Halted != "" {
-		if err := p.store.Halt(ctx, partition, cp.Epoch, ""); err != nil {
-			return err
-		}
-		cp.Halted = ""
 	}
 	if cp, err = p.inherit(ctx, stop, cp); err != nil {
 		return err
@@ -192,30 +171,11 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 				continue
 			}
 		}
-		began := time.Now()
-		p.applying.Add(1)
-		out, err := p.projection.apply(ctx, p.store, cp, batch, nil)
-		p.applying.Add(-1)
+		out, err := p.applyBatch(ctx, partition, cp, batch, turn, goal, *history)
 		if err != nil {
 			return err
 		}
-		turn.took(len(batch), time.Since(began))
 		cp = out.checkpoint
-		p.observe(partition, batch, out, began, *history)
-		if out.failed > 0 {
-			p.slog.Warn("events were skipped", "partition", partition, "count", out.failed, "up to", cp.Seq)
-		}
-		p.update(partition, func(s *Status) {
-			s.Checkpoint, s.Lag = cp, batch[len(batch)-1].pending
-			p.worked = time.Now()
-			p.meters[partition].add(len(batch))
-			if cp.Seq >= goal {
-				s.State = StateLive
-			}
-		})
-		if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
-			return fmt.Errorf("announce progress: %w", err)
-		}
 		p.applying.Add(1) // so that rebuilds yield
 		rest(ctx, stop, turn.relief(len(batch), batch[len(batch)-1].pending, out.apply+out.commit))
 		p.applying.Add(-1)
@@ -224,6 +184,65 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		}
 	}
 	return nil
+}
+
+// takeOver makes this projector the owner of a partition: the previous owner is fenced.
+func (p *Projector[U]) takeOver(ctx context.Context, partition int) (Checkpoint, error) {
+	// Check before the take-over: a process that follows another log must not fence the
+	// right one.
+	cp, err := p.position(ctx, partition)
+	if err != nil {
+		return cp, err
+	}
+	if err := p.checkTail(ctx, cp); err != nil {
+		var halt *haltError
+		if errors.As(err, &halt) && cp.Epoch == p.Status()[partition].Checkpoint.Epoch { // the partition is still this projector's
+			err = errors.Join(err, p.store.Halt(ctx, partition, cp.Epoch, halt.reason))
+		}
+		return cp, err
+	}
+	if cp, err = p.store.Acquire(ctx, partition, p.projection.Fingerprint()); err != nil {
+		return cp, err
+	}
+	if err := p.confirm(ctx, cp); err != nil { // an earlier owner may have written since
+		return cp, err
+	}
+	if cp.Halted != "" {
+		if err := p.store.Halt(ctx, partition, cp.Epoch, ""); err != nil {
+			return cp, err
+		}
+		cp.Halted = ""
+	}
+	return cp, nil
+}
+
+// applyBatch applies a batch, and reports it to the metrics, to the status, and to readers that wait for its events. The
+// partition is live from goal on; until history, the read model is being built.
+func (p *Projector[U]) applyBatch(ctx context.Context, partition int, cp Checkpoint, batch []*entry, turn *turns, goal, history uint64) (outcome, error) {
+	began := time.Now()
+	p.applying.Add(1)
+	out, err := p.projection.apply(ctx, p.store, cp, batch, nil)
+	p.applying.Add(-1)
+	if err != nil {
+		return out, err
+	}
+	turn.took(len(batch), time.Since(began))
+	p.observe(partition, batch, out, began, history)
+	if out.failed > 0 {
+		p.slog.Warn("events were skipped", "partition", partition, "count", out.failed, "up to", out.checkpoint.Seq)
+	}
+	p.update(partition, func(s *Status) {
+		s.Checkpoint, s.Lag = out.checkpoint, batch[len(batch)-1].pending
+		p.worked = time.Now()
+		p.meters[partition].add(len(batch))
+		if out.checkpoint.Seq >= goal {
+			s.State = StateLive
+		}
+	})
+	if err := p.log.Announce(p.projection.Name, partition, out.checkpoint.Seq); err != nil {
+		return out, fmt.Errorf("announce progress: %w", err)
+	}
+	return out, nil
 }
 
 // ended reports whether no further work may begin.
