@@ -21,7 +21,6 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
-	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -82,7 +81,7 @@ func (i running) fill(conversations, turnsOfEach int) (last uint64) {
 func (i running) publish(list []events.Event) (last uint64) {
 	i.Helper()
 	require.Eventually(i, func() bool {
-		acks, err := i.Log.PublishAll(mnemetest.Context(i), "default", list)
+		acks, err := i.Log.PublishAll(i.Context(), "default", list)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return false
 		}

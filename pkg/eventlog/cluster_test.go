@@ -44,7 +44,7 @@ func TestARequestToADyingServerIsRepeated(t *testing.T) {
 	cluster, conn, log := clustered(t)
 	list := (&bench{t: t, log: log}).events("c", 100, "hello")
 	require.Eventually(t, func() bool {
-		_, err := log.PublishAll(mnemetest.Context(t), "t", list)
+		_, err := log.PublishAll(t.Context(), "t", list)
 		return err == nil // the stream's first leader may not listen yet
 	}, mnemetest.Patience, 10*time.Millisecond)
 	_, partition, err := log.Last(t.Context(), "t", "c")
@@ -99,7 +99,7 @@ func TestConcurrentPublishersLearnWhatWasStored(t *testing.T) {
 	const rounds, publishers = 30, 8
 	list := (&bench{t: t, log: log}).events("c", 1+rounds*publishers, "hello")
 	require.Eventually(t, func() bool {
-		_, err := log.PublishAll(mnemetest.Context(t), "t", list[:1])
+		_, err := log.PublishAll(t.Context(), "t", list[:1])
 		return err == nil
 	}, mnemetest.Patience, 10*time.Millisecond)
 	together := func(publish func(i int) (Ack, error)) (acks [publishers]Ack, errs [publishers]error) {

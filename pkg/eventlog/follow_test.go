@@ -120,7 +120,7 @@ func TestAServerRestartInterruptsAFollower(t *testing.T) {
 		}
 		b.restartServer()
 		require.Eventually(t, func() bool {
-			_, err := b.log.Publish(mnemetest.Context(t), "t", b.events("c", 1, "x")[0])
+			_, err := b.log.Publish(t.Context(), "t", b.events("c", 1, "x")[0])
 			return err == nil
 		}, mnemetest.Patience, time.Millisecond)
 		b.publish("c", 100)

@@ -103,7 +103,7 @@ func TestATailContinuesAfterAServerRestart(t *testing.T) {
 	b.publish("c", 1)
 	require.EqualValues(t, 4, <-read)
 	b.restartServer()
-	require.Eventually(t, func() bool { _, err := b.log.State(mnemetest.Context(t)); return err == nil }, mnemetest.Patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := b.log.State(t.Context()); return err == nil }, mnemetest.Patience, 20*time.Millisecond)
 	b.publish("c", 3)
 	for want := uint64(5); want <= 7; want++ {
 		select {

@@ -80,7 +80,7 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 	require.NoError(t, err)
 	var ack eventlog.Ack
 	require.Eventually(t, func() bool {
-		ack, err = b.log.Publish(mnemetest.Context(t), "t", e)
+		ack, err = b.log.Publish(t.Context(), "t", e)
 		return err == nil
 	}, mnemetest.Patience, 10*time.Millisecond)
 	began = time.Now()
