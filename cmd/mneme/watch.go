@@ -32,7 +32,7 @@ type WatchCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*WatchCmd) Help() string {
-	return `Does for a server on another machine what mneme up does on its own: reads what agents write to their transcripts, as they write it, then earlier sessions, the newest first. It publishes over HTTP to --url and needs a token with the role write if the server demands one. Secrets are replaced before anything leaves this machine.
+	return `Does for a server on another machine what mneme up does on its own: reads what agents write to their transcripts, as they write it, then earlier sessions, the oldest first. It publishes over HTTP to --url and needs a token with the role write if the server demands one. Secrets are replaced before anything leaves this machine.
 
 While the server does not answer it waits and tries again, for ever. What was read is remembered, so a restart reads only what has changed. Ctrl-C ends it; nothing is lost, however it ends. The last message of a transcript is published when the next one begins, or when the file has not changed for two minutes.
 
