@@ -27,7 +27,7 @@ import (
 var All = os.Getenv("MNEME_TEST_ALL") == "1"
 
 // Patience is how long a test waits before it gives up on what must happen: far longer than it takes, even on a busy
-// machine and with a Neo4j that plans each statement for the first time. It is no limit of what is tested.
+// machine and with a Neo4j that plans each statement for the first time. It is not a limit that is tested.
 const Patience = 2 * time.Minute
 
 // Handshake is how long a connection to NATS may take to begin in a test. It is less than [Patience], so that one that
