@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestARunningServerTakesMorePartitionsOver(t *testing.T) {
@@ -37,15 +39,15 @@ func TestARunningServerTakesMorePartitionsOver(t *testing.T) {
 	split := read[partitioned](s, "partitions", "4", "--yes")
 	require.Equal(t, partitioned{Partitions: 4, Before: 1, Splits: []splitDone{{From: 1, UpTo: split.Splits[0].UpTo}}}, split)
 	require.GreaterOrEqual(t, split.Splits[0].UpTo, uint64(6*20))
+	require.Eventually(t, func() bool { // the server starts again with them
+		out, _, code := s.mneme("status", "--json")
+		return code == 0 && strings.Contains(out, `"partition":3`)
+	}, mnemetest.Patience, 50*time.Millisecond)
 	_, stderr, code = s.mneme("partitions", "6", "--yes")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "multiple")
 	require.Equal(t, partitioned{Partitions: 4, Splits: split.Splits}, read[partitioned](s, "partitions"))
 
-	require.Eventually(t, func() bool { // the server starts again with them
-		out, _, code := s.mneme("status", "--json")
-		return code == 0 && strings.Contains(out, `"partition":3`)
-	}, time.Minute, 50*time.Millisecond)
 	_, stderr, code = s.mneme("import", "--wait", whole)
 	require.Zero(t, code, stderr)
 	out, stderr, code := s.mneme("verify")

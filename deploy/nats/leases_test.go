@@ -42,7 +42,7 @@ func TestWhoeverWatchesIsToldThatALeaseHasExpired(t *testing.T) {
 	js := connect(t, start(t, embedded.Config{}))
 	_, err := natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
 	require.NoError(t, err)
-	bucket, ttl, err := natsdeploy.ApplyLeases(t.Context(), js, 2*time.Second) // enough for a busy machine to do the following
+	bucket, ttl, err := natsdeploy.ApplyLeases(t.Context(), js, 5*time.Second) // enough for a busy machine to do the following
 	require.NoError(t, err)
 	watch, err := bucket.WatchAll(t.Context())
 	require.NoError(t, err)

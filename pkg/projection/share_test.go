@@ -20,8 +20,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// leaseTTL is short but long enough for a busy machine.
-const leaseTTL = time.Second
+// leaseTTL is short but long enough for a busy machine: a worker that pauses for three quarters of it gives up its partitions.
+const leaseTTL = 2 * time.Second
 
 // worker is a projector as a separate process would run it, with its own connection and
 // name. Only the store is shared.

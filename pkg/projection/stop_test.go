@@ -90,7 +90,7 @@ func TestMissingServerIsLoggedOnce(t *testing.T) {
 	await(t, pr, "is live", isLive)
 	b.conn.Close()
 	await(t, pr, "is idle", func(s projection.Status) bool { return s.State == projection.StateIdle })
-	time.Sleep(3 * time.Second) // enough for six attempts
+	time.Sleep(3 * leaseTTL) // enough for six attempts
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	warned := log.count["cannot join the lease group; retrying"]
