@@ -52,7 +52,7 @@ func TestAnInterruptedImportReportsProgressAndResumes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "recording.jsonl")
-	lines := recording(t, file, 3, 60, 60)
+	lines := recording(t, file, 3, 30, 30)
 	s := up(t, filepath.Join(dir, "data"))
 	link := slowLink(t, s)
 
@@ -81,7 +81,7 @@ func TestAnImportGoesOnWhenItsServerIsBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, data := filepath.Join(dir, "recording.jsonl"), filepath.Join(dir, "data")
-	lines := recording(t, file, 3, 60, 60)
+	lines := recording(t, file, 3, 30, 30)
 	listen := []string{"--data", data, "--listen", "127.0.0.1:" + mnemetest.FreePort(t), "--nats-listen", "127.0.0.1:" + mnemetest.FreePort(t)}
 	start := func() *server {
 		s := mnemetest.UpWith(t, listen...)

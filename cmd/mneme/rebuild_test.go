@@ -32,7 +32,7 @@ func TestARebuildAndItsWaitSurviveKills(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, data, address := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "data"), "127.0.0.1:"+mnemetest.FreePort(t)
-	recording(t, file, 7, 20, 100)
+	recording(t, file, 7, 20, 66)
 	s := listening(t, data, address)
 	last := uint64(read[importer.Report](s, "import", file, "--wait").Published)
 	want := read[httpapi.Verification](s, "verify")
@@ -59,7 +59,7 @@ func TestARebuildAndItsWaitSurviveKills(t *testing.T) {
 		return err == nil && b.Serving == 2
 	}
 	interrupted := 0
-	for kills, reached := 0, uint64(0); kills < 8 && !serves(); kills++ {
+	for kills, reached := 0, uint64(0); kills < 4 && !serves(); kills++ {
 		require.Eventually(t, func() bool { return applied() > reached || serves() }, time.Minute, time.Millisecond)
 		s.kill()
 		now := applied()
