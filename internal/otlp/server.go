@@ -7,20 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
 	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	_ "google.golang.org/grpc/encoding/gzip" // what exporters compress with
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
@@ -162,7 +166,7 @@ func (s *Server) http(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "1")
 			code = http.StatusServiceUnavailable
 		case codes.ResourceExhausted:
-			w.Header().Set("Retry-After", "1")
+			w.Header().Set("Retry-After", retryAfter(err))
 			code = http.StatusTooManyRequests
 		case codes.FailedPrecondition:
 			code = http.StatusInsufficientStorage
@@ -278,7 +282,7 @@ func (s *Server) logs(ctx context.Context, request *collogspb.ExportLogsServiceR
 func (s *Server) take(ctx context.Context, kind signal, list []entry, size int) (taken, error) {
 	tenant, _ := ctx.Value(tenantKey{}).(string)
 	if err := s.Quotas.Take(tenant, len(list), size); err != nil {
-		return taken{}, status.Error(codes.ResourceExhausted, err.Error())
+		return taken{}, exhausted(err)
 	}
 	result, err := s.Receiver.take(ctx, tenant, kind, list)
 	if full := (*quota.FullError)(nil); errors.As(err, &full) {
@@ -288,6 +292,31 @@ func (s *Server) take(ctx context.Context, kind signal, list []entry, size int) 
 		return taken{}, status.Error(codes.Unavailable, "it could not be recorded now: "+err.Error())
 	}
 	return result, nil
+}
+
+// exhausted is the error of a tenant that is over a quota of a second. Exporters send the request again only if it says
+// when: see RetryInfo in OTLP's specification.
+func exhausted(err error) error {
+	after := time.Second
+	if over, ok := errors.AsType[*quota.ExceededError](err); ok {
+		after = over.After
+	}
+	s := status.New(codes.ResourceExhausted, err.Error())
+	if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)}); err == nil {
+		s = detailed
+	}
+	return s.Err()
+}
+
+// retryAfter returns when to send a request again, in the form of Retry-After.
+func retryAfter(err error) string {
+	after := time.Second
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			after = info.GetRetryDelay().AsDuration()
+		}
+	}
+	return strconv.Itoa(int(max(math.Ceil(after.Seconds()), 1)))
 }
 
 // recovered answers a panic, which would end the process: the library runs calls outside of net/http's goroutines.
