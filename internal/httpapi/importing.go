@@ -63,7 +63,7 @@ func (a *api) registerImport(h huma.API) {
 }
 
 func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput, error) {
-	if err := admit(ctx, a.limits.imports, 1); err != nil {
+	if err := a.admitImport(ctx, in.Tenant); err != nil {
 		return nil, a.problem(err)
 	}
 	out := &importOutput{}

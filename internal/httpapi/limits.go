@@ -13,6 +13,7 @@ import (
 // answered with 503.
 const (
 	maxTransfers   = 4         // exports and, separately, imports: each follows the log or publishes to it
+	tenantImports  = 3         // of these, because a slow upload may hold its place for hours
 	maxBodyBytes   = 256 << 20 // request bodies in memory
 	maxSmallBytes  = 64 << 20  // in addition, for bodies of up to smallBody
 	smallBody      = 1 << 20
@@ -29,22 +30,22 @@ const exportPatience = 2 * time.Second
 
 // limits bound the resources of all requests together.
 type limits struct {
-	exports, imports, bodies, beyond, smallBodies, verifying, calls *semaphore.Weighted
+	exports, bodies, beyond, smallBodies, verifying, calls *semaphore.Weighted
 
 	answers, exporting outgoing
 	// Streams follow the log; subscriptions of agents only read the row of their conversation when something is applied.
-	streams, subscriptions, analyses, rewrites streams
+	streams, subscriptions, analyses, rewrites, imports streams
 }
 
 func newLimits() *limits {
 	return &limits{
 		exports: semaphore.NewWeighted(maxTransfers),
-		imports: semaphore.NewWeighted(maxTransfers),
 		bodies:  semaphore.NewWeighted(maxBodyBytes), beyond: semaphore.NewWeighted(1), smallBodies: semaphore.NewWeighted(maxSmallBytes),
 		verifying: semaphore.NewWeighted(maxVerifying), calls: semaphore.NewWeighted(maxCalls),
 		answers: outgoing{max: maxAnswerBytes},
 		streams: streams{most: maxStreams, ofTenant: tenantStreams}, subscriptions: streams{most: maxSubscriptions, ofTenant: tenantSubscriptions},
 		analyses: streams{most: maxAnalyses, ofTenant: tenantAnalyses}, rewrites: streams{most: maxRewrites, ofTenant: tenantRewrites},
+		imports: streams{most: maxTransfers, ofTenant: tenantImports},
 	}
 }
 
@@ -108,6 +109,26 @@ func (a *api) admitExport(ctx context.Context) error {
 		a.limits.exports.Release(1)
 	})
 	return nil
+}
+
+// admitImport waits for one of the places for imports, which the request holds to its end.
+func (a *api) admitImport(ctx context.Context, tenant string) error {
+	const again = 100 * time.Millisecond
+	for began := time.Now(); ; {
+		if leave, ok := a.limits.imports.enter(tenant); ok {
+			x := exchangeOf(ctx)
+			x.ended = append(x.ended, leave)
+			return nil
+		}
+		if time.Since(began) > maxQueued {
+			return busy()
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // bodyRoom is the memory reserved for one request's body. It grows as the body arrives, so

@@ -152,6 +152,9 @@ func (a *api) start(ctx context.Context, id events.ConversationID, key string, p
 	} else if !errors.Is(err, graph.ErrNotFound) {
 		return nil, err
 	}
+	if err := w.take(ctx); err != nil {
+		return nil, err
+	}
 	ack, err := a.Log.PublishAfter(ctx, id.Tenant, w.event, "*", 0)
 	if errors.Is(err, eventlog.ErrConflict) {
 		// Either a repeat that the read model does not know yet, or another client's conversation.
@@ -182,7 +185,7 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 	}
 	// The read model may not have applied a deletion yet; the log knows it.
 	deletion := events.Kind(events.TypeConversationDeleted)
-	for range maxTries {
+	for try := range maxTries {
 		var before uint64
 		m, err := a.Log.LastOfKind(ctx, id.Tenant, id.ID, deletion)
 		if err == nil {
@@ -195,6 +198,11 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 			before = m.Seq // an invalid event on the deletion's subject deletes nothing
 		} else if !errors.Is(err, eventlog.ErrNotFound) {
 			return nil, err
+		}
+		if try == 0 {
+			if err := w.take(ctx); err != nil {
+				return nil, err
+			}
 		}
 		ack, err := a.Log.PublishAfter(ctx, id.Tenant, w.event, deletion, before)
 		if errors.Is(err, eventlog.ErrConflict) {
@@ -232,9 +240,6 @@ func (a *api) newWrite(ctx context.Context, id events.ConversationID, key string
 	if err != nil {
 		return nil, err
 	}
-	if err := a.take(ctx, id.Tenant, e); err != nil {
-		return nil, err
-	}
 	e.Time = time.Now().UTC()
 	return &write{api: a, id: id, event: e, graph: g}, nil
 }
@@ -251,6 +256,10 @@ func locationOf(field string) string {
 	}
 	return "body" + field[len("data"):]
 }
+
+// take counts the event against its tenant's quotas, until the request ends. It comes right before the event is stored, so
+// a repeat costs nothing.
+func (w *write) take(ctx context.Context) error { return w.api.take(ctx, w.id.Tenant, w.event) }
 
 // known looks in the read model for an event with the identity of this one. If there is
 // one it returns the answer for a repeat, otherwise nil.

@@ -16,16 +16,25 @@ func (a *api) agents() http.Handler {
 	return mcp.New(mcp.Config{
 		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Condense: a.Condense, Logger: a.Logger,
 		Explain: a.explainTool, Refuse: writeProblem, Called: a.Telemetry.Metrics.ToolCalled,
-		Admit: a.hold, Enter: a.enterCall, Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping, Audit: a.auditCall,
+		Admit: a.takeCounted, Enter: a.enterCall, Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping, Audit: a.auditCall,
 	})
 }
 
-// enterCall waits for one of the places for calls of tools.
-func (a *api) enterCall(ctx context.Context) (leave func(), err error) {
+// enterCall waits for one of the places for calls of tools. To the tenant's quota each call is a read: only one tool
+// writes.
+func (a *api) enterCall(ctx context.Context, tenant string) (leave func(), err error) {
+	left, err := a.Quotas.Enter(tenant, true)
+	if err != nil {
+		return nil, overQuota(err)
+	}
 	if err := acquireWithin(ctx, maxCallQueued, a.limits.calls, 1); err != nil {
+		left()
 		return nil, err
 	}
-	return func() { a.limits.calls.Release(1) }, nil
+	return func() {
+		a.limits.calls.Release(1)
+		left()
+	}, nil
 }
 
 // explainTool returns what the problem document for an error would say, and logs its cause.

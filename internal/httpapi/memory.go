@@ -109,7 +109,7 @@ func (a *api) memory(ctx context.Context, in ProjectParam, c memory.Command) (*m
 		if content, change, err = m.folder.Run(ctx, c); err != nil || change == nil {
 			break
 		}
-		if seq, err = a.changeMemory(ctx, m, change); !errors.Is(err, eventlog.ErrConflict) {
+		if seq, err = a.changeMemory(ctx, m, change, try == 0); !errors.Is(err, eventlog.ErrConflict) {
 			break
 		}
 	}
@@ -210,8 +210,9 @@ func (a *api) memoryText(ctx context.Context, f memory.File) (string, error) {
 	return "", fmt.Errorf("sequence %d has no text of a file", f.Seq)
 }
 
-// changeMemory stores a change, unless another one came first: then it returns eventlog.ErrConflict.
-func (a *api) changeMemory(ctx context.Context, m *projectMemory, change *events.MemoryChanged) (uint64, error) {
+// changeMemory stores a change, unless another one came first: then it returns eventlog.ErrConflict. The first try of a
+// command counts against the tenant's quotas, for all of them.
+func (a *api) changeMemory(ctx context.Context, m *projectMemory, change *events.MemoryChanged, first bool) (uint64, error) {
 	if !m.known {
 		start, err := events.New(m.id.ID, sourceOfMemory, "start", &events.ConversationStarted{Title: "Memory", Agent: "mneme", Project: m.project})
 		if err != nil {
@@ -227,8 +228,10 @@ func (a *api) changeMemory(ctx context.Context, m *projectMemory, change *events
 		return 0, err
 	}
 	e.Time = time.Now().UTC()
-	if err := a.take(ctx, m.id.Tenant, e); err != nil {
-		return 0, err
+	if first {
+		if err := a.take(ctx, m.id.Tenant, e); err != nil {
+			return 0, err
+		}
 	}
 	ack, err := a.Log.PublishAfter(ctx, m.id.Tenant, e, events.Kind(events.TypeMemoryChanged), m.last)
 	return ack.Seq, err

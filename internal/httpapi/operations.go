@@ -149,14 +149,22 @@ func (a *api) verified(ctx context.Context, progress func(projection string, don
 func mayBeAbsent(name string) bool { return readmodel.Find(name).Absent != "" }
 
 // ready answers 200 if the log and both read models answer, else 503. Lag appears only in
-// the body, because a lagging process can still serve reads.
+// the body, because a lagging process can still serve reads. It asks for no token, so where others do, it conceals what
+// they conceal.
 func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{pins: a.views.Pin()}
 	defer x.end()
 	out, err := a.status(context.WithValue(r.Context(), exchangeKey{}, x), nil)
 	if err != nil {
-		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+		why := ": " + err.Error()
+		if a.Gate != nil {
+			why = ""
+		}
+		http.Error(w, "not ready"+why, http.StatusServiceUnavailable)
 		return
+	}
+	if a.Gate != nil {
+		out.Body.conceal()
 	}
 	status := http.StatusOK
 	for _, p := range out.Body.Projections {

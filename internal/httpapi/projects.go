@@ -338,6 +338,9 @@ func (a *api) rename(ctx context.Context, tenant, key string, payload *events.Pr
 	if err != nil {
 		return nil, err
 	}
+	if err := w.take(ctx); err != nil {
+		return nil, err
+	}
 	ack, err := a.Log.Publish(ctx, tenant, w.event)
 	return w.stored(ack, err)
 }

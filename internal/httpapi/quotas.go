@@ -69,19 +69,34 @@ func (a *api) take(ctx context.Context, tenant string, list ...events.Event) err
 	for i := range list {
 		size += len(list[i].Data)
 	}
-	settle := func() {}
-	if !makesRoom(list) {
-		var err error
-		if settle, err = a.hold(tenant, len(list), size); err != nil {
-			return err
-		}
+	if makesRoom(list) {
+		return a.pace(tenant, len(list), size)
 	}
-	if err := a.Quotas.Take(tenant, len(list), size); err != nil {
+	settle, err := a.takeCounted(tenant, len(list), size)
+	if err == nil {
+		context.AfterFunc(ctx, settle)
+	}
+	return err
+}
+
+// takeCounted counts events that a tenant is about to publish, until settle. The error is a problem.
+func (a *api) takeCounted(tenant string, count, size int) (settle func(), err error) {
+	if settle, err = a.hold(tenant, count, size); err != nil {
+		return nil, err
+	}
+	if err := a.pace(tenant, count, size); err != nil {
 		settle()
-		a.Telemetry.Metrics.Refused("quota", len(list))
+		return nil, err
+	}
+	return settle, nil
+}
+
+// pace counts events against the tenant's quotas of a second. The error is a problem.
+func (a *api) pace(tenant string, count, size int) error {
+	if err := a.Quotas.Take(tenant, count, size); err != nil {
+		a.Telemetry.Metrics.Refused("quota", count)
 		return overQuota(err)
 	}
-	context.AfterFunc(ctx, settle)
 	return nil
 }
 

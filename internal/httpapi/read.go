@@ -68,6 +68,15 @@ func (a *api) view(ctx context.Context, id events.ConversationID, wait WaitParam
 	return v, a.begin(ctx, v)
 }
 
+// exists returns graph.ErrNotFound if there is no such conversation. The request holds nothing afterwards, neither a place
+// among the reads nor a generation, so it may take as long as it likes.
+func (a *api) exists(ctx context.Context, id events.ConversationID) error {
+	pins := a.views.Pin()
+	defer pins.Release()
+	_, err := pins.Open(ctx, id, view.At{})
+	return err
+}
+
 // begin answers 304 if the client already has the answer, see [api.unchanged]. Otherwise it
 // waits for a place among the reads.
 func (a *api) begin(ctx context.Context, v *view.View) error {

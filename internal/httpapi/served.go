@@ -138,6 +138,9 @@ func (a *api) recordContext(ctx context.Context, in *contextInput, c *window.Con
 	if err != nil {
 		return "", err
 	}
+	if err := w.take(ctx); err != nil {
+		return "", err
+	}
 	ack, err := a.Log.Publish(ctx, in.Tenant, w.event)
 	if err != nil {
 		return "", err

@@ -190,7 +190,7 @@ const takeover = 4 * time.Second
 
 // ask sends a request to the summarizer, in whichever process it runs.
 func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request) (*summarizeOutput, error) {
-	if _, err := a.graph(ctx, in.id(), WaitParams{}, AsOfParam{}); err != nil {
+	if err := a.exists(ctx, in.id()); err != nil {
 		return nil, a.problem(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.WaitMS)*time.Millisecond)

@@ -57,8 +57,9 @@ type Config struct {
 	// Admit is called before a tenant stores events, with the size of their data; settle is called when they are
 	// stored, or can't be. Nil admits all.
 	Admit func(tenant string, count, size int) (settle func(), err error)
-	// Enter waits for one of the places for calls; leave gives it back.
-	Enter func(context.Context) (leave func(), err error)
+	// Enter waits for one of the places for calls, for a call of a tenant; leave gives it back. If the error has a
+	// status of HTTP, it is the answer's, else 503.
+	Enter func(ctx context.Context, tenant string) (leave func(), err error)
 	// Subscribe takes one of the tenant's places for requests that wait for changes; leave gives it back.
 	Subscribe func(tenant string) (leave func(), ok bool)
 	// Stopping returns a channel that closes when the server of a request begins to stop.
@@ -170,10 +171,16 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		s.Refuse(w, http.StatusBadRequest, "the request did not arrive as a whole")
 		return
 	}
-	leave, err := s.Enter(r.Context())
+	about, _ := r.Context().Value(scopeKey{}).(scope)
+	leave, err := s.Enter(r.Context(), about.tenant)
 	if err != nil {
+		status := http.StatusServiceUnavailable
+		var refused interface{ GetStatus() int }
+		if errors.As(err, &refused) {
+			status = refused.GetStatus()
+		}
 		w.Header().Set("Retry-After", "5")
-		s.Refuse(w, http.StatusServiceUnavailable, s.Explain(r.Context(), err))
+		s.Refuse(w, status, s.Explain(r.Context(), err))
 		return
 	}
 	leave = sync.OnceFunc(leave)
