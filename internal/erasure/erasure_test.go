@@ -283,6 +283,30 @@ func TestRetentionErasesWhatIsTooOldOnceAndNothingElse(t *testing.T) {
 	w.consistent()
 }
 
+func TestEventsWithoutATimeAreAsOldAsTheirPlaceInTheLog(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	timeless := func(conversation string) []events.Event {
+		list := history(t, conversation, "canary"+conversation, "")
+		for i := range list {
+			list[i].Time = time.Time{}
+		}
+		return list
+	}
+	deleted := append(timeless("deleted"), event(t, "deleted", "gone", &events.ConversationDeleted{}))
+	deleted[len(deleted)-1].Time = time.Time{}
+	w.publish(timeless("living"), deleted)
+	w.applied()
+	for _, c := range []struct {
+		before time.Time
+		found  int
+	}{{time.Now().Add(-time.Hour), 0}, {time.Now().Add(time.Hour), 2}} {
+		found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Before: c.before})
+		require.NoError(t, err)
+		require.Len(t, found, c.found)
+	}
+}
+
 func TestWithoutRetentionNothingIsErased(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

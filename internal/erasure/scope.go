@@ -126,7 +126,7 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 		}
 	}
 	if !s.All {
-		if living, err = s.living(ctx, g, r, p); err != nil {
+		if living, err = s.living(ctx, log, g, r, p); err != nil {
 			return nil, err
 		}
 	}
@@ -188,7 +188,7 @@ func withoutTombstone(ctx context.Context, log *eventlog.Log, tenant, id string,
 }
 
 // living lists the living conversations of the tenant, and whether they belong to the scope.
-func (s Scope) living(ctx context.Context, g graph.Reader, r project.Reader, p project.Project) (map[string]bool, error) {
+func (s Scope) living(ctx context.Context, log *eventlog.Log, g graph.Reader, r project.Reader, p project.Project) (map[string]bool, error) {
 	list := map[string]bool{}
 	old := graph.ConversationQuery{UpdatedAt: graph.TimeRange{Before: s.Before}}
 	for q := (graph.ConversationQuery{Created: true, Limit: 500}); ; {
@@ -200,6 +200,11 @@ func (s Scope) living(ctx context.Context, g graph.Reader, r project.Reader, p p
 		for i := range page.Rows {
 			c := &page.Rows[i]
 			ids[i], list[c.ID.ID] = c.ID, s.Project == "" && old.Matches(c)
+			if s.Project == "" && c.UpdatedAt == "" {
+				if list[c.ID.ID], err = s.old(ctx, log, c.ID.ID); err != nil {
+					return nil, err
+				}
+			}
 		}
 		if s.Project != "" {
 			in, err := project.Among(ctx, r, p, ids)
@@ -234,6 +239,12 @@ func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p 
 		}
 		return project.Holds(ctx, r, p, project.PlaceOf(began.Project, began.Repository, began.Cwd))
 	}
+	return s.old(ctx, log, id)
+}
+
+// old reports whether the newest event of a conversation is older than the scope's time. An event that has no time is as old
+// as its place in the log.
+func (s Scope) old(ctx context.Context, log *eventlog.Log, id string) (bool, error) {
 	seq, _, err := log.Last(ctx, s.Tenant, id)
 	if err != nil || seq == 0 {
 		return false, err
@@ -242,8 +253,11 @@ func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p 
 	if err != nil {
 		return false, err
 	}
-	e, _, err := m.Decode()
-	return err == nil && !e.Time.IsZero() && e.Time.Before(s.Before), nil
+	at := m.Stored
+	if e, _, err := m.Decode(); err == nil && !e.Time.IsZero() {
+		at = e.Time
+	}
+	return at.Before(s.Before), nil
 }
 
 // Text describes the scope for a person.
