@@ -159,7 +159,7 @@ func (a *api) indexedFiles(ctx context.Context, in *indexedFilesInput) (*indexed
 		index := showIndex(*scan)
 		out.Body.Index, out.Body.EventID = &index, scan.EventID
 	}
-	list, err := r.Versions(ctx, id, codebase.VersionQuery{From: in.After, AsOf: AsOfParam{}.seq(), Limit: in.Limit, Bare: true})
+	list, err := r.Versions(ctx, id, codebase.VersionQuery{From: in.After, AsOf: AsOfParam{}.seq(), Limit: in.Limit})
 	if err != nil {
 		return nil, a.problem(err)
 	}

@@ -5,41 +5,36 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// Limits of an index in memory.
-const (
-	// MaxScopes is how many scopes of an index are searched: the first ones, old versions included. One takes about a
-	// kilobyte.
-	MaxScopes = 250_000
-	page      = 256 // versions read at once
-)
+// MaxScopes is how many scopes an [Index] searches by default. One takes about a kilobyte of memory.
+const MaxScopes = 250_000
 
-// Index holds what searches of one index of code need. It grows with the log, and finds as of any sequence that it has
-// reached. It is safe for concurrent use.
+const page = 256 // versions read at once
+
+// Index holds what searches of one index of code need. It grows with the log, and answers as of any sequence that it has
+// reached, except that [Index.Past] names searches of which another one must answer. The zero value is ready. It is safe
+// for concurrent use.
 type Index struct {
+	// Max is how many scopes are searched; 0 means [MaxScopes].
+	Max int
+	// Until is the last sequence that the index takes in; 0 means that it follows the log.
+	Until uint64
+
 	following sync.Mutex // held while the store is read
-	last      uint64     // the last known version; changed by the caller that holds following
+	building  *searched  // of a new epoch; used by the caller that holds following
 
-	mu      sync.RWMutex
-	search  recall.Index
-	scopes  []place
-	files   []file
-	of      map[string][]int32 // versions of a path, in their order
-	left    int                // scopes over MaxScopes
-	leftSeq uint64             // the version of the first of them
-	bytes   int
-}
-
-// place is a scope.
-type place struct {
-	file int32
-	n    int32 // in its version
+	mu    sync.RWMutex
+	files []file             // every version, in the order of the log
+	of    map[string][]int32 // versions of a path, in their order
+	bytes int
+	epochs
+	searched *searched
+	ready    uint64 // the last version that answers consider
 }
 
 // file is a version.
@@ -50,77 +45,89 @@ type file struct {
 	language string
 	removed  bool
 	scopes   []Scope
-	first    int32 // of its scopes in Index.scopes
+	epoch    int // the last one that searches it, 0 if none does
 }
 
 // Bytes estimates the memory used.
 func (x *Index) Bytes() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.bytes + x.search.Bytes()
+	if x.searched == nil {
+		return x.bytes
+	}
+	return x.bytes + x.searched.index.Bytes()
 }
 
 // Follow reads the versions that are new in the store. If it fails, what it has read stays.
 func (x *Index) Follow(ctx context.Context, r Reader, id events.ConversationID) error {
 	x.following.Lock()
 	defer x.following.Unlock()
+	q := VersionQuery{AsOf: math.MaxInt64, Limit: page}
+	if x.Until != 0 {
+		q.AsOf = min(q.AsOf, x.Until)
+	}
 	for {
-		list, err := r.Versions(ctx, id, VersionQuery{From: x.last + 1, AsOf: math.MaxInt64, Limit: page})
+		if q.From = 0; len(x.files) > 0 {
+			q.From = x.files[len(x.files)-1].seq + 1
+		}
+		list, err := r.Versions(ctx, id, q)
 		if err != nil {
 			return err
 		}
-		if err := x.addAll(list); err != nil || len(list) < page {
-			return err
+		x.addAll(list)
+		if len(list) < page {
+			return x.load(ctx, r, id)
 		}
 	}
 }
 
-func (x *Index) addAll(list []Version) error {
+func (x *Index) addAll(list []Version) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for i := range list {
-		if err := x.add(&list[i]); err != nil {
-			return err
-		}
-		x.last = list[i].Seq
-	}
-	return nil
-}
-
-func (x *Index) add(v *Version) error {
 	if x.of == nil {
 		x.of = map[string][]int32{}
 	}
-	f := file{seq: v.Seq, eventID: strings.Clone(v.EventID), path: strings.Clone(v.Path), language: v.Language, removed: v.Removed, scopes: v.Scopes, first: int32(len(x.scopes))}
-	x.of[f.path] = append(x.of[f.path], int32(len(x.files)))
-	x.bytes += 128 + 2*len(f.path) + 64*len(f.scopes)
-	data := v.Bags
-	for n := range v.Scopes {
-		bag, vectors, rest, err := nextBag(data)
+	for i := range list {
+		x.add(&list[i])
+	}
+}
+
+// load reads what searches need of the versions of the epoch. Until it has done so, answers are as of the versions before.
+func (x *Index) load(ctx context.Context, r Reader, id events.ConversationID) error {
+	s := x.searched
+	if s == nil || s.epoch != x.epoch {
+		if x.building == nil || x.building.epoch != x.epoch {
+			x.building = &searched{epoch: x.epoch}
+		}
+		s = x.building
+	}
+	for s.versions < len(x.members) {
+		part := x.members[s.versions:min(s.versions+page, len(x.members))]
+		seqs := make([]uint64, len(part))
+		for i, n := range part {
+			seqs[i] = x.files[n].seq
+		}
+		bags, err := r.Bags(ctx, id, seqs)
 		if err != nil {
 			return err
 		}
-		if data = rest; len(x.scopes) >= MaxScopes {
-			if x.left == 0 {
-				x.leftSeq = v.Seq
+		x.mu.Lock()
+		for _, n := range part {
+			if err == nil {
+				err = s.add(n, &x.files[n], bags[x.files[n].seq])
 			}
-			x.left++
-			continue
 		}
-		// Each version is a session of its own, because scopes of a file lend each other words and versions do not.
-		bag.Session = f.path + "\x00" + itoa(v.Seq)
-		x.scopes = append(x.scopes, place{int32(len(x.files)), int32(n)})
-		number := uint64(len(x.scopes))
-		if err := x.search.Add(number, bag); err != nil {
+		x.mu.Unlock()
+		if err != nil {
 			return err
 		}
-		if len(bag.Passages) > 0 {
-			if err := x.search.SetVectors(number, vectors); err != nil {
-				return err
-			}
-		}
 	}
-	x.files = append(x.files, f)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.searched, x.building = s, nil
+	if len(x.files) > 0 {
+		x.ready = x.files[len(x.files)-1].seq
+	}
 	return nil
 }
 
@@ -152,13 +159,16 @@ type Hit struct {
 func (x *Index) Search(q Query) []Hit {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	end := x.until(q.AsOf)
+	end := 0
+	if x.searched != nil {
+		end = x.searched.until(x.files, min(q.AsOf, x.ready))
+	}
 	if end == 0 {
 		return nil
 	}
 	most := 4 * q.Limit
 	for {
-		found := x.search.Search(recall.Query{Text: q.Text, Vector: q.Vector, AsOf: uint64(end), Limit: most})
+		found := x.searched.index.Search(recall.Query{Text: q.Text, Vector: q.Vector, AsOf: uint64(end), Limit: most})
 		list := x.hits(found, q)
 		if len(list) == q.Limit || most == 0 || len(found) < most {
 			return list
@@ -172,7 +182,7 @@ func (x *Index) hits(found []recall.Hit, q Query) (list []Hit) {
 		if len(list) == q.Limit || h.Score < q.Min {
 			break
 		}
-		at := x.scopes[h.Seq-1]
+		at := x.searched.scopes[h.Seq-1]
 		f := &x.files[at.file]
 		if x.newest(f.path, q.AsOf) != at.file {
 			continue
@@ -182,23 +192,9 @@ func (x *Index) hits(found []recall.Hit, q Query) (list []Hit) {
 	return list
 }
 
-// until returns how many scopes there were as of a sequence.
-func (x *Index) until(asOf uint64) int {
-	n, _ := slices.BinarySearchFunc(x.files, asOf, func(f file, asOf uint64) int {
-		if f.seq <= asOf {
-			return -1
-		}
-		return 1
-	})
-	if n == len(x.files) {
-		return len(x.scopes)
-	}
-	return int(x.files[n].first)
-}
-
 // newest returns the version of a path that counts as of a sequence, -1 if none does.
 func (x *Index) newest(path string, asOf uint64) int32 {
-	list := x.of[path]
+	list, asOf := x.of[path], min(asOf, x.ready)
 	for i := len(list) - 1; i >= 0; i-- {
 		if f := &x.files[list[i]]; f.seq <= asOf {
 			if f.removed {
@@ -210,14 +206,19 @@ func (x *Index) newest(path string, asOf uint64) int32 {
 	return -1
 }
 
-// Left returns how many scopes are not searched as of a sequence, because the index is too large.
-func (x *Index) Left(asOf uint64) int {
+// Left returns how many of the scopes that count as of a sequence are not searched, because they are too many.
+func (x *Index) Left(asOf uint64) (left int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if x.left == 0 || asOf < x.leftSeq {
+	if !x.full {
 		return 0
 	}
-	return x.left
+	for path := range x.of {
+		if i := x.newest(path, asOf); i >= 0 && x.files[i].epoch != x.epoch {
+			left += len(x.files[i].scopes)
+		}
+	}
+	return left
 }
 
 // Files returns how many files and scopes the index holds as of a sequence.

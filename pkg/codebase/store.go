@@ -15,8 +15,11 @@ type Reader interface {
 	Indexes(ctx context.Context, tenant string, asOf uint64) ([]Scan, error)
 	// Scanned returns the newest scan of an index, nil if there is none.
 	Scanned(ctx context.Context, id events.ConversationID, asOf uint64) (*Scan, error)
-	// Versions reads versions without their texts, in order of sequence. It returns fewer than requested only at the end.
+	// Versions reads versions without their bags and texts, in order of sequence. It returns fewer than requested only at
+	// the end.
 	Versions(ctx context.Context, id events.ConversationID, q VersionQuery) ([]Version, error)
+	// Bags reads the bags of versions, by their sequences. Unknown sequences are left out.
+	Bags(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]byte, error)
 	// Texts reads the texts of the scopes of versions, by their sequences. Unknown sequences are left out.
 	Texts(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]string, error)
 }
@@ -29,8 +32,6 @@ type VersionQuery struct {
 	From  uint64 // only sequences from this one on
 	AsOf  uint64 // only sequences up to this one
 	Limit int
-	// Bare leaves out what only searches need: the bags.
-	Bare bool
 }
 
 // Store is the backend of the projection "code".

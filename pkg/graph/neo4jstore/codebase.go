@@ -47,7 +47,9 @@ const (
 
 	selectCodeVersions = foundCode + `RETURN COLLECT { MATCH (n:CodeVersion) USING INDEX SEEK n:CodeVersion(conversation, seq)
 			WHERE n.conversation = $key AND n.seq >= $from AND n.seq <= upTo
-			RETURN [n.seq, n.event_id, n.path, n.hash, n.removed, n.language, n.lines, n.left_out, n.scopes, CASE WHEN $bare THEN null ELSE n.bags END] ORDER BY n.conversation, n.seq LIMIT $limit }`
+			RETURN [n.seq, n.event_id, n.path, n.hash, n.removed, n.language, n.lines, n.left_out, n.scopes, CASE WHEN $bags THEN n.bags END] ORDER BY n.conversation, n.seq LIMIT $limit }`
+	selectCodeBags = foundCode + `UNWIND $in.seqs AS seq WITH seq, upTo WHERE seq <= upTo
+		MATCH (n:CodeVersion) USING INDEX SEEK n:CodeVersion(conversation, seq) WHERE n.conversation = $key AND n.seq = seq RETURN seq, n.bags`
 	selectCodeTexts = foundCode + `UNWIND $in.seqs AS seq WITH seq, upTo WHERE seq <= upTo
 		RETURN seq, COLLECT { MATCH (n:CodeScope) USING INDEX SEEK n:CodeScope(conversation, seq, part) WHERE n.conversation = $key AND n.seq = seq AND n.part >= 0
 			RETURN n.text ORDER BY n.conversation, n.seq, n.part }`
@@ -95,7 +97,11 @@ func (s *Codebase) Scanned(ctx context.Context, id events.ConversationID, asOf u
 
 // Versions implements codebase.Reader.
 func (s *Codebase) Versions(ctx context.Context, id events.ConversationID, q codebase.VersionQuery) ([]codebase.Version, error) {
-	rows, err := s.Read(ctx, selectCodeVersions, map[string]any{"key": s.Key(id), "from": number(q.From), "last": number(q.AsOf), "limit": q.Limit, "bare": q.Bare})
+	return s.versions(ctx, id, q, false)
+}
+
+func (s *Codebase) versions(ctx context.Context, id events.ConversationID, q codebase.VersionQuery, bags bool) ([]codebase.Version, error) {
+	rows, err := s.Read(ctx, selectCodeVersions, map[string]any{"key": s.Key(id), "from": number(q.From), "last": number(q.AsOf), "limit": q.Limit, "bags": bags})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -109,15 +115,27 @@ func (s *Codebase) Versions(ctx context.Context, id events.ConversationID, q cod
 	return list, v.err
 }
 
+// Bags implements codebase.Reader.
+func (s *Codebase) Bags(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]byte, error) {
+	rows, err := s.ofVersions(ctx, id, selectCodeBags, seqs)
+	if err != nil {
+		return nil, err
+	}
+	bags := map[uint64][]byte{}
+	for _, row := range rows {
+		v := &values{list: row}
+		seq, of := v.seq(), take[[]byte](v)
+		if v.err != nil {
+			return nil, v.err
+		}
+		bags[seq] = of
+	}
+	return bags, nil
+}
+
 // Texts implements codebase.Reader.
 func (s *Codebase) Texts(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]string, error) {
-	numbers := make([]int64, len(seqs))
-	for i, seq := range seqs {
-		numbers[i] = number(seq)
-	}
-	params := In("seqs", numbers)
-	params["key"], params["last"] = s.Key(id), number(graph.Latest)
-	rows, err := s.Read(ctx, selectCodeTexts, params)
+	rows, err := s.ofVersions(ctx, id, selectCodeTexts, seqs)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +151,17 @@ func (s *Codebase) Texts(ctx context.Context, id events.ConversationID, seqs []u
 		}
 	}
 	return texts, nil
+}
+
+// ofVersions reads rows of versions by their sequences.
+func (s *Codebase) ofVersions(ctx context.Context, id events.ConversationID, query string, seqs []uint64) ([][]any, error) {
+	numbers := make([]int64, len(seqs))
+	for i, seq := range seqs {
+		numbers[i] = number(seq)
+	}
+	params := In("seqs", numbers)
+	params["key"], params["last"] = s.Key(id), number(graph.Latest)
+	return s.Read(ctx, query, params)
 }
 
 // hashedAtOnce is how many versions a hash reads at once.
@@ -153,7 +182,7 @@ func (s *Codebase) hash(ctx context.Context, id events.ConversationID) (h projec
 	}
 	hasher := codebase.NewHasher(id, deleted != 0)
 	for from := uint64(0); deleted == 0; {
-		list, err := s.Versions(ctx, id, codebase.VersionQuery{From: from, AsOf: settled, Limit: hashedAtOnce})
+		list, err := s.versions(ctx, id, codebase.VersionQuery{From: from, AsOf: settled, Limit: hashedAtOnce}, true)
 		if err != nil {
 			return h, err
 		}

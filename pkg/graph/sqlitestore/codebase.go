@@ -108,7 +108,8 @@ const (
 	selectIndexes  = "SELECT " + scanColumns + " FROM conversation AS k INDEXED BY conversation_listed JOIN scan AS s ON s.c = k.c AND s.seq = (SELECT max(seq) FROM scan WHERE c = k.c AND seq <= ?) WHERE k.tenant = ? AND k.project <> '' LIMIT ?"
 	selectScan     = "SELECT " + scanColumns + " FROM scan AS s WHERE s.c = ? AND s.seq <= ? ORDER BY s.seq DESC LIMIT 1"
 	selectCodebase = "SELECT c, last_seq, deleted_seq FROM conversation WHERE tenant = ? AND id = ?"
-	selectVersions = "SELECT seq, event_id, path, hash, removed, language, lines, left_out, scopes, CASE WHEN ? THEN x'' ELSE bags END FROM version INDEXED BY version_by_conversation WHERE c = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ?"
+	selectVersions = "SELECT seq, event_id, path, hash, removed, language, lines, left_out, scopes, CASE WHEN ? THEN bags END FROM version INDEXED BY version_by_conversation WHERE c = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ?"
+	selectBags     = "SELECT v.seq, v.bags FROM json_each(?) AS k CROSS JOIN version AS v ON v.seq = k.value WHERE v.c = ?"
 	selectTexts    = "SELECT v.seq, v.texts FROM json_each(?) AS k CROSS JOIN version AS v ON v.seq = k.value WHERE v.c = ?"
 )
 
@@ -163,14 +164,14 @@ func (s *Codebase) Versions(ctx context.Context, id events.ConversationID, query
 		if err != nil {
 			return err
 		}
-		list, err = versions(q, c, query)
+		list, err = versions(q, c, query, false)
 		return err
 	})
 	return list, err
 }
 
-func versions(q Queryer, c int64, query codebase.VersionQuery) (list []codebase.Version, err error) {
-	rows, err := q(selectVersions, query.Bare, c, min(query.From, maxSeq), min(query.AsOf, maxSeq), query.Limit)
+func versions(q Queryer, c int64, query codebase.VersionQuery, bags bool) (list []codebase.Version, err error) {
+	rows, err := q(selectVersions, bags, c, min(query.From, maxSeq), min(query.AsOf, maxSeq), query.Limit)
 	err = Each(rows, err, func(rows *sql.Rows) error {
 		var v codebase.Version
 		var scopes string
@@ -184,26 +185,44 @@ func versions(q Queryer, c int64, query codebase.VersionQuery) (list []codebase.
 	return list, err
 }
 
+// Bags implements codebase.Reader.
+func (s *Codebase) Bags(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]byte, error) {
+	bags := map[uint64][]byte{}
+	err := s.ofVersions(ctx, id, selectBags, seqs, func(rows *sql.Rows) error {
+		var seq uint64
+		var of []byte
+		err := rows.Scan(&seq, &of)
+		bags[seq] = of
+		return err
+	})
+	return bags, err
+}
+
 // Texts implements codebase.Reader.
 func (s *Codebase) Texts(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]string, error) {
 	texts := map[uint64][]string{}
-	err := s.Snapshot(ctx, func(q Queryer) error {
+	err := s.ofVersions(ctx, id, selectTexts, seqs, func(rows *sql.Rows) error {
+		var seq uint64
+		var list string
+		err := rows.Scan(&seq, &list)
+		if err == nil {
+			texts[seq], err = codebase.Decode[[]string](list)
+		}
+		return err
+	})
+	return texts, err
+}
+
+// ofVersions reads rows of versions by their sequences.
+func (s *Codebase) ofVersions(ctx context.Context, id events.ConversationID, query string, seqs []uint64, read func(*sql.Rows) error) error {
+	return s.Snapshot(ctx, func(q Queryer) error {
 		c, _, _, err := numberOf(q, id)
 		if err != nil {
 			return err
 		}
-		rows, err := q(selectTexts, marshal(seqs), c)
-		return Each(rows, err, func(rows *sql.Rows) error {
-			var seq uint64
-			var list string
-			err := rows.Scan(&seq, &list)
-			if err == nil {
-				texts[seq], err = codebase.Decode[[]string](list)
-			}
-			return err
-		})
+		rows, err := q(query, marshal(seqs), c)
+		return Each(rows, err, read)
 	})
-	return texts, err
 }
 
 // hashedAtOnce is how many versions a hash reads at once.
@@ -217,7 +236,7 @@ func codebaseHash(q Queryer, id events.ConversationID) (projection.ConversationH
 	}
 	hasher := codebase.NewHasher(id, deleted != 0)
 	for from := uint64(0); ; {
-		list, err := versions(q, c, codebase.VersionQuery{From: from, AsOf: maxSeq, Limit: hashedAtOnce})
+		list, err := versions(q, c, codebase.VersionQuery{From: from, AsOf: maxSeq, Limit: hashedAtOnce}, true)
 		if err != nil {
 			return h, err
 		}

@@ -110,13 +110,17 @@ func codebaseCases(w codebaseShop) []namedCase {
 				require.NoError(t, err)
 				require.Empty(t, indexes)
 
-				list, err := b.store.Versions(b.ctx, id("code:p"), codebase.VersionQuery{From: 3, AsOf: graph.Latest, Limit: 2, Bare: true})
+				list, err := b.store.Versions(b.ctx, id("code:p"), codebase.VersionQuery{From: 3, AsOf: graph.Latest, Limit: 2})
 				require.NoError(t, err)
 				require.Len(t, list, 2)
 				require.Equal(t, []string{"b.go", "a.go"}, []string{list[0].Path, list[1].Path})
 				require.Equal(t, codebase.Version{Seq: 3, EventID: "e3", Path: "b.go", Hash: strings.Repeat("a", 64), Language: "go", Lines: 1, Left: 1,
 					Scopes: []codebase.Scope{{Name: "F0", Kind: "function", Start: 1, End: 1}}, Bags: list[0].Bags}, list[0])
 				require.Empty(t, list[0].Bags)
+				bags, err := b.store.Bags(b.ctx, id("code:p"), []uint64{3, 5, 99})
+				require.NoError(t, err)
+				require.Len(t, bags, 2)
+				require.NotEmpty(t, bags[3])
 				around := x.At("a.go", 1, 1, 4)
 				require.Len(t, around, 1)
 				require.Empty(t, x.At("b.go", 0, 0, graph.Latest), "it was removed")
@@ -136,6 +140,64 @@ func codebaseCases(w codebaseShop) []namedCase {
 				require.NoError(t, err)
 				require.Nil(t, scan)
 			})
+		}},
+		{"an index that is full makes room for what counts, and finds the same whenever it is asked", func(t *testing.T) {
+			b := w.bench(t)
+			const files, most = 3, 8
+			search := func(x *codebase.Index, asOf uint64) map[string]codebase.Hit {
+				require.NoError(t, x.Follow(b.ctx, b.store, id("code:p")))
+				if until, past := x.Past(asOf); past {
+					x = &codebase.Index{Max: most, Until: until}
+					require.NoError(t, x.Follow(b.ctx, b.store, id("code:p")))
+				}
+				require.Zero(t, x.Left(asOf))
+				found := map[string]codebase.Hit{}
+				for _, h := range x.Search(codebase.Query{Text: "needle", WordsOnly: true, AsOf: asOf, Limit: 5}) {
+					found[h.Path] = h
+				}
+				return found
+			}
+			grown := &codebase.Index{Max: most}
+			live := map[uint64]map[string]codebase.Hit{}
+			for n := range 50 {
+				h := NewHistory()
+				h.Next = b.cp.Seq + 1
+				path := fmt.Sprintf("f%d.go", n%files)
+				seq := h.Add("code:p", codeFile(path, fmt.Sprintf("needle %d among others", n)))
+				b.apply(h.Messages)
+				found := search(grown, seq)
+				require.Len(t, found, min(n+1, files))
+				require.Equal(t, seq, found[path].Seq)
+				live[seq] = found
+			}
+			late := &codebase.Index{Max: most}
+			for seq, found := range live {
+				require.Equal(t, found, search(grown, seq), "as of %d", seq)
+				require.Equal(t, found, search(late, seq), "as of %d, in an index that is read at once", seq)
+			}
+			_, past := late.Past(graph.Latest)
+			require.False(t, past)
+			_, past = late.Past(30)
+			require.True(t, past)
+		}},
+		{"of an index that is too large, the files that were indexed last are searched when there is room again", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			for n := range 6 {
+				h.Add("code:p", codeFile(fmt.Sprintf("f%d.go", n), fmt.Sprintf("needle %d", n)))
+			}
+			b.apply(h.Messages)
+			x := &codebase.Index{Max: 4}
+			require.Equal(t, []string{"f0.go:1 needle 0", "f1.go:1 needle 1", "f2.go:1 needle 2", "f3.go:1 needle 3"}, slices.Sorted(slices.Values(foundCode(b, x, "needle", graph.Latest))))
+			require.Equal(t, 2, x.Left(graph.Latest))
+			require.Equal(t, 1, x.Left(5))
+			require.Zero(t, x.Left(4))
+			h = NewHistory()
+			h.Next = b.cp.Seq + 1
+			h.Add("code:p", codeFile("f0.go", "needle 6"))
+			b.apply(h.Messages)
+			require.Equal(t, []string{"f0.go:1 needle 6", "f3.go:1 needle 3", "f4.go:1 needle 4", "f5.go:1 needle 5"}, slices.Sorted(slices.Values(foundCode(b, x, "needle", graph.Latest))))
+			require.Equal(t, 2, x.Left(graph.Latest))
 		}},
 		{"whatever changes, a search finds what counts then", func(t *testing.T) {
 			b := w.bench(t)
