@@ -297,10 +297,23 @@ func TestEventsWithoutATimeAreAsOldAsTheirPlaceInTheLog(t *testing.T) {
 	deleted[len(deleted)-1].Time = time.Time{}
 	w.publish(timeless("living"), deleted)
 	w.applied()
+	old := history(t, "mixed", "canarymixed", "")
+	w.publish(old)
+	summary := event(t, "mixed", "summary", &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 1, LastSeq: 1, Conversation: "what was said", Method: "extractive"})
+	summary.Time = time.Time{}
+	w.publish([]events.Event{summary})
+	w.applied()
+	found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Before: time.Now().Add(-time.Hour)})
+	require.NoError(t, err)
+	require.Len(t, found, 1, "a summary does not make a conversation young")
+	last := event(t, "mixed", "last", &events.MessageCreated{MessageID: "last", Role: "user", Content: "still here"})
+	last.Time = time.Time{}
+	w.publish([]events.Event{last})
+	w.applied()
 	for _, c := range []struct {
 		before time.Time
 		found  int
-	}{{time.Now().Add(-time.Hour), 0}, {time.Now().Add(time.Hour), 2}} {
+	}{{time.Now().Add(-time.Hour), 0}, {time.Now().Add(time.Hour), 3}} {
 		found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Before: c.before})
 		require.NoError(t, err)
 		require.Len(t, found, c.found)

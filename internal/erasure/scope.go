@@ -126,7 +126,7 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 		}
 	}
 	if !s.All {
-		if living, err = s.living(ctx, log, g, r, p); err != nil {
+		if living, err = s.living(ctx, log, held, g, r, p); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +145,7 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 		if in, lives := living[id]; !s.All && lives {
 			belongs = in
 		} else if !s.All && total > 0 {
-			if belongs, err = s.held(ctx, log, r, p, id); err != nil {
+			if belongs, err = s.held(ctx, log, r, p, id, held[id]); err != nil {
 				return nil, err
 			}
 		}
@@ -188,7 +188,7 @@ func withoutTombstone(ctx context.Context, log *eventlog.Log, tenant, id string,
 }
 
 // living lists the living conversations of the tenant, and whether they belong to the scope.
-func (s Scope) living(ctx context.Context, log *eventlog.Log, g graph.Reader, r project.Reader, p project.Project) (map[string]bool, error) {
+func (s Scope) living(ctx context.Context, log *eventlog.Log, held map[string]map[string]uint64, g graph.Reader, r project.Reader, p project.Project) (map[string]bool, error) {
 	list := map[string]bool{}
 	old := graph.ConversationQuery{UpdatedAt: graph.TimeRange{Before: s.Before}}
 	for q := (graph.ConversationQuery{Created: true, Limit: 500}); ; {
@@ -200,8 +200,8 @@ func (s Scope) living(ctx context.Context, log *eventlog.Log, g graph.Reader, r 
 		for i := range page.Rows {
 			c := &page.Rows[i]
 			ids[i], list[c.ID.ID] = c.ID, s.Project == "" && old.Matches(c)
-			if s.Project == "" && c.UpdatedAt == "" {
-				if list[c.ID.ID], err = s.old(ctx, log, c.ID.ID); err != nil {
+			if s.Project == "" && (list[c.ID.ID] || c.UpdatedAt == "") {
+				if list[c.ID.ID], err = s.old(ctx, log, c.ID.ID, held[c.ID.ID]); err != nil {
 					return nil, err
 				}
 			}
@@ -223,7 +223,7 @@ func (s Scope) living(ctx context.Context, log *eventlog.Log, g graph.Reader, r 
 
 // held reports whether a conversation that no read model lists, because it was deleted, belongs to the scope. It
 // decides from the events that the log still holds.
-func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p project.Project, id string) (bool, error) {
+func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p project.Project, id string, kinds map[string]uint64) (bool, error) {
 	if s.Project != "" {
 		m, err := log.LastOfKind(ctx, s.Tenant, id, events.Kind(events.TypeConversationStarted))
 		if errors.Is(err, eventlog.ErrNotFound) {
@@ -239,26 +239,36 @@ func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p 
 		}
 		return project.Holds(ctx, r, p, project.PlaceOf(began.Project, began.Repository, began.Cwd))
 	}
-	return s.old(ctx, log, id)
+	return s.old(ctx, log, id, kinds)
 }
 
 // old reports whether the newest event of a conversation is older than the scope's time. An event that has no time is as old
-// as its place in the log.
-func (s Scope) old(ctx context.Context, log *eventlog.Log, id string) (bool, error) {
-	seq, _, err := log.Last(ctx, s.Tenant, id)
-	if err != nil || seq == 0 {
-		return false, err
+// as its place in the log. What mneme itself derived from the others says nothing about their age.
+func (s Scope) old(ctx context.Context, log *eventlog.Log, id string, kinds map[string]uint64) (bool, error) {
+	var newest eventlog.Message
+	for kind := range kinds {
+		if slices.Contains(derived, kind) {
+			continue
+		}
+		m, err := log.LastOfKind(ctx, s.Tenant, id, kind)
+		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
+			return false, err
+		}
+		if err == nil && m.Seq > newest.Seq {
+			newest = m
+		}
 	}
-	m, err := log.Get(ctx, seq)
-	if err != nil {
-		return false, err
+	if newest.Seq == 0 {
+		return false, nil
 	}
-	at := m.Stored
-	if e, _, err := m.Decode(); err == nil && !e.Time.IsZero() {
+	at := newest.Stored
+	if e, _, err := newest.Decode(); err == nil && !e.Time.IsZero() {
 		at = e.Time
 	}
 	return at.Before(s.Before), nil
 }
+
+var derived = []string{events.Kind(events.TypeSummaryWritten), events.Kind(events.TypeToolCondensed), events.Kind(events.TypeInsightWritten)}
 
 // Text describes the scope for a person.
 func (s Scope) Text() string {
