@@ -13,7 +13,8 @@
 //	marking      each conversation gets an event conversation.deleted: from here on no read model
 //	             shows it, and none accepts an event of it
 //	waiting      until every read model has applied these events. Before that, a read model could be
-//	             taken for the last copy of what the log has lost
+//	             taken for the last copy of what the log has lost. Embeddings, which others do without,
+//	             are not waited for longer than [Config.Patience]
 //	overwriting  every other event of each conversation is overwritten in the log and removed
 //	cleaning     each conversation is repaired in every generation of every read model, so that it has
 //	             what the log has: the tombstone. Then the store overwrites its deleted rows

@@ -1,6 +1,7 @@
 package erasure
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -27,7 +29,7 @@ type Config struct {
 	Leases      *projection.Leases
 	Store       string // name of the backend
 	Generations projection.Generations
-	Projections []string // that exist in this version
+	Projections []readmodel.Info // that exist in this version
 	// Graph and Projects lend the read models in the serving generations.
 	Graph     func(ctx context.Context, read func(graph.Reader) error) error
 	Projects  func(ctx context.Context, read func(project.Reader) error) error
@@ -36,6 +38,9 @@ type Config struct {
 	// returns an error and does not begin.
 	Audited func(ctx context.Context, s Scope, ask func() error) error
 	Logger  *slog.Logger
+	// Patience is how long an erasure waits for a read model that only enriches others, which may not run, or wait for an
+	// endpoint that does not answer. Default: 30 seconds.
+	Patience time.Duration
 	// Step, if not nil, is called before each step at which a kill matters. Tests kill the process there.
 	Step func(step string)
 }
@@ -58,6 +63,7 @@ func New(c Config) (*Eraser, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Patience = cmp.Or(c.Patience, 30*time.Second)
 	if c.Step == nil {
 		c.Step = func(string) {}
 	}

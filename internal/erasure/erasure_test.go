@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -318,6 +320,26 @@ func TestEventsWithoutATimeAreAsOldAsTheirPlaceInTheLog(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, found, c.found)
 	}
+}
+
+func TestAnErasureEndsWithoutEmbeddingsThatNothingWrites(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "gone", "canarygone", ""))
+	w.applied()
+	abandoned, err := sqlitestore.OpenEmbeddings(t.Context(), sqlitestore.Path(filepath.Join(w.data, "models"), "embeddings", 1))
+	require.NoError(t, err)
+	_, err = abandoned.Acquire(t.Context(), 0, "another model's")
+	require.NoError(t, err)
+	require.NoError(t, abandoned.Close())
+	e := w.started(w.eraser(func(c *erasure.Config) { c.Patience = 200 * time.Millisecond }))
+	_, err = e.Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "gone"})
+	require.NoError(t, err)
+	report := w.ended(e).Report
+	require.Equal(t, 1, report.Conversations)
+	require.Empty(t, w.search("canarygone"))
+	require.Contains(t, report.NotReached[len(report.NotReached)-1], "the read model embeddings (")
+	w.consistent()
 }
 
 func TestWithoutRetentionNothingIsErased(t *testing.T) {

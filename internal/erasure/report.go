@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,6 +41,13 @@ type StoreReport struct {
 	BytesBefore   int64  `json:"bytes_before,omitempty"`
 	BytesAfter    int64  `json:"bytes_after,omitempty"`
 	Left          string `json:"left,omitempty"`
+}
+
+// giveUp adds what the erasure did not reach, once.
+func (r *Report) giveUp(what, why string) {
+	if !slices.ContainsFunc(r.NotReached, func(s string) bool { return strings.HasPrefix(s, what+" ") }) {
+		r.NotReached = append(r.NotReached, what+why)
+	}
 }
 
 // notReached is what no erasure can reach.

@@ -92,7 +92,7 @@ func setup(t *testing.T) *world {
 func (w *world) eraser(change func(*erasure.Config)) *erasure.Eraser {
 	w.Helper()
 	c := erasure.Config{
-		Log: w.log, Leases: w.leases, Store: w.stores.Backend(), Generations: w.stores.Generations(), Projections: readmodel.Names(), Logger: slog.New(slog.DiscardHandler),
+		Log: w.log, Leases: w.leases, Store: w.stores.Backend(), Generations: w.stores.Generations(), Projections: readmodel.Ours(), Logger: slog.New(slog.DiscardHandler),
 		Graph: func(ctx context.Context, read func(graph.Reader) error) error {
 			return view.Lend(ctx, w.models.Graph, read)
 		},

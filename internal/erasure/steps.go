@@ -11,6 +11,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -121,22 +122,19 @@ func (e *Eraser) targets(ctx context.Context, r *Record) (list []string, err err
 	return slices.Compact(list), err
 }
 
-// await waits until every read model has applied the tombstones.
+// await waits until every read model has applied the tombstones, but for those that only enrich others not for long.
 func (e *Eraser) await(ctx context.Context, r *Record) error {
-	goals := make([]uint64, e.Log.Partitions())
-	for n := range goals {
-		var err error
-		if goals[n], err = e.Log.LastOf(ctx, n); err != nil {
-			return err
-		}
+	goals, err := e.goals(ctx)
+	if err != nil {
+		return err
 	}
-	for _, name := range e.Projections {
-		for {
-			behind, err := e.behind(ctx, name, goals)
+	for _, m := range e.Projections {
+		for began := time.Now(); ; {
+			behind, err := e.behind(ctx, m.Name, goals)
 			if err != nil {
 				return err
 			}
-			if behind == "" {
+			if behind == "" || e.givesUp(m, began) {
 				break
 			}
 			if err := e.waitFor(ctx, r, behind); err != nil {
@@ -145,6 +143,22 @@ func (e *Eraser) await(ctx context.Context, r *Record) error {
 		}
 	}
 	return nil
+}
+
+// givesUp reports whether an erasure that has waited since this time for a read model goes on without it.
+func (e *Eraser) givesUp(m readmodel.Info, since time.Time) bool {
+	return m.Enriches && time.Since(since) > e.Patience
+}
+
+// goals returns the newest sequence of each partition.
+func (e *Eraser) goals(ctx context.Context) (list []uint64, err error) {
+	list = make([]uint64, e.Log.Partitions())
+	for n := range list {
+		if list[n], err = e.Log.LastOf(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // behind says what a read model still has to apply, "" for nothing or if the read model does not exist.
@@ -365,13 +379,24 @@ func (e *Eraser) clean(ctx context.Context, r *Record) (next State, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, name := range e.Projections {
-		for {
-			left, err := e.cleanModel(ctx, r, name, list)
+	goals, err := e.goals(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range e.Projections {
+		for began := time.Now(); ; {
+			left, err := e.cleanModel(ctx, r, m.Name, list)
+			if err == nil && left == "" && m.Enriches { // the only ones that may not have applied the tombstones
+				left, err = e.behind(ctx, m.Name, goals)
+			}
 			if err != nil {
 				return "", err
 			}
 			if left == "" {
+				break
+			}
+			if e.givesUp(m, began) {
+				r.Report.giveUp("the read model "+m.Name, fmt.Sprintf(" (%s): erase again once it has applied all", left))
 				break
 			}
 			if err := e.waitFor(ctx, r, left); err != nil {

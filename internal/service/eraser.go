@@ -21,14 +21,14 @@ import (
 )
 
 // NewEraser returns the eraser of a process that serves the API. It cleans every read model that
-// exists, also one that is no longer configured.
+// exists. Of embeddings that nothing writes any more, its report says so.
 func NewEraser(log *eventlog.Log, leases *projection.Leases, stores worker.Stores, models *Models, trail *audit.Trail, s settings.Erasing, logger *slog.Logger) (*erasure.Eraser, error) {
 	ages, err := s.Ages()
 	if err != nil {
 		return nil, err
 	}
 	return erasure.New(erasure.Config{
-		Log: log, Leases: leases, Store: stores.Backend(), Generations: stores.Generations(), Projections: readmodel.Names(), Retention: ages, Logger: logger,
+		Log: log, Leases: leases, Store: stores.Backend(), Generations: stores.Generations(), Projections: readmodel.Ours(), Retention: ages, Logger: logger,
 		Graph: func(ctx context.Context, read func(graph.Reader) error) error {
 			return view.Lend(ctx, models.Graph, read)
 		},
