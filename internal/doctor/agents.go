@@ -30,7 +30,7 @@ func (e *examination) agents(ctx context.Context) {
 	for i := range states {
 		e.agent(ctx, &states[i])
 	}
-	e.spool(ring.UserSpool())
+	e.spools(ring.UserSpools())
 }
 
 // agent checks the settings of an agent, the program that its hooks run, when a hook last called, and whether the agent
@@ -125,17 +125,25 @@ func (e *examination) calls(ctx context.Context, tenant string) ([]hook.Fired, e
 	return hooks.Sessions, nil
 }
 
-// spool checks whether events of hooks wait because a server did not answer.
-func (e *examination) spool(s ring.Spool) {
-	switch n, err := s.Waiting(); {
-	case err != nil:
-		e.add("hooks", Warning, err.Error(), "give this user access to it")
-	case n > 0:
-		e.add("hooks", Warning, fmt.Sprintf("events that wait because the server did not answer hooks in time: %d, in %s", n, s),
-			"the next events of an agent send them along; if the number grows, check that the server runs where mneme connected says")
-	default:
-		e.add("hooks", OK, "no event of a hook waits to be sent", "")
+// spools checks whether events of hooks wait because a server did not answer.
+func (e *examination) spools(list []ring.Spool) {
+	var waiting []string
+	for _, s := range list {
+		n, err := s.Waiting()
+		if err != nil {
+			e.add("hooks", Warning, err.Error(), "give this user access to it")
+			return
+		}
+		if n > 0 {
+			waiting = append(waiting, fmt.Sprintf("%d, in %s", n, s))
+		}
 	}
+	if len(waiting) == 0 {
+		e.add("hooks", OK, "no event of a hook waits to be sent", "")
+		return
+	}
+	e.add("hooks", Warning, "events that wait because the server did not answer hooks in time: "+strings.Join(waiting, "; "),
+		"the next events of an agent send them along; if the number grows, check that the server runs where mneme connected says")
 }
 
 // recent is how long the last problem with a transcript counts: an older one may have been solved.

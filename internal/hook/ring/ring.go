@@ -43,11 +43,11 @@ func FromEnvironment() Options {
 	o := Options{
 		URL: os.Getenv("MNEME_URL"), Tenant: os.Getenv("MNEME_TENANT"),
 		Token: os.Getenv("MNEME_TOKEN"), TokenFile: os.Getenv("MNEME_TOKEN_FILE"), CAFile: os.Getenv("MNEME_CA_FILE"),
-		Spool: UserSpool(),
 	}
 	if o.URL == "" {
 		o.URL = DefaultURL
 	}
+	o.Spool = UserSpool(o.URL, o.Tenant)
 	return o
 }
 
@@ -84,6 +84,7 @@ func FromArguments(args []string) (o Options, agent string) {
 			o.Token, o.TokenFile = "", value
 		}
 	}
+	o.Spool = UserSpool(o.URL, o.Tenant)
 	return o, agent
 }
 

@@ -96,6 +96,26 @@ func TestWhatTheServerMissedIsSentWithTheNextEvent(t *testing.T) {
 	require.Zero(t, waiting)
 }
 
+func TestWhatWaitsForOneServerOrTenantIsNotSentToAnother(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_STATE_HOME", "")
+	h := listen(t, "")
+	gone, _ := ring.FromArguments([]string{"--url", "http://127.0.0.1:1", "--tenant", "customer"})
+	require.Empty(t, run(gone, `{"hook_event_name":"Stop","session_id":"secret"}`))
+	for _, tenant := range []string{"other", "customer", ""} {
+		there, agent := ring.FromArguments([]string{"--url=" + h.URL, "--tenant", tenant, "claude-code"})
+		require.Equal(t, "claude-code", agent)
+		require.Empty(t, run(there, stop))
+	}
+	require.Len(t, h.events, 3)
+	require.Zero(t, h.late)
+	list := ring.UserSpools()
+	require.Equal(t, []ring.Spool{gone.Spool}, list)
+	waiting, err := list[0].Waiting()
+	require.NoError(t, err)
+	require.Equal(t, 1, waiting)
+}
+
 func TestHooksAtOnceLoseNoEvent(t *testing.T) {
 	spool := spoolIn(t)
 	var all sync.WaitGroup

@@ -5,9 +5,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,9 +34,36 @@ type spooled struct {
 	Event Event  `json:"event"`
 }
 
-// UserSpool returns the spool of this user: hooks.jsonl in $XDG_STATE_HOME/mneme, or in
+// UserSpool returns this user's spool for a server and a tenant: what waits for one must not reach another. It is
+// hooks.jsonl for the server of this machine, else hooks-HASH.jsonl, in the folder $XDG_STATE_HOME/mneme or
 // ~/.local/state/mneme. It is empty if there is no home directory.
-func UserSpool() Spool {
+func UserSpool(url, tenant string) Spool {
+	folder, name := spools(), "hooks.jsonl"
+	if folder == "" {
+		return ""
+	}
+	if url = strings.TrimRight(url, "/"); url != DefaultURL || tenant != "" {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(url + "\x00" + tenant))
+		name = "hooks-" + strconv.FormatUint(h.Sum64(), 16) + ".jsonl"
+	}
+	return Spool(filepath.Join(folder, name))
+}
+
+// UserSpools returns the spools of this user that hold events.
+func UserSpools() (list []Spool) {
+	folder := spools()
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		name, _ := strings.CutSuffix(e.Name(), sending)
+		if s := Spool(filepath.Join(folder, name)); strings.HasPrefix(name, "hooks") && strings.HasSuffix(name, ".jsonl") && !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func spools() string {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
 		home, err := os.UserHomeDir()
@@ -41,7 +72,7 @@ func UserSpool() Spool {
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
-	return Spool(filepath.Join(state, "mneme", "hooks.jsonl"))
+	return filepath.Join(state, "mneme")
 }
 
 // Waiting returns how many events are in the spool.
@@ -59,8 +90,10 @@ func (s Spool) Waiting() (n int, err error) {
 	return n, nil
 }
 
-// sending returns the path of the file for the hook that sends.
-func (s Spool) sending() string { return string(s) + ".sending" }
+// sending ends the name of the file for the hook that sends.
+const sending = ".sending"
+
+func (s Spool) sending() string { return string(s) + sending }
 
 // add appends events. What does not fit is dropped: the server looks at all transcripts now and then anyway.
 func (s Spool) add(list ...spooled) {
