@@ -305,3 +305,22 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+func TestAChangedFileOfTokensKeepsItsModeAndItsLink(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	target, link := filepath.Join(folder, "shared"), filepath.Join(folder, "tokens.jsonl")
+	require.NoError(t, os.WriteFile(target, nil, 0o640))
+	require.NoError(t, os.Chmod(target, 0o640))
+	require.NoError(t, os.Symlink("shared", link))
+	file := access.NewFile(link)
+	_, record := issue(t, teamA)
+	require.NoError(t, file.Add(t.Context(), record))
+	require.NoError(t, file.Remove(t.Context(), record.Hash))
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeSymlink)
+	info, err = os.Stat(target)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o640), info.Mode().Perm(), "the server can still read it")
+}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"mneme.dev/mneme/internal/writefile"
 )
 
 // File keeps tokens in a file, for those who keep configuration elsewhere: one JSON record
@@ -124,16 +126,7 @@ func (f *File) edit(keep func(out *bytes.Buffer, line []byte, r *Record), add *R
 		}
 		out.Write(append(line, '\n'))
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(f.path), ".tokens-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }()
-	_, err = temporary.Write(out.Bytes())
-	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), f.path)
+	return writefile.Write(f.path, &out)
 }
 
 // Load reads the file into a set, once.

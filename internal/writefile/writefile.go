@@ -12,7 +12,7 @@ import (
 )
 
 // Write writes a regular file completely or not at all. An existing file keeps its
-// permissions; a new one is readable only by its owner. It follows links and writes their
+// permissions and its owner, or is not changed; a new one is readable only by its owner. It follows links and writes their
 // target. Anything else, such as a device, a FIFO or an open file of this process
 // (/dev/fd/N), is opened and written to, never replaced.
 func Write(path string, content io.Reader) error {
@@ -83,6 +83,9 @@ func replace(path string, before fs.FileInfo, content io.Reader) (err error) {
 		}
 	}()
 	if before != nil {
+		if err = keepOwner(f, before); err != nil {
+			return err
+		}
 		if err = f.Chmod(before.Mode().Perm()); err != nil {
 			return err
 		}
