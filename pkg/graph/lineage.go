@@ -49,7 +49,8 @@ type Inherited struct {
 
 // LineageOf finds the ancestors of a conversation as of a sequence. It returns
 // ErrNotFound like Reader.Conversation, which is its only read for a conversation
-// without a parent.
+// without a parent. Any other error of a read is returned too, so a lineage never ends
+// because the store has trouble.
 func LineageOf(ctx context.Context, r Reader, id events.ConversationID, asOf uint64) (*Lineage, error) {
 	own, err := r.Conversation(ctx, id, asOf)
 	if err != nil {
@@ -76,10 +77,10 @@ func (l *Lineage) inheritedBy(ctx context.Context, r Reader, c Conversation, asO
 	parent := events.ConversationID{Tenant: c.ID.Tenant, ID: c.BranchedFrom.ConversationID}
 	l.sought = append(l.sought, parent)
 	list, err := l.shownUpTo(ctx, r, parent, c.BranchedFrom.MessageID, asOf)
-	if errors.Is(err, ErrNotFound) || len(list) == 0 {
+	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
+	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	precedes, err := precedesRows(ctx, r, c, list[0].upTo)

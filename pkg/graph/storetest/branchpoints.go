@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -71,6 +73,23 @@ func branchPointCases(w branchShop) []namedCase {
 				require.Equal(t, alone, b.shows("x", graph.Latest))
 				require.Nil(t, b.lineage("x", graph.Latest).Inherited())
 				require.NotEmpty(t, b.lineage("x", graph.Latest).Ancestors(), "it is worth waiting for")
+			}
+		}},
+		{"trouble with reading a parent does not make it unknown", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("g", message("g1", "user", "zero"))
+			h.Add("p", from("g", "g1"))
+			parent(h)
+			h.Add("x", from("p", "m2"))
+			h.Add("inherited", from("p", "g1"))
+			b := w.with(t, h)
+			for _, c := range []string{"x", "inherited"} {
+				sound := &troubled{Reader: b.store}
+				require.Len(t, must(graph.LineageOf(b.ctx, sound, id(c), graph.Latest))(t).Ancestors(), 2)
+				for n := range sound.reads {
+					_, err := graph.LineageOf(b.ctx, &troubled{Reader: b.store, fails: n + 1}, id(c), graph.Latest)
+					require.ErrorIs(t, err, errTrouble, "%s, read %d", c, n+1)
+				}
 			}
 		}},
 		{"a parent of another tenant is unknown", func(t *testing.T) {
@@ -226,4 +245,41 @@ func branchPointCases(w branchShop) []namedCase {
 			require.Equal(t, rebuilt.contents(), live.contents())
 		}},
 	}
+}
+
+// troubled reads a store that has trouble with one read.
+type troubled struct {
+	graph.Reader
+	reads int // so far
+	fails int // the number of the read that fails, from 1; 0 for none
+}
+
+var errTrouble = errors.New("the store has trouble")
+
+func (r *troubled) read() error {
+	if r.reads++; r.reads == r.fails {
+		return errTrouble
+	}
+	return nil
+}
+
+func (r *troubled) Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error) {
+	if err := r.read(); err != nil {
+		return graph.Conversation{}, err
+	}
+	return r.Reader.Conversation(ctx, id, asOf)
+}
+
+func (r *troubled) MessagesByID(ctx context.Context, id events.ConversationID, refs []graph.Ref, asOf uint64) (map[graph.Ref]graph.Message, error) {
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r.Reader.MessagesByID(ctx, id, refs, asOf)
+}
+
+func (r *troubled) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) ([]graph.Entry, error) {
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r.Reader.Transcript(ctx, id, q)
 }
