@@ -14,8 +14,11 @@ import (
 
 // Connect connects to a NATS server and reconnects forever if the server goes away. The first
 // connection must succeed; otherwise the error says why it failed. A user in the URL receives
-// answers under [natsdeploy.InboxPrefix], where no other user may listen.
+// answers under [natsdeploy.InboxPrefix], where no other user may listen. A nil logger discards.
 func Connect(servers, name string, logger *slog.Logger, options ...nats.Option) (*nats.Conn, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
 	own := []nats.Option{
 		nats.Name("mneme " + name),
 		nats.MaxReconnects(-1),
@@ -28,11 +31,9 @@ func Connect(servers, name string, logger *slog.Logger, options ...nats.Option) 
 		}),
 		nats.ReconnectHandler(func(c *nats.Conn) { logger.Info("reconnected to NATS", "url", c.ConnectedUrlRedacted()) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			switch {
-			case logger == nil:
-			case errors.Is(err, nats.ErrPermissionViolation):
+			if errors.Is(err, nats.ErrPermissionViolation) {
 				logger.Error("NATS refused what the program needs: give its user the role of docs/nats-roles.md", "error", err)
-			default:
+			} else {
 				logger.Warn("NATS reports a problem", "error", err)
 			}
 		}),
