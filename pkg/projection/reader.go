@@ -291,14 +291,20 @@ func (r *reader) hasRoom() {
 	}
 }
 
-// lag returns how many events a member has not taken.
+// lag returns how many events an intake has not taken. Of one that was left behind, some are no longer in
+// the window.
 func (r *reader) lag(in *intake) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := in.next - r.first
+	at, dropped := in.next-r.first, 0
+	if at < 0 {
+		at, dropped = 0, -at
+	}
 	switch {
 	case at < len(r.window):
-		return r.window[at].pending + 1
+		return r.window[at].pending + 1 + uint64(dropped)
+	case dropped > 0:
+		return uint64(dropped)
 	case at > 0:
 		return r.window[at-1].pending
 	case r.last < r.from && r.whole: // nothing has been read yet
