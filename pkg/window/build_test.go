@@ -147,6 +147,24 @@ func TestAsOfIsWhatABuildThenWouldHaveGiven(t *testing.T) {
 	}
 }
 
+// The read models progress independently, so one may know events that another has yet to apply.
+func TestFilesTouchedAfterTheContextsSequenceAreNotListed(t *testing.T) {
+	c := newTalk(t, "c").user("Read them.").assistant("Looking.").call("t1", "read_file", args{"path": "/old"}).result("t1", true, "ok")
+	n := len(c.events)
+	c.call("t2", "read_file", args{"path": "/old"}).result("t2", true, "ok").call("t3", "read_file", args{"path": "/new"}).result("t3", true, "ok")
+	behind, ahead := newStore(t), newStore(t)
+	behind.apply(c.events[:n])
+	ahead.apply(c.events)
+	src := behind.source()
+	want, err := window.Build(t.Context(), src, window.Request{Conversation: idOf("c")})
+	require.NoError(t, err)
+	require.Contains(t, want.Markdown(), "/old")
+	src.Files = ahead.files
+	got, err := window.Build(t.Context(), src, window.Request{Conversation: idOf("c")})
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
 // A step is shown with all its calls or left out, even if only its end was read.
 func TestAStepThatIsTooLargeIsLeftOutWhole(t *testing.T) {
 	c := newTalk(t, "c").user("Call them all.").assistant("All at once.")

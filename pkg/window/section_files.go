@@ -23,7 +23,7 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 		return f, nil
 	}
 	// a line usually takes more than 20 characters; some rows are dropped below
-	found, err := b.src.Files.Files(ctx, b.req.Conversation, graph.FileQuery{AsOf: b.req.AsOf, Limit: min(50+room/20, 5_000)})
+	found, err := b.src.Files.Files(ctx, b.req.Conversation, graph.FileQuery{AsOf: b.end - 1, Limit: min(50+room/20, 5_000)})
 	if err != nil {
 		return f, err
 	}
