@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
@@ -20,11 +21,36 @@ func tag(tenant string) string { return events.DigestOf("tenant", tenant).String
 func tagged(tag string, words []string) string {
 	var text strings.Builder
 	for _, word := range words {
+		if word = token(word); word == "" {
+			continue
+		}
 		text.WriteString(tag)
 		text.WriteString(word)
 		text.WriteByte(' ')
 	}
 	return text.String()
+}
+
+// token returns a term without the characters at which the tokenizer would split it: the parentheses of "(1)", which a
+// circled number becomes, or the comma of "a/1,000". The index has no positions, so it refuses to look for more than
+// one token at once.
+func token(term string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= utf8.RuneSelf || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune(tokenMarks, r) {
+			return r
+		}
+		return -1
+	}, term)
+}
+
+// tokens returns the distinct tokens of a query's terms, as far as these count.
+func tokens(terms []string) (list []string) {
+	for _, term := range terms[:min(len(terms), graph.MaxQueryTerms)] {
+		if term = token(term); term != "" && !slices.Contains(list, term) {
+			list = append(list, term)
+		}
+	}
+	return list
 }
 
 func (t graphTx) saveWords(ctx context.Context, bags []graph.Of[graph.State, graph.Bag]) error {
@@ -140,7 +166,7 @@ func seqsBut(seqs []uint64, list []graph.Bag) []uint64 {
 
 // matches holds the messages and titles that have terms of a query, or the best of them.
 func matches(query Queryer, tenant string, q graph.CandidateQuery) (list []graph.TermMatch[int64], err error) {
-	terms := q.Terms[:min(len(q.Terms), graph.MaxQueryTerms)]
+	terms := tokens(q.Terms)
 	if len(terms) == 0 {
 		return nil, nil
 	}

@@ -111,14 +111,17 @@ CREATE INDEX condensed_by_call ON condensed (c, tool_call_id, seq);
 // wordsSchema is the index for searches over all conversations: words has the terms of messages
 // under their sequences, title_words those of titles under the numbers of their conversations.
 // Terms are made in Go, each prefixed with the [tag] of its tenant, so that each tenant has its own
-// term lists; the tokenizer only splits at spaces. The index stores neither texts nor positions,
-// because results are ranked by their bags.
+// term lists. They are stored as [token] returns them, so the tokenizer only splits at spaces. The
+// index stores neither texts nor positions, because results are ranked by their bags.
 const wordsSchema = `
 CREATE VIRTUAL TABLE words USING fts5(text, ` + wordsOptions + `);
 CREATE VIRTUAL TABLE title_words USING fts5(text, ` + wordsOptions + `);
 `
 
-const wordsOptions = `content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars './\-_:'"`
+const wordsOptions = `content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars '` + tokenMarks + `'"`
+
+// tokenMarks are the ASCII characters besides letters and digits at which the tokenizer does not split.
+const tokenMarks = `./\-_:`
 
 // filesSchema is the read model "files". tracked_call and early_result hold calls and results that
 // wait for each other. Among the accesses of a path and kind, the newest one not revoked is

@@ -2,9 +2,14 @@ package sqlitestore
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
@@ -103,4 +108,46 @@ func TestDeletedTermsAreGoneAfterAMerge(t *testing.T) {
 	}
 	require.Equal(t, []string{"lion"}, terms("words"))
 	require.Empty(t, terms("title_words"))
+}
+
+// Terms without an ASCII character are one token each.
+func TestNoCharacterBreaksASearch(t *testing.T) {
+	t.Parallel()
+	s := openStores(t)
+	var terms []string
+	for r := range unicode.MaxRune {
+		for _, term := range graph.QueryTerms(string(r)) {
+			if strings.ContainsFunc(term, func(r rune) bool { return r < utf8.RuneSelf }) {
+				terms = append(terms, term)
+			}
+		}
+	}
+	slices.Sort(terms)
+	terms = slices.Compact(terms)
+	require.Contains(t, terms, "(1)")
+	for part := range slices.Chunk(terms, graph.MaxQueryTerms) {
+		_, err := s.graph.Candidates(t.Context(), "t", graph.CandidateQuery{Terms: part})
+		require.NoError(t, err, "%q", part)
+	}
+}
+
+func TestAnyTextIsFoundByItself(t *testing.T) {
+	t.Parallel()
+	s := openStores(t)
+	n := 0
+	char := rapid.OneOf(rapid.SampledFrom([]rune("⑴⒇㈠㈩⒈🄁½ⅷ./\\-_,:;()\"'*^+ \n\x00")), rapid.RuneFrom([]rune("aZ1230")), rapid.Rune())
+	rapid.Check(t, func(rt *rapid.T) {
+		text := rapid.OneOf(rapid.SampledFrom([]string{"⑴", "see ㈠.", "a/1,000", `"a" OR b*`}), rapid.StringOfN(char, 1, 40, -1)).Draw(rt, "text")
+		n++
+		said, titled := fmt.Sprint("said", n), fmt.Sprint("titled", n)
+		s.add(said, &events.MessageCreated{MessageID: "m", Role: "user", Content: text})
+		s.add(titled, &events.ConversationStarted{Title: text})
+		s.apply(t)
+		q := graph.CandidateQuery{Terms: graph.QueryTerms(text), Only: []string{said, titled}}
+		found, err := s.graph.Candidates(t.Context(), s.history.Tenant, q)
+		require.NoError(rt, err)
+		if len(q.Terms) > 0 {
+			require.Len(rt, found, 2)
+		}
+	})
 }
