@@ -224,7 +224,7 @@ func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, 
 func (s *store) Failed(ctx context.Context, query projection.FailedQuery) (list []projection.Failed, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
 		rows, err := q("SELECT seq, tenant, conversation, event_id, type, class, reason FROM failed WHERE seq > ? AND (? = '' OR tenant = ?) AND (? = '' OR conversation = ?) AND (? = '' OR class = ?) ORDER BY seq LIMIT ?",
-			query.After, query.Tenant, query.Tenant, query.Conversation, query.Conversation, query.Class, query.Class, query.Limit)
+			min(query.After, maxSeq), query.Tenant, query.Tenant, query.Conversation, query.Conversation, query.Class, query.Class, query.Limit)
 		return Each(rows, err, func(rows *sql.Rows) error {
 			f := projection.Failed{Projection: s.projection}
 			err := rows.Scan(&f.Seq, &f.Conversation.Tenant, &f.Conversation.ID, &f.EventID, &f.Type, &f.Class, &f.Reason)

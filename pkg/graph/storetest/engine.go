@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -254,6 +255,11 @@ func engineCases[U projection.Unit, S projection.Store[U]](w workshop[U, S], d D
 			require.Len(t, page, 2)
 			require.EqualValues(t, 3, page[0].Seq)
 			require.EqualValues(t, 4, page[1].Seq)
+			for _, after := range []uint64{5, math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64} {
+				page, err := b.store.Failed(b.ctx, projection.FailedQuery{After: after, Limit: 2})
+				require.NoError(t, err)
+				require.Empty(t, page, "after %d", after)
+			}
 		}},
 		{"failed events are read by tenant", func(t *testing.T) {
 			b := w.bench(t)
