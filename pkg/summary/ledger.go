@@ -17,8 +17,12 @@ type Range struct {
 	Last      uint64
 	FirstTurn int
 	LastTurn  int
-	Chars     int // of its text, from chars_out
+	Chars     int // of its text, from chars_out, which is what its writer said
 }
+
+// counted returns how many characters of a text count, given what its writer said. No text has more characters than an
+// event has bytes; without a limit, sums of what was said could overflow.
+func counted(said int) int { return min(said, events.MaxEventBytes) }
 
 // Ledger records what the summaries of a conversation cover, in a size that does not grow
 // with their number. It alone decides whether another summary is accepted. The zero value
@@ -91,7 +95,7 @@ func (l *Ledger) Take(p *events.SummaryWritten, first, last uint64, known func(i
 	}
 	l.Levels = slices.Clone(l.Levels)
 	level := &l.Levels[p.Level-1]
-	level.Last, level.Open = p.LastSeq, level.Open+p.CharsOut
+	level.Last, level.Open = p.LastSeq, level.Open+counted(p.CharsOut)
 	if p.Level > 1 {
 		below := &l.Levels[p.Level-2]
 		below.Consolidated, below.Open = p.LastSeq, below.Open-consolidated
@@ -122,7 +126,7 @@ func covers(p *events.SummaryWritten, known func(id string) (Range, bool)) (char
 			return 0, fmt.Errorf("has the child %q, which begins at sequence %d and not at %d", id, child.First, next)
 		}
 		next = child.Last + 1
-		chars += child.Chars
+		chars += counted(child.Chars)
 	}
 	if next != p.LastSeq+1 {
 		return 0, fmt.Errorf("ends at sequence %d, but its children at %d", p.LastSeq, next-1)

@@ -1,6 +1,7 @@
 package summary_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,4 +63,30 @@ func TestRevisionMustKeepTheSupersededRange(t *testing.T) {
 	require.ErrorContains(t, l.Take(&revision, 1, 50, find), `supersedes "a" of level 1 and sequences 1 to 9, but has level 1 and sequences 1 to 10`)
 	revision.Supersedes = "b"
 	require.ErrorContains(t, l.Take(&revision, 1, 50, find), `supersedes "b", which the conversation does not have`)
+}
+
+// A writer may say anything.
+func TestSumsOfCharactersDoNotOverflow(t *testing.T) {
+	t.Parallel()
+	known := map[string]summary.Range{}
+	var l summary.Ledger
+	take := func(id string, level int, first, last uint64, children ...string) {
+		t.Helper()
+		p := &events.SummaryWritten{SummaryID: id, Level: level, FirstSeq: first, LastSeq: last, Children: children, CharsOut: math.MaxInt}
+		require.NoError(t, l.Take(p, 1, 100, func(id string) (summary.Range, bool) { r, ok := known[id]; return r, ok }))
+		known[id] = summary.Range{ID: id, Level: level, First: first, Last: last, Chars: math.MaxInt}
+	}
+	take("a", 1, 1, 10)
+	take("b", 1, 11, 20)
+	take("c", 1, 21, 30)
+	require.Equal(t, 3*events.MaxEventBytes, l.Levels[0].Open)
+	require.Equal(t, l.Levels[0].Open, (&summary.Conversation{Ledger: l}).Pending())
+
+	state := summary.State{FirstSeq: 1, Ledger: l, Open: [][]summary.Range{{known["a"], known["b"], known["c"]}}}
+	plan, due, _ := summary.Due(state, summary.Settings{}, false)
+	require.True(t, due)
+	require.Equal(t, []int{2, 1, 20, 2 * events.MaxEventBytes}, []int{plan.Level, int(plan.First), int(plan.Last), plan.Chars})
+
+	take("ab", 2, 1, 20, "a", "b")
+	require.Equal(t, []summary.Level{{Last: 30, Consolidated: 20, Open: events.MaxEventBytes}, {Last: 20, Open: events.MaxEventBytes}}, l.Levels)
 }

@@ -61,9 +61,9 @@ func dueAbove(level int, state State, settings Settings) (Plan, bool) {
 	chars, threshold := 0, settings.Threshold(level)
 	for i := 2; i < len(open); i++ { // at least two, so that each level has fewer
 		if i == 2 {
-			chars = open[0].Chars
+			chars = counted(open[0].Chars)
 		}
-		if chars += open[i-1].Chars; chars >= threshold {
+		if chars += counted(open[i-1].Chars); chars >= threshold {
 			children := open[:i:i]
 			return Plan{
 				Level: level, First: state.Ledger.Next(level, state.FirstSeq), Last: children[i-1].Last,

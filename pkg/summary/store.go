@@ -63,7 +63,7 @@ func Read(ctx context.Context, r Reader, id events.ConversationID, settings Sett
 			}
 			for _, t := range taken {
 				if n := len(state.Open[i]); n > 0 {
-					chars += state.Open[i][n-1].Chars
+					chars += counted(state.Open[i][n-1].Chars)
 				}
 				state.Open[i] = append(state.Open[i], t.Range)
 			}
