@@ -49,14 +49,11 @@ func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, mod
 		}
 		replays[n] = &replay[U]{projection: p, log: log, store: scratch, cp: cp}
 	}
-	cps, err := model.Checkpoints(ctx)
+	cps, err := checkpoints(ctx, log, model)
 	if err != nil {
 		return v, err
 	}
 	for _, cp := range cps {
-		if cp.Partition >= len(replays) {
-			return v, fmt.Errorf("the read model has a partition %d, the log has %d partitions", cp.Partition, len(replays))
-		}
 		if err := replays[cp.Partition].upTo(ctx, cp.Seq, model, progress); err != nil {
 			return v, err
 		}
@@ -101,9 +98,24 @@ func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, mod
 	return v, err
 }
 
+// checkpoints reads the checkpoints of a read model. If one is of a partition that the log does not have, the error is
+// [eventlog.ErrPartitions]: the log was split since it was opened.
+func checkpoints(ctx context.Context, log *eventlog.Log, model ReadStore) ([]Checkpoint, error) {
+	cps, err := model.Checkpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, cp := range cps {
+		if cp.Partition >= log.Partitions() {
+			return nil, fmt.Errorf("the read model has a partition %d: %w", cp.Partition, eventlog.ErrPartitions)
+		}
+	}
+	return cps, nil
+}
+
 // behind counts the events of the log that a read model has not applied.
 func behind(ctx context.Context, log *eventlog.Log, model ReadStore) (uint64, error) {
-	cps, err := model.Checkpoints(ctx)
+	cps, err := checkpoints(ctx, log, model)
 	if err != nil {
 		return 0, err
 	}

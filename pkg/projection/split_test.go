@@ -16,6 +16,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // split gives the log more partitions and opens it again.
@@ -116,6 +117,31 @@ func TestALogIsSplitWhileAgentsPublishAndAProjectorApplies(t *testing.T) {
 		b.inOrder(fmt.Sprint("c", c), want)
 	}
 	pr.Stop()
+}
+
+func TestVerifyingEndsIfTheLogIsSplitMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	p := graph.Projection()
+	b.many(1, 5)
+	pr := b.start(p)
+	b.awaitAll(pr)
+	pr.Stop()
+	verify := func(progress func(done, total uint64)) error {
+		scratch, err := sqlitestore.OpenGraph(t.Context(), sqlitestore.Path(t.TempDir(), "graph", 1))
+		require.NoError(t, err)
+		defer scratch.Close()
+		_, err = projection.Verify(mnemetest.Context(t), p, b.log, b.store, scratch, progress)
+		return err
+	}
+	split := sync.OnceFunc(func() { // by another process, which goes on with the new partitions
+		require.NoError(t, eventlog.Split(t.Context(), b.conn, 2, nil))
+		_, err := b.store.Acquire(t.Context(), 1, p.Fingerprint())
+		require.NoError(t, err)
+	})
+	require.NoError(t, verify(nil))
+	require.ErrorIs(t, verify(func(_, _ uint64) { split() }), eventlog.ErrPartitions)
+	require.ErrorIs(t, verify(nil), eventlog.ErrPartitions)
 }
 
 func TestANewPartitionWaitsForTheOneThatItContinues(t *testing.T) {
