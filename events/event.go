@@ -139,10 +139,12 @@ func (e *Event) check() error {
 		bounded("dataschema", e.DataSchema, MaxSourceBytes)); err != nil {
 		return err
 	}
+	var broken firstOf
 	for name, value := range e.Extensions {
-		if err := checkExtension(name, value); err != nil {
-			return err
-		}
+		broken.note(name, checkExtension(name, value))
+	}
+	if broken.err != nil {
+		return broken.err
 	}
 	if e.SpecVersion == "0.3" && e.Extensions["datacontentencoding"] != nil {
 		return invalid("datacontentencoding", "is not accepted; send CloudEvents 1.0 with data_base64")
@@ -157,6 +159,19 @@ func (e *Event) check() error {
 		return invalid("data", "is not UTF-8")
 	}
 	return nil
+}
+
+// firstOf keeps the error of the first attribute in the order of their names, so that an event is always refused for the
+// same reason. The order in which they are checked is that of a map.
+type firstOf struct {
+	name string
+	err  error
+}
+
+func (f *firstOf) note(name string, err error) {
+	if err != nil && (f.err == nil || name < f.name) {
+		f.name, f.err = name, err
+	}
 }
 
 func checkExtension(name string, value any) error {

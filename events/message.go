@@ -1,6 +1,7 @@
 package events
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,13 +33,13 @@ const (
 func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
 	var e Event
 	var contentType string
-	var broken error // of binary mode: structured mode ignores attributes in headers
+	broken := false // in binary mode: structured mode ignores attributes in headers
 	seen := make([]string, 0, 16)
 	for name, values := range header {
 		switch attribute, ours := attributeName(name); {
 		case len(values) == 0:
-		case ours && broken == nil:
-			broken = e.setHeader(attribute, values, seen)
+		case ours && !broken:
+			broken = e.setHeader(attribute, values, seen) != nil
 			seen = append(seen, attribute)
 		case strings.EqualFold(name, headerContentType):
 			if len(values) > 1 || contentType != "" {
@@ -54,8 +55,8 @@ func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
 		return Event{}, invalid("content-type", "a batch is not a single event")
 	case strings.HasPrefix(media, "application/cloudevents"):
 		return Event{}, invalid("content-type", "the format %q is not supported; send %s", media, ContentTypeEvent)
-	case broken != nil:
-		return Event{}, broken
+	case broken:
+		return Event{}, firstBroken(header)
 	}
 	if e.SpecVersion == "" && e.ID == "" && e.Type == "" {
 		return Event{}, invalid("content-type", "%q with no ce- headers is not a CloudEvent: send binary mode (ce-id, ce-source, …) or %s", contentType, ContentTypeEvent)
@@ -66,6 +67,24 @@ func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
 	}
 	e.Data = body
 	return e, e.check()
+}
+
+// firstBroken returns what is wrong with the first broken attribute in the order of the names. A map has another order
+// each time, but the reason of a failed event must be the same in each read model. Whole messages need no order, which
+// takes longer than the rest of decoding.
+func firstBroken(header map[string][]string) error {
+	var e Event
+	var seen []string
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		attribute, ours := attributeName(name)
+		if values := header[name]; ours && len(values) > 0 {
+			if err := e.setHeader(attribute, values, seen); err != nil {
+				return err
+			}
+			seen = append(seen, attribute)
+		}
+	}
+	return nil
 }
 
 // attributeName returns the attribute that a ce- header carries; false if it carries none.

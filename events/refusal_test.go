@@ -197,3 +197,39 @@ func TestARefusalOfDataNamesTheFieldOfEachType(t *testing.T) {
 		})
 	}
 }
+
+func TestAnEventWithSeveralFaultsIsAlwaysRefusedForTheSame(t *testing.T) {
+	long := strings.Repeat("x", MaxExtensionBytes+1)
+	for name, c := range map[string]struct {
+		decode func() (Event, error)
+		field  string
+	}{
+		"headers that are broken": {func() (Event, error) {
+			m := validMessage()
+			m.header["ce-id"], m.header["ce-source"], m.header["ce-time"], m.header["ce-subject"] = []string{"%FF"}, []string{"a", "b"}, []string{"noon"}, []string{"%FE"}
+			return DecodeMessage(m.header, []byte(m.body))
+		}, "id: is not UTF-8"},
+		"a header given twice, once broken": {func() (Event, error) {
+			m := validMessage()
+			m.set("CE-Time", "noon")
+			m.set("ce-time", "2025-03-14T09:26:53Z")
+			return DecodeMessage(m.header, []byte(m.body))
+		}, `time: "noon"`},
+		"extensions in headers": {func() (Event, error) {
+			m := validMessage()
+			m.set("ce-b", long)
+			m.set("ce-a_", "1")
+			m.set("ce-c-", "1")
+			m.set("ce-d", long)
+			return DecodeMessage(m.header, []byte(m.body))
+		}, "a_: is not an attribute name"},
+		"members": {func() (Event, error) {
+			return DecodeStructured([]byte(`{"specversion":"1.0","id":1,"source":2,"type":true,"subject":{},"time":"noon","b":[],"a":1.5,"c":{}}`))
+		}, "a: is 1.5"},
+	} {
+		for range 50 {
+			_, err := c.decode()
+			require.ErrorContains(t, err, c.field, name)
+		}
+	}
+}

@@ -50,10 +50,12 @@ func DecodeStructured(body []byte) (Event, error) {
 		return Event{}, invalid("data", "is given together with data_base64: send only one of them")
 	}
 	var e Event
+	var broken firstOf
 	for name, raw := range members {
-		if err := e.setMember(name, raw); err != nil {
-			return Event{}, err
-		}
+		broken.note(name, e.setMember(name, raw))
+	}
+	if broken.err != nil {
+		return Event{}, broken.err
 	}
 	e.finish()
 	if data64 != nil {
