@@ -204,8 +204,8 @@ func remove(path string) (err error) {
 		return fmt.Errorf("%s: %w", path, ErrLocked)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	// Nobody opens the file under its new name. The database is renamed last: its log, left alone, would be taken for
-	// the log of the next file of that name.
+	// Nobody opens the file under its new name. It is removed last: while it is there, its number is not used again and
+	// its generation can be discarded again. A log left alone would be taken for that of the next file of that name.
 	if err := os.Rename(path, path+gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
