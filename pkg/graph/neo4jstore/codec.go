@@ -56,6 +56,7 @@ type Layout struct {
 	// once before a writer serves, so that the server has their plans.
 	Statements []string
 	Link       string   // run after the commit and before settling, for what other partitions may have written during the transaction
+	Unlink     []string // run before a repair deletes the conversation $key: they mark what stays and was linked to it, so that Link does that again
 	Tidy       []Piece  // run after settling
 	Relink     []string // Link, for everything that exists: run when a partition is acquired
 	Sweeps     []string // each deletes up to $limit nodes of the conversation $key and returns how many: see [Empty]

@@ -94,6 +94,8 @@ var graphLayout = Layout{
 		} CALL () {
 			UNWIND $in.parents AS key MATCH (b:Conversation {awaits: key}) MATCH (p:Conversation {key: key}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null
 		}`,
+	// The first SET takes the lock: another partition may be giving the branch another parent.
+	Unlink: []string{"MATCH (:Conversation {key: $key})-[:HAS_BRANCH]->(b:Conversation) SET b.branch_of = b.branch_of WITH b WHERE b.branch_of = $key SET b.awaits = $key"},
 	Relink: []string{"MATCH (b:Conversation) WHERE b.awaits STARTS WITH $prefix MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null"},
 	Sweeps: []string{
 		`MATCH (m:Message) USING INDEX SEEK m:Message(conversation, seq) WHERE m.conversation = $key AND m.seq IS NOT NULL

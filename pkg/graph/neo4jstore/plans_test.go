@@ -64,7 +64,7 @@ func sentByAll(t *testing.T, s *stores) map[string]sent {
 func requireSent(t *testing.T, byText map[string]sent, dialects ...dialect) {
 	t.Helper()
 	for _, d := range dialects {
-		parts := slices.Concat(d.Relink, d.Sweeps, d.Statements, []string{settleAfter, d.linkAndSettle()})
+		parts := slices.Concat(d.Unlink, d.Relink, d.Sweeps, d.Statements, []string{settleAfter, d.linkAndSettle()})
 		for _, p := range slices.Concat(d.Writes, d.Tidy) {
 			parts = append(parts, p.statement)
 		}
@@ -107,6 +107,7 @@ var exceptions = []struct {
 	{"Eager", "it keeps what it deletes, of a batch", []string{pieceOf(filesLayout.dialect(), "metCalls"), pieceOf(filesLayout.dialect(), "metResults"), pieceOf(graphLayout.dialect(), "deleted"), pieceOf(summariesLayout.dialect(), "outdated")}},
 	{"Eager", "it keeps the branches that a batch has made", engineOf(graphLayout.dialect().linkAndSettle())},
 	{"Eager", "it keeps the branches without a parent", graphLayout.Relink},
+	{"Eager", "it keeps the branches of one conversation", graphLayout.Unlink},
 	{"Eager", "it keeps one row", slices.Concat(engineOf(makeCheckpoint), engineOf(settleAfter), engineOf(countRepair), engineOf(showRepairs))},
 	{"Eager", "it keeps what one transaction of a sweep deletes", []string{graphLayout.Sweeps[0], filesLayout.Sweeps[0]}},
 	{"CartesianProduct", "of one node, by its key, and another, by its key", []string{pieceOf(graphLayout.dialect(), "references"), pieceOf(graphLayout.dialect(), "children")}},

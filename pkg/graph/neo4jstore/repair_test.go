@@ -1,11 +1,13 @@
 package neo4jstore
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Neo4j shows a commit piece by piece. A reader that was told of a repair while it saw
@@ -42,6 +44,49 @@ func TestARepairIsCountedOnlyAfterAllOfItCanBeSeen(t *testing.T) {
 	require.EqualValues(t, 1, repairs())
 	s.acquire(t)
 	require.EqualValues(t, 3, repairs(), "the next owner counts what the one before has committed")
+}
+
+func TestARepairKeepsWhereConversationsBranched(t *testing.T) {
+	t.Parallel()
+	s := openStores(t, testConfig(t))
+	from := func(parent string) *events.ConversationStarted {
+		return &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: parent, MessageID: "m"}}
+	}
+	s.add("parent", &events.MessageCreated{MessageID: "m", Role: "user", Content: "hello"})
+	s.add("branch", from("parent"))
+	s.add("leaf", from("branch"))
+	s.add("other", from("parent"))
+	s.add("other", from("branch")) // it says so later, which counts
+	log := s.history.Messages
+	s.apply(t)
+	repair := func(name string, of func(eventlog.Message) bool) {
+		t.Helper()
+		kept := slices.DeleteFunc(slices.Clone(log), func(m eventlog.Message) bool { return !of(m) })
+		_, _, err := graphProjection.Reapply(t.Context(), s.graph, s.graphCP, conversation(name), kept)
+		require.NoError(t, err)
+	}
+	branches := func() (list []string) {
+		t.Helper()
+		rows, err := s.graph.Read(t.Context(), "MATCH (p:Conversation)-[:HAS_BRANCH]->(b:Conversation) WHERE p.key STARTS WITH $prefix RETURN p.id + ' > ' + b.id AS pair ORDER BY pair", map[string]any{"prefix": s.graph.prefix()})
+		require.NoError(t, err)
+		for _, row := range rows {
+			list = append(list, row[0].(string))
+		}
+		return list
+	}
+	want := []string{"branch > leaf", "branch > other", "parent > branch"}
+	require.Equal(t, want, branches())
+	for _, name := range []string{"parent", "branch", "leaf", "other"} {
+		of := func(m eventlog.Message) bool { return m.Header.Get("ce-subject") == name }
+		repair(name, of)
+		require.Equal(t, want, branches(), "after a repair of %s", name)
+	}
+
+	repair("branch", func(eventlog.Message) bool { return false })
+	require.Empty(t, branches(), "its events were purged")
+	s.add("branch", from("parent"))
+	s.apply(t)
+	require.Equal(t, want, branches())
 }
 
 // Repairs that an older version has counted stay counted.

@@ -123,13 +123,17 @@ func (s *store) transact(ctx context.Context, partition int, fn func(*Tx) error)
 	return nil
 }
 
-// finish does the work after the commit of a batch: it links what other partitions may have
+// finish does the work after the commit of a batch or a repair: it links what other partitions may have
 // written during the transaction, and marks everything as settled. [store.Acquire] does it too.
 func (s *store) finish(ctx context.Context, t *Tx) error {
 	key := s.checkpointKey(t.partition)
-	if t.advanced != nil {
-		statement, params := settleAfter, map[string]any{"key": key, "seq": number(t.advanced.Seq)}
-		if s.Link != "" && len(t.after) > 0 {
+	link := s.Link != "" && len(t.after) > 0
+	if t.advanced != nil || link {
+		statement, params := settleAfter, map[string]any{"key": key, "seq": int64(0)} // a repair settles nothing
+		if t.advanced != nil {
+			params["seq"] = number(t.advanced.Seq)
+		}
+		if link {
 			statement, params["in"] = s.linkAndSettle(), t.after
 		}
 		if _, err := s.write(ctx, s.engine(statement), params); err != nil {
@@ -438,7 +442,7 @@ func (s *store) drain(ctx context.Context, statement string, params map[string]a
 func (t *Tx) Drop(ctx context.Context, id events.ConversationID) error {
 	t.repairing = true
 	params := map[string]any{"key": t.Key(id), "limit": number(maxSeq)}
-	for _, statement := range slices.Concat(t.Sweeps, []string{"MATCH (f:$EngineFailedEvent {conversation: $key}) DELETE f", "MATCH (c:" + t.dialect.Conversation + " {key: $key}) DETACH DELETE c"}) {
+	for _, statement := range slices.Concat(t.Unlink, t.Sweeps, []string{"MATCH (f:$EngineFailedEvent {conversation: $key}) DELETE f", "MATCH (c:" + t.dialect.Conversation + " {key: $key}) DETACH DELETE c"}) {
 		if _, err := t.Run(ctx, statement, params); err != nil {
 			return err
 		}

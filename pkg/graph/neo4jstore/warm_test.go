@@ -36,6 +36,7 @@ func TestWarmSendsAllStatementsAndWritesNothing(t *testing.T) {
 		e := &store{dialect: d}
 		rare = append(rare, d.Sweeps...)
 		rare = append(rare, d.Relink...)
+		rare = append(rare, d.Unlink...)
 		rare = append(rare, d.holders, e.engine(makeCheckpoint), e.engine(settle))
 	}
 	s.spy.since()
