@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"log"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
 )
 
 // faults are what can happen to a request on its way. The others pass.
@@ -32,6 +35,10 @@ var faults = map[string]func(w http.ResponseWriter, r *http.Request, pass http.H
 		pass.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	},
+	"after an event of somebody else": func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		recordLate(r, pass)
+		pass.ServeHTTP(w, r)
+	},
 	"cut after an event": func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		pass.ServeHTTP(&cutter{ResponseWriter: w}, r)
 	},
@@ -44,6 +51,25 @@ func refuse(status int, retryAfter string) func(http.ResponseWriter, *http.Reque
 			w.Header().Set("Retry-After", retryAfter)
 		}
 		http.Error(w, "<html>"+http.StatusText(status), status)
+	}
+}
+
+// recordLate records the message "late" in the conversation that a request asks about.
+func recordLate(r *http.Request, pass http.Handler) {
+	event, err := json.Marshal(map[string]any{
+		"specversion": "1.0", "type": events.TypeMessageCreated, "source": "somebody else", "id": "message/late", "subject": r.URL.Query().Get("conversation"),
+		"data": map[string]any{"message_id": "late", "role": "user", "content": "Me too."},
+	})
+	if err != nil {
+		panic(err)
+	}
+	publish := httptest.NewRequestWithContext(r.Context(), http.MethodPost, "/v1/events?tenant="+url.QueryEscape(r.URL.Query().Get("tenant")), bytes.NewReader(event))
+	publish.Header.Set("Content-Type", events.ContentTypeEvent)
+	publish.Header.Set("Authorization", r.Header.Get("Authorization"))
+	answer := httptest.NewRecorder()
+	pass.ServeHTTP(answer, publish)
+	if answer.Code != http.StatusCreated {
+		panic(answer.Body.String())
 	}
 }
 

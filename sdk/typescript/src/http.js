@@ -21,6 +21,7 @@ const silence = 45_000; // without a word, not even a comment, after which a str
  * @property {string} [media] the body's type
  * @property {string} [key] makes repeating a change harmless
  * @property {boolean} [once] not to be tried again
+ * @property {boolean} [bare] without the tenant: the status is of the whole log
  * @property {AbortSignal} [signal]
  */
 
@@ -101,10 +102,10 @@ export class Sender {
    * @param {Watch} [watch]
    * @returns {Promise<T>}
    */
-  async #send({ method, path, options = {}, body, media, key, once, signal }, timeout, read, watch) {
+  async #send({ method, path, options = {}, body, media, key, once, bare, signal }, timeout, read, watch) {
     const { url, token, tenant, retries, fetch } = this.settings;
     const query = new URLSearchParams();
-    for (const [name, value] of Object.entries({ tenant, ...options })) {
+    for (const [name, value] of Object.entries({ tenant: bare ? undefined : tenant, ...options })) {
       for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined && one !== null) query.append(name, String(one));
     }
     const address = `${url}${path}?${query}`;

@@ -125,7 +125,7 @@ export class Memory {
    */
   async *stream({ conversation, from_seq, kinds, signal } = {}) {
     // Fixed now: events that come while the connection is broken count.
-    let from = from_seq ?? (await this.#calls.get(path("status"))).stream.head + 1;
+    let from = from_seq ?? (await this.#head(signal)) + 1;
     for (;;) {
       try {
         let name = "", data = "";
@@ -148,6 +148,11 @@ export class Memory {
       }
       await sleep(firstPause, signal);
     }
+  }
+
+  /** @param {AbortSignal} [signal] @returns {Promise<number>} */
+  async #head(signal) {
+    return JSON.parse(await this.#sender.text({ method: "GET", path: path("status"), bare: true, signal })).stream.head;
   }
 
   /** @param {number} seq */

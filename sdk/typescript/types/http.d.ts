@@ -18,6 +18,10 @@ export type Request = {
      * not to be tried again
      */
     once?: boolean;
+    /**
+     * without the tenant: the status is of the whole log
+     */
+    bare?: boolean;
     signal?: AbortSignal;
 };
 /** @typedef {Record<string, string | number | boolean | string[] | null | undefined>} Options */
@@ -30,6 +34,7 @@ export type Request = {
  * @property {string} [media] the body's type
  * @property {string} [key] makes repeating a change harmless
  * @property {boolean} [once] not to be tried again
+ * @property {boolean} [bare] without the tenant: the status is of the whole log
  * @property {AbortSignal} [signal]
  */
 /**

@@ -103,7 +103,8 @@ class Memory:
         When the connection breaks, it continues after the last event, so that none is missed and none comes twice.
         """
         if from_seq is None:  # fixed now: events that come while the connection is broken count
-            from_seq = (self._get(path("status")))["stream"]["head"] + 1
+            status = self._send("GET", path("status"), bare=True)
+            from_seq = status.json()["stream"]["head"] + 1
         options = {"conversation": conversation, "kind": list(kinds or [])}
         while True:
             response = self._send("GET", path("stream"), options, {"from": from_seq}, stream=True)
@@ -161,8 +162,10 @@ class Memory:
         key: str | None = None,
         stream: bool = False,
         once: bool = False,
+        bare: bool = False,
     ) -> httpx.Response:
         settings, tried = self._settings, 0
+        params = "" if bare else settings.query(*options)  # the status is of the whole log, and takes no tenant
         headers = {**settings.headers, **({"Content-Type": media} if content is not None and media else {})}
         if key:
             headers["Idempotency-Key"] = key
@@ -173,7 +176,7 @@ class Memory:
             failure: MnemeError
             try:
                 request = self._http.build_request(
-                    method, settings.url + to, params=settings.query(*options), headers=headers, content=content, timeout=timeout
+                    method, settings.url + to, params=params, headers=headers, content=content, timeout=timeout
                 )
                 response = self._http.send(request, stream=True)
                 try:
