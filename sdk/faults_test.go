@@ -28,9 +28,14 @@ var faults = map[string]func(w http.ResponseWriter, r *http.Request, pass http.H
 	"busy until a date": refuse(http.StatusServiceUnavailable, time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)),
 	"too slow":          refuse(http.StatusGatewayTimeout, ""),
 	"bad gateway":       refuse(http.StatusBadGateway, "0"),
-	"broken":            refuse(http.StatusInternalServerError, ""),
-	"full":              refuse(http.StatusInsufficientStorage, ""),
-	"refuse":            func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
+	"behind": func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusGatewayTimeout)
+		_, _ = io.WriteString(w, `{"title": "Gateway Timeout", "status": 504, "detail": "sequence 9 is not applied yet"}`)
+	},
+	"broken": refuse(http.StatusInternalServerError, ""),
+	"full":   refuse(http.StatusInsufficientStorage, ""),
+	"refuse": func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
 	"lose the answer": func(_ http.ResponseWriter, r *http.Request, pass http.Handler) {
 		pass.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)

@@ -123,7 +123,7 @@ export class Sender {
         const init = { method, headers, body, signal: AbortSignal.any(signals), ...(typeof body === "object" && { duplex: "half" }) };
         const response = await fetch(address, /** @type {RequestInit} */ (init));
         if (response.ok) return await read(response);
-        failure = problem(response.status, await response.text(), response.headers.get("Retry-After"));
+        failure = problem(method, response, await response.text());
       } catch (error) {
         if (signal?.aborted && !watch?.silent) throw error; // the caller wants no more
         failure = new UnreachableError(`no answer from ${url}: ${reason(error)}`, { cause: error });
@@ -139,23 +139,29 @@ export class Sender {
 /** @type {Record<number, typeof ProblemError>} */
 const byStatus = {
   400: InvalidError, 401: UnauthorizedError, 403: ForbiddenError, 404: NotFoundError, 409: ConflictError, 413: InvalidError,
-  415: InvalidError, 422: InvalidError, 429: UnavailableError, 502: UnavailableError, 503: UnavailableError, 504: BehindError, 507: LogFullError,
+  415: InvalidError, 422: InvalidError, 429: UnavailableError, 502: UnavailableError, 503: UnavailableError, 504: UnavailableError, 507: LogFullError,
 };
 
 /**
  * Returns the error for an answer.
- * @param {number} status
+ * @param {string} method
+ * @param {Response} response
  * @param {string} body
- * @param {string | null} retryAfter
  */
-function problem(status, body, retryAfter) {
+function problem(method, { status, headers }, body) {
   let document;
-  try {
-    document = JSON.parse(body);
-  } catch {} // of a proxy
-  if (typeof document !== "object" || document === null) document = { detail: body.slice(0, 300).trim() };
-  const detail = document.detail || document.title || "the server gave no reason";
-  return new (byStatus[status] ?? ProblemError)(status, detail, document.errors ?? [], retryAfter);
+  if (headers.get("Content-Type")?.startsWith("application/problem+json")) {
+    try {
+      document = JSON.parse(body);
+    } catch {} // it is handled as a proxy's
+  }
+  let kind = byStatus[status] ?? ProblemError;
+  const wait = headers.get("Retry-After");
+  if (typeof document !== "object" || document === null) { // the answer is a proxy's
+    return new kind(status, body.slice(0, 300).trim() || "the server gave no reason", [], wait);
+  }
+  if (status === 504 && method === "GET") kind = BehindError;
+  return new kind(status, document.detail || document.title || "the server gave no reason", document.errors ?? [], wait);
 }
 
 /**

@@ -48,7 +48,10 @@ export declare class NotFoundError extends ProblemError {
 /** Something else is recorded under this id already, or the conversation is deleted. */
 export declare class ConflictError extends ProblemError {
 }
-/** The server did not answer, or had too much to do, at the last of all tries. */
+/**
+ * The server did not answer, or had too much to do, at the last of all tries. What was to be recorded may
+ * be in the log nevertheless: record it again with the same id.
+ */
 export declare class UnavailableError extends ProblemError {
 }
 /** What was recorded did not become readable in time (wait_ms). It is in the log: read again later. */

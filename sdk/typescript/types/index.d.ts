@@ -34,8 +34,8 @@ export declare class Memory {
      * http://127.0.0.1:8420, no token, and the token's tenant or "default". Pass "" for no token.
      *
      * source names your program. Conversation, source and id identify what is recorded, so recording it
-     * again is harmless: after a connection error, 429, 502 or 503 each call is tried again, up to retries (4)
-     * times, waiting longer each time or as long as the server asks. timeout is in milliseconds (30,000)
+     * again is harmless: after a connection error, 429, 502, 503 or 504 each call is tried again, up to retries
+     * (4) times, waiting longer each time or as long as the server asks. timeout is in milliseconds (30,000)
      * for each try.
      * @param {string} [url]
      * @param {{token?: string, tenant?: string, source?: string, retries?: number, timeout?: number, fetch?: typeof fetch}} [options]

@@ -26,8 +26,8 @@ class Memory:
     to http://127.0.0.1:8420, no token, and the token's tenant or "default". Pass token="" for none.
 
     source names your program. Conversation, source and id identify what is recorded, so recording
-    it again is harmless: after a connection error, 429, 502 or 503 each call is tried again, up to
-    retries times, waiting longer each time or as long as the server asks.
+    it again is harmless: after a connection error, 429, 502, 503 or 504 each call is tried again, up
+    to retries times, waiting longer each time or as long as the server asks.
 
     timeout is in seconds, for each wait on the network. Pass your own http client for proxies or
     certificates; you close it then.
@@ -187,7 +187,8 @@ class Memory:
                     raise
                 if response.is_success:
                     return response
-                failure = problem(response.status_code, response.text, response.headers.get("Retry-After", ""))
+                media, wait = (response.headers.get(name, "") for name in ("Content-Type", "Retry-After"))
+                failure = problem(method, response.status_code, media, response.text, wait)
             except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
                 raise MnemeError(f"this request cannot be sent to {settings.url}: {error}") from error
             except httpx.TransportError as error:

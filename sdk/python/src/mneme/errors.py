@@ -53,7 +53,10 @@ class ConflictError(ProblemError):
 
 
 class UnavailableError(ProblemError):
-    """The server did not answer, or had too much to do, at the last of all tries."""
+    """The server did not answer, or had too much to do, at the last of all tries.
+
+    What was to be recorded may be in the log nevertheless. Record it again with the same id.
+    """
 
 
 class BehindError(ProblemError):
@@ -76,18 +79,23 @@ _BY_STATUS: dict[int, type[ProblemError]] = {
     429: UnavailableError,
     502: UnavailableError,
     503: UnavailableError,
-    504: BehindError,
+    504: UnavailableError,
     507: LogFullError,
 }
 
 
-def problem(status: int, body: str, retry_after: str) -> ProblemError:
+def problem(method: str, status: int, media: str, body: str, retry_after: str) -> ProblemError:
     """Return the error for an answer."""
-    try:
-        document = json.loads(body)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):  # of a proxy
-        document = {"detail": body[:300].strip() or "the server gave no reason"}
+    document = None
+    if media.startswith("application/problem+json"):
+        try:
+            document = json.loads(body)
+        except ValueError:
+            pass
+    kind = _BY_STATUS.get(status, ProblemError)
+    if not isinstance(document, dict):  # the answer is a proxy's
+        return kind(status, body[:300].strip() or "the server gave no reason", [], retry_after)
+    if status == 504 and method == "GET":
+        kind = BehindError
     detail = document.get("detail") or document.get("title") or "the server gave no reason"
-    return _BY_STATUS.get(status, ProblemError)(status, detail, document.get("errors") or [], retry_after)
+    return kind(status, detail, document.get("errors") or [], retry_after)
