@@ -9,6 +9,8 @@ export const firstPause = 250; // milliseconds between tries
 const longestPause = 8_000;
 const longestRetryAfter = 60_000;
 const silence = 45_000; // without a word, not even a comment, after which a stream is dead
+const maxWhole = 1 << 20; // characters of a body that is sent in one piece, which shows no progress
+const pieceSize = 64 << 10;
 
 /** @typedef {Record<string, string | number | boolean | string[] | null | undefined>} Options */
 
@@ -17,7 +19,7 @@ const silence = 45_000; // without a word, not even a comment, after which a str
  * @property {string} method
  * @property {string} path
  * @property {Options} [options]
- * @property {string | ReadableStream<Uint8Array>} [body]
+ * @property {string | AsyncIterable<string>} [body]
  * @property {string} [media] the body's type
  * @property {string} [key] makes repeating a change harmless
  * @property {boolean} [once] not to be tried again
@@ -69,7 +71,11 @@ export class Sender {
    */
   async text(request) {
     const { timeout } = this.settings;
-    return this.#send(request, timeout && timeout + Number(request.options?.wait_ms ?? 0), (response) => response.text());
+    return this.#send(request, timeout && timeout + Number(request.options?.wait_ms ?? 0), async (body, watch) => {
+      const text = await textOf(body, watch);
+      watch.end();
+      return text;
+    });
   }
 
   /**
@@ -77,10 +83,8 @@ export class Sender {
    * @param {Request} request
    */
   async *lines(request) {
-    const watch = new Watch(request.signal);
+    const [body, watch] = await this.#send(request, silence, async (body, watch) => /** @type {const} */ ([body, watch]));
     try {
-      const body = await this.#send({ ...request, signal: watch.signal }, 0, async (response) => response.body, watch);
-      if (!body) return;
       const decoder = new TextDecoder();
       let rest = "";
       // Only line feeds end lines: JSON may hold every other line end.
@@ -97,12 +101,11 @@ export class Sender {
   /**
    * @template T
    * @param {Request} request
-   * @param {number} timeout in milliseconds for each try, 0 if watch decides
-   * @param {(response: Response) => Promise<T>} read
-   * @param {Watch} [watch]
+   * @param {number} limit of each wait for the network, in milliseconds, 0 for none
+   * @param {(body: Body, watch: Watch) => Promise<T>} read ends the watch, now or later
    * @returns {Promise<T>}
    */
-  async #send({ method, path, options = {}, body, media, key, once, bare, signal }, timeout, read, watch) {
+  async #send({ method, path, options = {}, body, media, key, once, bare, signal }, limit, read) {
     const { url, token, tenant, retries, fetch } = this.settings;
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries({ tenant: bare ? undefined : tenant, ...options })) {
@@ -116,21 +119,22 @@ export class Sender {
     for (let tried = 1; ; tried++) {
       /** @type {MnemeError} */
       let failure;
-      const tooLong = timeout ? AbortSignal.timeout(timeout) : undefined;
-      const signals = [signal, tooLong].filter((s) => s !== undefined);
+      const watch = new Watch(limit, signal);
       try {
-        watch?.alive();
-        const init = { method, headers, body, signal: AbortSignal.any(signals), ...(typeof body === "object" && { duplex: "half" }) };
-        const response = await fetch(address, /** @type {RequestInit} */ (init));
-        if (response.ok) return await read(response);
-        failure = problem(method, response, await response.text());
+        const whole = body === undefined || (typeof body === "string" && body.length <= maxWhole);
+        const sent = whole ? { body } : { body: upload(typeof body === "string" ? [body] : body, watch), duplex: "half" };
+        watch.begin();
+        const response = await fetch(address, /** @type {RequestInit} */ ({ method, headers, signal: watch.signal, ...sent }));
+        if (response.ok) return await read(response.body, watch);
+        failure = problem(method, response, await textOf(response.body, watch));
       } catch (error) {
-        if (signal?.aborted && !watch?.silent) throw error; // the caller wants no more
-        failure = new UnreachableError(`no answer from ${url}: ${reason(error)}`, { cause: error });
+        watch.end();
+        if (signal?.aborted) throw error; // the caller wants no more
+        failure = error instanceof BrokenOff ? error : new UnreachableError(`no answer from ${url}: ${reason(error)}`, { cause: error });
       }
-      const pause = once || watch?.silent ? undefined : pauseAfter(failure, tried, retries);
+      watch.end();
+      const pause = once ? undefined : pauseAfter(failure, tried, retries);
       if (pause === undefined) throw failure;
-      watch?.rest();
       await sleep(pause, signal);
     }
   }
@@ -194,23 +198,34 @@ function reason(error) {
   return error.cause instanceof Error ? error.cause.message || error.message : error.message;
 }
 
-/** Aborts a stream that is silent for too long, or that its reader has left. */
+/** @typedef {ReadableStream<Uint8Array> | null} Body */
+
+/** Aborts a request on which nothing moves for too long, or that its caller has left. */
 class Watch {
   #controller = new AbortController();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
-  silent = false;
+  #limit;
 
-  /** @param {AbortSignal} [outer] */
-  constructor(outer) {
-    this.signal = outer ? AbortSignal.any([outer, this.#controller.signal]) : this.#controller.signal;
+  /**
+   * @param {number} limit in milliseconds, 0 for none
+   * @param {AbortSignal} [caller]
+   */
+  constructor(limit, caller) {
+    this.#limit = limit;
+    this.caller = caller;
+    this.signal = caller ? AbortSignal.any([caller, this.#controller.signal]) : this.#controller.signal;
   }
 
-  alive() {
+  /** Begins to wait for the network, or begins again because something has moved. */
+  begin() {
     this.rest();
-    this.#timer = setTimeout(() => { this.silent = true; this.end(); }, silence);
+    if (!this.#limit || this.signal.aborted) return;
+    const late = () => this.#controller.abort(new Error(`nothing moved for ${this.#limit / 1000} seconds`));
+    this.#timer = setTimeout(late, this.#limit);
   }
 
+  /** Stops the clock while the caller's own code is waited for. */
   rest() {
     clearTimeout(this.#timer);
   }
@@ -222,22 +237,72 @@ class Watch {
 }
 
 /**
- * Yields the pieces of a body.
- * @param {ReadableStream<Uint8Array>} body
+ * Yields the pieces of an answer.
+ * @param {Body} body
  * @param {Watch} watch
  */
 async function* pieces(body, watch) {
-  const reader = body.getReader();
-  for (;;) {
+  const reader = body?.getReader();
+  while (reader) {
     let piece;
+    watch.begin();
     try {
       piece = await reader.read();
     } catch (error) {
-      if (watch.signal.aborted && !watch.silent) throw error;
+      if (watch.caller?.aborted) throw error;
       throw new BrokenOff(`the connection broke: ${reason(error)}`, { cause: error });
+    } finally {
+      watch.rest();
     }
     if (piece.done) return;
-    watch.alive();
     yield piece.value;
   }
+}
+
+/** @param {Body} body @param {Watch} watch */
+async function textOf(body, watch) {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const piece of pieces(body, watch)) text += decoder.decode(piece, { stream: true });
+  return text + decoder.decode();
+}
+
+/**
+ * Returns the body of a request that is sent as its parts come.
+ * @param {AsyncIterable<string> | string[]} parts
+ * @param {Watch} watch
+ * @returns {ReadableStream<Uint8Array>}
+ */
+function upload(parts, watch) {
+  const bytes = bytesOf(parts, watch);
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await bytes.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    async cancel() {
+      await bytes.return();
+    },
+  });
+}
+
+/**
+ * Yields what is to be sent in pieces, each of which is progress.
+ * @param {AsyncIterable<string> | string[]} parts
+ * @param {Watch} watch
+ * @returns {AsyncGenerator<Uint8Array, void, void>}
+ */
+async function* bytesOf(parts, watch) {
+  const encoder = new TextEncoder();
+  watch.rest();
+  for await (const part of parts) {
+    const bytes = encoder.encode(part);
+    for (let i = 0; i < bytes.length; i += pieceSize) {
+      watch.begin();
+      yield bytes.subarray(i, i + pieceSize);
+    }
+    watch.rest();
+  }
+  watch.begin();
 }

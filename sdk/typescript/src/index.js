@@ -50,8 +50,8 @@ export class Memory {
    *
    * source names your program. Conversation, source and id identify what is recorded, so recording it
    * again is harmless: after a connection error, 429, 502, 503 or 504 each call is tried again, up to retries
-   * (4) times, waiting longer each time or as long as the server asks. timeout is in milliseconds (30,000)
-   * for each try.
+   * (4) times, waiting longer each time or as long as the server asks. timeout is in milliseconds (30,000), for each
+   * wait on the network.
    * @param {string} [url]
    * @param {{token?: string, tenant?: string, source?: string, retries?: number, timeout?: number, fetch?: typeof fetch}} [options]
    */
@@ -111,7 +111,7 @@ export class Memory {
    */
   async import(events) {
     const once = typeof events !== "string";
-    const body = once ? encoded(events) : events;
+    const body = once ? withLineEnds(events) : events;
     const report = JSON.parse(await this.#sender.text({ method: "POST", path: path("import"), body, media: "application/x-ndjson", once }));
     this.#reached(report.seq);
     return report;
@@ -401,18 +401,7 @@ async function contextOf(calls, to, options) {
   return format === "markdown" ? calls.read(to, { ...options, format }) : calls.get(to, { ...options, format });
 }
 
-/** @param {AsyncIterable<string> | Iterable<string>} lines @returns {ReadableStream<Uint8Array>} */
-function encoded(lines) {
-  const encoder = new TextEncoder();
-  const iterator = Symbol.asyncIterator in lines ? lines[Symbol.asyncIterator]() : lines[Symbol.iterator]();
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await iterator.next();
-      if (done) controller.close();
-      else controller.enqueue(encoder.encode(value.endsWith("\n") ? value : value + "\n"));
-    },
-    async cancel() {
-      await iterator.return?.();
-    },
-  });
+/** @param {AsyncIterable<string> | Iterable<string>} lines */
+async function* withLineEnds(lines) {
+  for await (const line of lines) yield line.endsWith("\n") ? line : line + "\n";
 }

@@ -5,7 +5,7 @@ export type Request = {
     method: string;
     path: string;
     options?: Options;
-    body?: string | ReadableStream<Uint8Array>;
+    body?: string | AsyncIterable<string>;
     /**
      * the body's type
      */
@@ -30,7 +30,7 @@ export type Request = {
  * @property {string} method
  * @property {string} path
  * @property {Options} [options]
- * @property {string | ReadableStream<Uint8Array>} [body]
+ * @property {string | AsyncIterable<string>} [body]
  * @property {string} [media] the body's type
  * @property {string} [key] makes repeating a change harmless
  * @property {boolean} [once] not to be tried again
@@ -84,3 +84,4 @@ export declare class Sender {
      */
     lines(request: Request): AsyncGenerator<string, void, unknown>;
 }
+export type Body = ReadableStream<Uint8Array> | null;

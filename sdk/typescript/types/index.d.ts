@@ -35,8 +35,8 @@ export declare class Memory {
      *
      * source names your program. Conversation, source and id identify what is recorded, so recording it
      * again is harmless: after a connection error, 429, 502, 503 or 504 each call is tried again, up to retries
-     * (4) times, waiting longer each time or as long as the server asks. timeout is in milliseconds (30,000)
-     * for each try.
+     * (4) times, waiting longer each time or as long as the server asks. timeout is in milliseconds (30,000), for each
+     * wait on the network.
      * @param {string} [url]
      * @param {{token?: string, tenant?: string, source?: string, retries?: number, timeout?: number, fetch?: typeof fetch}} [options]
      */
