@@ -75,6 +75,9 @@ func (g *goClient) call(c call) (any, error) {
 		return done[0], nil
 	case "record":
 		return g.record(objects(c.Args[0]))
+	case "reopen":
+		g.message = ""
+		return nil, nil
 	case "context":
 		return g.context(here+"/context", c.Options)
 	case "project.context":
@@ -110,6 +113,7 @@ func (g *goClient) call(c call) (any, error) {
 func (g *goClient) record(entries []map[string]any) ([]any, error) {
 	var list []events.Event
 	var ids []any
+	before := g.message // what the next call belongs to, unless all of this is recorded
 	for i, entry := range entries {
 		args, _ := entry["args"].([]any)
 		data := with(entry["options"])
@@ -122,6 +126,7 @@ func (g *goClient) record(entries []map[string]any) ([]any, error) {
 		e, err := events.New(g.conversation, "contract", cmp.Or(payload.Key(), "started"), payload)
 		var invalid *events.Invalid
 		if errors.As(err, &invalid) {
+			g.message = before
 			return nil, &problem{Status: http.StatusUnprocessableEntity, Errors: []any{map[string]any{"location": fmt.Sprintf("body[%d].%s", i, invalid.Field)}}}
 		}
 		require.NoError(g.t, err)
@@ -129,6 +134,7 @@ func (g *goClient) record(entries []map[string]any) ([]any, error) {
 	}
 	acks, err := g.log.PublishAll(mnemetest.Context(g.t), g.tenant, list)
 	if err != nil {
+		g.message = before
 		return nil, err
 	}
 	var done []any
@@ -151,7 +157,7 @@ func (g *goClient) payload(entry, id string, args []any, data map[string]any) (p
 		return &events.MessageCreated{}, id
 	case "tool_call":
 		data["tool_call_id"], data["tool_name"], data["arguments"] = id, args[0], args[1]
-		if g.message != "" {
+		if g.message != "" && data["message_id"] == nil {
 			data["message_id"] = g.message
 		}
 		return &events.ToolCalled{}, id

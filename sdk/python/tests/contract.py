@@ -52,8 +52,12 @@ def method(memory: Any, conversation: Any, name: str, args: list[Any]) -> tuple[
 async def run(case: dict[str, Any]) -> list[dict[str, Any]]:
     memory = Memory(url, **{"tenant": tenant, "source": "contract", **case.get("memory", {})})
     conversation = memory.conversation(case.get("conversation", case["name"]))
-    results = []
+    results: list[dict[str, Any]] = []
     for call in case["calls"]:
+        if call["call"] == "reopen":
+            conversation = memory.conversation(conversation.id)
+            results.append({})
+            continue
         verb, args = method(memory, conversation, call["call"], call.get("args", []))
         try:
             results.append({"answer": await plain(verb(*args, **call.get("options", {})), call.get("take"))})

@@ -79,7 +79,8 @@ export class Recorder {
   }
 
   /**
-   * Yields bodies of requests. A call belongs to the message of the model before it, unless it says otherwise.
+   * Yields bodies of requests; to ask for the next one says that this one was recorded. A call belongs to the
+   * message of the model before it, unless it says otherwise.
    * @param {Iterable<Entry>} entries
    * @returns {Generator<[Entry[], string]>}
    */
@@ -87,15 +88,23 @@ export class Recorder {
     const all = [...entries];
     for (let i = 0; i < all.length; i += batchSize) {
       const batch = all.slice(i, i + batchSize);
-      yield [batch, encode(batch.map((entry) => this.#event(entry)))];
+      let message = this.#message;
+      const events = batch.map((entry) => {
+        if (entry.type === "message.created") message = entry.data.role === "assistant" ? entry.id : undefined;
+        return this.#event(entry, message);
+      });
+      yield [batch, encode(events)];
+      if (batch.some((entry) => entry.type === "message.created")) this.#message = message;
     }
   }
 
-  /** @param {Entry} entry */
-  #event(entry) {
+  /** @param {Entry} entry @param {string | undefined} message */
+  #event(entry, message) {
     let data = entry.data;
-    if (entry.type === "message.created") this.#message = data.role === "assistant" ? entry.id : undefined;
-    else if (entry.type === "tool.called" && this.#message !== undefined) data = { message_id: this.#message, ...data };
+    if (entry.type === "tool.called") {
+      const { message_id = message, ...rest } = data;
+      data = { ...rest, message_id }; // always the last member, because their order is part of the content
+    }
     return {
       specversion: "1.0", type: `dev.mneme.${entry.type}.v1`, source: this.#source, id: entry.eventId, subject: this.#conversation,
       time: new Date().toISOString(), datacontenttype: "application/json", data,

@@ -245,6 +245,9 @@ export class Conversation {
 
   /**
    * Records a call of a tool. The id is the one that the model's API gave it; args are any JSON.
+   *
+   * It belongs to the message of the model that was last recorded through this object. To record a call again
+   * through another object, record that message again first, or pass its id as message_id.
    * @param {string} tool
    * @param {any} args
    * @param {t.CallFields & {id?: string}} [fields]

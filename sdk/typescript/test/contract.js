@@ -37,9 +37,14 @@ const placed = (verb, args) => (camel(verb) === "toolResult" && args.length === 
 
 for (const { name, conversation: id = name, memory: settings, calls } of JSON.parse(readFileSync(contract, "utf8"))) {
   const memory = new mneme.Memory(url, { tenant, source: "contract", ...settings });
-  const conversation = memory.conversation(id);
+  let conversation = memory.conversation(id);
   const results = [];
   for (const one of calls) {
+    if (one.call === "reopen") {
+      conversation = memory.conversation(id);
+      results.push({});
+      continue;
+    }
     try {
       results.push({ answer: (await plain(call(memory, conversation, one), one.take)) ?? null });
     } catch (error) {

@@ -63,7 +63,8 @@ export declare class Recorder {
     /** @param {string} conversation @param {string} source */
     constructor(conversation: string, source: string);
     /**
-     * Yields bodies of requests. A call belongs to the message of the model before it, unless it says otherwise.
+     * Yields bodies of requests; to ask for the next one says that this one was recorded. A call belongs to the
+     * message of the model before it, unless it says otherwise.
      * @param {Iterable<Entry>} entries
      * @returns {Generator<[Entry[], string]>}
      */

@@ -220,7 +220,11 @@ class AsyncConversation:
         return (await self.record([assistant(text, id=id, **fields)]))[0]
 
     async def tool_call(self, tool: str, arguments: Any, *, id: str | None = None, **fields: Unpack[t.CallFields]) -> Recorded:
-        """Record a call of a tool. The id is the one that the model's API gave it; arguments are any JSON."""
+        """Record a call of a tool. The id is the one that the model's API gave it; arguments are any JSON.
+
+        It belongs to the message of the model that was last recorded through this object. To record a call again
+        through another object, record that message again first, or pass its id as message_id.
+        """
         return (await self.record([tool_call(tool, arguments, id=id, **fields)]))[0]
 
     async def tool_result(self, call: str | Recorded, result: Any = None, **fields: Unpack[t.ResultFields]) -> Recorded:

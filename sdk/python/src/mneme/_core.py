@@ -102,18 +102,28 @@ class Recorder:
         self._message: str | None = None  # the message that makes the next calls
 
     def batches(self, entries: Iterable[Entry]) -> Iterator[tuple[list[Entry], bytes]]:
-        """Yield bodies of requests. A call belongs to the message of the model before it, unless it says otherwise."""
+        """Yield bodies of requests; to ask for the next one says that this one was recorded.
+
+        A call belongs to the message of the model before it, unless it says otherwise.
+        """
         rest = list(entries)
         while rest:
             batch, rest = rest[:BATCH], rest[BATCH:]
-            yield batch, encode([self._event(entry) for entry in batch])
+            message, events = self._message, []
+            for entry in batch:
+                if entry.type == "message.created":
+                    message = entry.id if entry.data["role"] == "assistant" else None
+                events.append(self._event(entry, message))
+            yield batch, encode(events)
+            if any(entry.type == "message.created" for entry in batch):
+                self._message = message
 
-    def _event(self, entry: Entry) -> dict[str, Any]:
+    def _event(self, entry: Entry, message: str | None) -> dict[str, Any]:
         data = dict(entry.data)
-        if entry.type == "message.created":
-            self._message = entry.id if data["role"] == "assistant" else None
-        elif entry.type == "tool.called" and self._message is not None:
-            data.setdefault("message_id", self._message)
+        if entry.type == "tool.called":
+            message = data.pop("message_id", message)
+            if message is not None:  # always the last member, because their order is part of the content
+                data["message_id"] = message
         return {
             "specversion": "1.0",
             "type": f"dev.mneme.{entry.type}.v1",
