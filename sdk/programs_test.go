@@ -38,3 +38,15 @@ func TestOnlyTheNetworkMustBeFast(t *testing.T) {
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
 	runBoth(t, "slow", s.HTTP, "http://"+dead.Addr().String())
 }
+
+func TestManyEntriesAreSeveralRequests(t *testing.T) {
+	t.Parallel()
+	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
+	var all []contract
+	for _, language := range []string{"python", "typescript"} {
+		all = append(all,
+			contract{Conversation: "many-" + language, Faults: []string{"", "broken", ""}},
+			contract{Conversation: "large-" + language, Faults: []string{"", ""}})
+	}
+	runBoth(t, "batches", between(t, s.HTTP, all))
+}

@@ -64,6 +64,17 @@ function message(role, text, { id = newId(), ...fields } = {}) {
 export const newId = () => crypto.randomUUID().replaceAll("-", "");
 
 const batchSize = 1000; // events that the server stores all or none
+const batchBytes = 16 << 20; // and how large they are in total
+
+/**
+ * Returns the message that makes the calls after an entry; before it, it was message.
+ * @param {Entry} entry
+ * @param {string | undefined} message
+ */
+function maker({ type, id, data }, message) {
+  if (type !== "message.created") return message;
+  return data.role === "assistant" ? id : undefined;
+}
 
 /** Makes the events of one conversation from entries. */
 export class Recorder {
@@ -85,17 +96,34 @@ export class Recorder {
    * @returns {Generator<[Entry[], string]>}
    */
   *batches(entries) {
-    const all = [...entries];
-    for (let i = 0; i < all.length; i += batchSize) {
-      const batch = all.slice(i, i + batchSize);
-      let message = this.#message;
-      const events = batch.map((entry) => {
-        if (entry.type === "message.created") message = entry.data.role === "assistant" ? entry.id : undefined;
-        return this.#event(entry, message);
-      });
-      yield [batch, encode(events)];
-      if (batch.some((entry) => entry.type === "message.created")) this.#message = message;
+    const encoder = new TextEncoder();
+    let message = this.#message, size = 0;
+    /** @type {Entry[]} */
+    let batch = [];
+    /** @type {string[]} */
+    let events = [];
+    for (const entry of [...entries]) {
+      const event = encode(this.#event(entry, message));
+      const { length } = encoder.encode(event);
+      message = maker(entry, message);
+      if (batch.length > 0 && (batch.length === batchSize || size + length > batchBytes)) {
+        yield [batch, `[${events}]`];
+        this.#recorded(batch);
+        [batch, events, size] = [[], [], 0];
+      }
+      batch.push(entry);
+      events.push(event);
+      size += length;
     }
+    if (batch.length > 0) {
+      yield [batch, `[${events}]`];
+      this.#recorded(batch);
+    }
+  }
+
+  /** @param {Entry[]} batch */
+  #recorded(batch) {
+    for (const entry of batch) this.#message = maker(entry, this.#message);
   }
 
   /** @param {Entry} entry @param {string | undefined} message */

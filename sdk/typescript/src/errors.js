@@ -3,6 +3,11 @@
 /** Any failure of a call. */
 export class MnemeError extends Error {
   name = this.constructor.name;
+  /**
+   * of record(): the first of its entries, which requests before the failed one stored
+   * @type {import("./entries.js").Recorded[]}
+   */
+  recorded = [];
 }
 
 /**
@@ -25,7 +30,7 @@ export class ProblemError extends MnemeError {
     /** the HTTP status */
     this.status = status;
     this.detail = detail;
-    /** what is wrong with which parameter */
+    /** what is wrong with which parameter or event; body[0] is the first event after recorded */
     this.errors = errors;
     /** the header Retry-After */
     this.retryAfter = retryAfter;

@@ -166,11 +166,16 @@ export class Memory {
     record: async (recorder, entries) => {
       /** @type {Recorded[]} */
       const done = [];
-      for (const [batch, body] of recorder.batches(entries)) {
-        const request = { method: "POST", path: path("events"), body, media: "application/cloudevents-batch+json" };
-        const answer = JSON.parse(await this.#sender.text(request));
-        this.#reached(answer.seq);
-        batch.forEach(({ id }, i) => done.push({ id, seq: answer.events[i].seq, duplicate: answer.events[i].duplicate }));
+      try {
+        for (const [batch, body] of recorder.batches(entries)) {
+          const request = { method: "POST", path: path("events"), body, media: "application/cloudevents-batch+json" };
+          const answer = JSON.parse(await this.#sender.text(request));
+          this.#reached(answer.seq);
+          batch.forEach(({ id }, i) => done.push({ id, seq: answer.events[i].seq, duplicate: answer.events[i].duplicate }));
+        }
+      } catch (error) {
+        if (error instanceof MnemeError) error.recorded = done;
+        throw error;
       }
       return done;
     },
@@ -267,7 +272,12 @@ export class Conversation {
   }
 
   /**
-   * Records several entries in one request: all of up to 1,000, or none. More are recorded in several requests.
+   * Records several entries, in order.
+   *
+   * Up to 1,000 of up to 16 MiB are one request, and more are several, one after the other. A request is stored
+   * whole or not at all, unless one of its ids is recorded already: then its entries are stored up to the first whose
+   * id has other content, which is a ConflictError. An error has in recorded what the requests before it stored.
+   * Recording the same entries again continues.
    * @param {Iterable<Entry>} entries
    * @returns {Promise<Recorded[]>}
    */

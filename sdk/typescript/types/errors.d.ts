@@ -1,6 +1,11 @@
 /** Any failure of a call. */
 export declare class MnemeError extends Error {
     name: string;
+    /**
+     * of record(): the first of its entries, which requests before the failed one stored
+     * @type {import("./entries.js").Recorded[]}
+     */
+    recorded: import("./entries.js").Recorded[];
 }
 /**
  * The server could not be reached, or the connection broke, at the last of all tries. What was to be
@@ -13,7 +18,7 @@ export declare class ProblemError extends MnemeError {
     /** the HTTP status */
     status: number;
     detail: string;
-    /** what is wrong with which parameter */
+    /** what is wrong with which parameter or event; body[0] is the first event after recorded */
     errors: {
         location?: string;
         message?: string;

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between tries
 LONGEST_RETRY_AFTER = 60.0
-BATCH = 1000  # events that the server stores all or none
+BATCH, BATCH_BYTES = 1000, 16 << 20  # events that the server stores all or none
 SILENCE = 45.0  # seconds without a word, not even a comment, after which a stream is dead
 
 
@@ -94,6 +94,13 @@ def _message(role: str, text: str, id: str | None, fields: MessageFields) -> Ent
     return Entry("message.created", f"message/{id}", id, {"message_id": id, "role": role, "content": text, **_given(fields)})
 
 
+def _maker(entry: Entry, message: str | None) -> str | None:
+    """Return the message that makes the calls after an entry; before it, it was message."""
+    if entry.type != "message.created":
+        return message
+    return entry.id if entry.data["role"] == "assistant" else None
+
+
 class Recorder:
     """Makes the events of one conversation from entries."""
 
@@ -106,17 +113,26 @@ class Recorder:
 
         A call belongs to the message of the model before it, unless it says otherwise.
         """
-        rest = list(entries)
-        while rest:
-            batch, rest = rest[:BATCH], rest[BATCH:]
-            message, events = self._message, []
-            for entry in batch:
-                if entry.type == "message.created":
-                    message = entry.id if entry.data["role"] == "assistant" else None
-                events.append(self._event(entry, message))
-            yield batch, encode(events)
-            if any(entry.type == "message.created" for entry in batch):
-                self._message = message
+        message, size = self._message, 0
+        batch: list[Entry] = []
+        events: list[bytes] = []
+        for entry in list(entries):
+            event = encode(self._event(entry, message))
+            message = _maker(entry, message)
+            if batch and (len(batch) == BATCH or size + len(event) > BATCH_BYTES):
+                yield batch, b"[" + b",".join(events) + b"]"
+                self._recorded(batch)
+                batch, events, size = [], [], 0
+            batch.append(entry)
+            events.append(event)
+            size += len(event)
+        if batch:
+            yield batch, b"[" + b",".join(events) + b"]"
+            self._recorded(batch)
+
+    def _recorded(self, batch: list[Entry]) -> None:
+        for entry in batch:
+            self._message = _maker(entry, self._message)
 
     def _event(self, entry: Entry, message: str | None) -> dict[str, Any]:
         data = dict(entry.data)

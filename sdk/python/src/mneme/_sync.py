@@ -123,11 +123,15 @@ class Memory:
 
     def _record(self, recorder: Recorder, entries: Iterable[Entry]) -> list[Recorded]:
         done: list[Recorded] = []
-        for batch, body in recorder.batches(entries):
-            response = self._send("POST", path("events"), content=body, media="application/cloudevents-batch+json")
-            answer = response.json()
-            self._position.reached(answer["seq"])
-            done += recorded(batch, answer)
+        try:
+            for batch, body in recorder.batches(entries):
+                response = self._send("POST", path("events"), content=body, media="application/cloudevents-batch+json")
+                answer = response.json()
+                self._position.reached(answer["seq"])
+                done += recorded(batch, answer)
+        except MnemeError as error:
+            error.recorded = done
+            raise
         return done
 
     def _change(self, method: str, to: str, change: Mapping[str, Any], *options: Mapping[str, Any]) -> None:
@@ -232,7 +236,13 @@ class Conversation:
         return (self.record([tool_result(call, result, **fields)]))[0]
 
     def record(self, entries: Iterable[Entry]) -> list[Recorded]:
-        """Record several entries in one request: all of up to 1,000, or none. More are recorded in several requests."""
+        """Record several entries, in order.
+
+        Up to 1,000 of up to 16 MiB are one request, and more are several, one after the other. A request is stored whole
+        or not at all, unless one of its ids is recorded already: then its entries are stored up to the first whose id
+        has other content, which is a ConflictError. An error has in recorded what the requests before it stored.
+        Recording the same entries again continues.
+        """
         return self._memory._record(self._recorder, entries)
 
     @overload

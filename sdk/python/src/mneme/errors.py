@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._core import Recorded
 
 
 class MnemeError(Exception):
     """Any failure of a call."""
+
+    recorded: Sequence[Recorded] = ()  #: of record(): the first of its entries, which requests before the failed one stored
 
 
 class UnreachableError(MnemeError):
@@ -28,7 +34,7 @@ class ProblemError(MnemeError):
         super().__init__(f"{status}: {detail}" + (f" ({reasons})" if reasons else ""))
         self.status = status  #: the HTTP status
         self.detail = detail
-        self.errors = errors  #: what is wrong with which parameter: location, message and perhaps value
+        self.errors = errors  #: what is wrong with which parameter or event (body[0] is the first after recorded): location, message and perhaps value
         self.retry_after = retry_after  #: the header Retry-After, "" if there is none
 
 
