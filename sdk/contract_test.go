@@ -104,7 +104,7 @@ func TestEveryClientKeepsTheContract(t *testing.T) {
 		var kept []contract
 		for _, c := range all {
 			if len(c.Faults) > 0 || c.Memory != nil {
-				continue // trying again and choosing a token are the caller's, in Go
+				continue // trying again, choosing a token and making addresses are the caller's, in Go
 			}
 			kept = append(kept, c)
 			c.check(t, g.run(c))

@@ -33,9 +33,11 @@ var faults = map[string]func(w http.ResponseWriter, r *http.Request, pass http.H
 		w.WriteHeader(http.StatusGatewayTimeout)
 		_, _ = io.WriteString(w, `{"title": "Gateway Timeout", "status": 504, "detail": "sequence 9 is not applied yet"}`)
 	},
-	"broken": refuse(http.StatusInternalServerError, ""),
-	"full":   refuse(http.StatusInsufficientStorage, ""),
-	"refuse": func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
+	"a page":  answer("text/html; charset=utf-8", "<html>Sign in"),
+	"no JSON": answer("application/json", "<html>Sign in"),
+	"broken":  refuse(http.StatusInternalServerError, ""),
+	"full":    refuse(http.StatusInsufficientStorage, ""),
+	"refuse":  func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
 	"lose the answer": func(_ http.ResponseWriter, r *http.Request, pass http.Handler) {
 		pass.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
@@ -59,6 +61,14 @@ func refuse(status int, retryAfter string) func(http.ResponseWriter, *http.Reque
 	}
 }
 
+// answer answers as something else does that is not mneme.
+func answer(media, text string) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", media)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
 // recordLate records the message "late" in the conversation that a request asks about.
 func recordLate(r *http.Request, pass http.Handler) {
 	event, err := json.Marshal(map[string]any{
@@ -71,10 +81,10 @@ func recordLate(r *http.Request, pass http.Handler) {
 	publish := httptest.NewRequestWithContext(r.Context(), http.MethodPost, "/v1/events?tenant="+url.QueryEscape(r.URL.Query().Get("tenant")), bytes.NewReader(event))
 	publish.Header.Set("Content-Type", events.ContentTypeEvent)
 	publish.Header.Set("Authorization", r.Header.Get("Authorization"))
-	answer := httptest.NewRecorder()
-	pass.ServeHTTP(answer, publish)
-	if answer.Code != http.StatusCreated {
-		panic(answer.Body.String())
+	published := httptest.NewRecorder()
+	pass.ServeHTTP(published, publish)
+	if published.Code != http.StatusCreated {
+		panic(published.Body.String())
 	}
 }
 

@@ -58,8 +58,8 @@ async def run(case: dict[str, Any]) -> list[dict[str, Any]]:
             conversation = memory.conversation(conversation.id)
             results.append({})
             continue
-        verb, args = method(memory, conversation, call["call"], call.get("args", []))
         try:
+            verb, args = method(memory, conversation, call["call"], call.get("args", []))
             results.append({"answer": await plain(verb(*args, **call.get("options", {})), call.get("take"))})
         except mneme.MnemeError as error:
             results.append({"error": {"type": type(error).__name__, **vars(error)}})

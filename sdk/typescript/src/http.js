@@ -21,6 +21,7 @@ const pieceSize = 64 << 10;
  * @property {Options} [options]
  * @property {string | AsyncIterable<string>} [body]
  * @property {string} [media] the body's type
+ * @property {string} [expected] the type of the answer, by default JSON
  * @property {string} [key] makes repeating a change harmless
  * @property {boolean} [once] not to be tried again
  * @property {boolean} [bare] without the tenant: the status is of the whole log
@@ -32,6 +33,39 @@ const pieceSize = 64 << 10;
  * @param {string[]} parts
  */
 export const path = (...parts) => "/v1/" + parts.map(encodeURIComponent).join("/");
+
+/**
+ * Returns an id that a path can carry. A URL loses the segments . and .., also if they are escaped.
+ * @param {string} what
+ * @param {string} text
+ */
+export function checked(what, text) {
+  if (text === "." || text === "..") throw new MnemeError(`the ${what} cannot be "${text}", because no address of the API can hold that`);
+  return text;
+}
+
+/**
+ * Checks the media type of an answer: a proxy may have answered, such as with its page to sign in.
+ * @param {string} url
+ * @param {string | null} got
+ * @param {string} expected
+ */
+function checkType(url, got, expected) {
+  if (got?.split(";")[0].trim().toLowerCase() === expected) return;
+  throw new MnemeError(`mneme did not answer at ${url}: an answer of the type ${expected} was expected, and it is ${got || "of none"}`);
+}
+
+/**
+ * @param {string} text
+ * @returns {any}
+ */
+export function decode(text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new MnemeError(`mneme did not answer: what came is not JSON: ${reason(error)}`, { cause: error });
+  }
+}
 
 /**
  * Returns the JSON of what is to be recorded.
@@ -105,7 +139,7 @@ export class Sender {
    * @param {(body: Body, watch: Watch) => Promise<T>} read ends the watch, now or later
    * @returns {Promise<T>}
    */
-  async #send({ method, path, options = {}, body, media, key, once, bare, signal }, limit, read) {
+  async #send({ method, path, options = {}, body, media, expected = "application/json", key, once, bare, signal }, limit, read) {
     const { url, token, tenant, retries, fetch } = this.settings;
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries({ tenant: bare ? undefined : tenant, ...options })) {
@@ -125,11 +159,15 @@ export class Sender {
         const sent = whole ? { body } : { body: upload(typeof body === "string" ? [body] : body, watch), duplex: "half" };
         watch.begin();
         const response = await fetch(address, /** @type {RequestInit} */ ({ method, headers, signal: watch.signal, ...sent }));
-        if (response.ok) return await read(response.body, watch);
+        if (response.ok) {
+          checkType(url, response.headers.get("Content-Type"), expected);
+          return await read(response.body, watch);
+        }
         failure = problem(method, response, await textOf(response.body, watch));
       } catch (error) {
         watch.end();
         if (signal?.aborted) throw error; // the caller wants no more
+        if (error instanceof MnemeError && !(error instanceof BrokenOff)) throw error;
         failure = error instanceof BrokenOff ? error : new UnreachableError(`no answer from ${url}: ${reason(error)}`, { cause: error });
       }
       watch.end();

@@ -5,7 +5,7 @@
 
 import { Recorder, assistant, newId, started, toolCall, toolResult, user } from "./entries.js";
 import { MnemeError } from "./errors.js";
-import { BrokenOff, Sender, firstPause, path, sleep } from "./http.js";
+import { BrokenOff, Sender, checked, decode, firstPause, path, sleep } from "./http.js";
 
 /** @typedef {import("./entries.js").Entry} Entry */
 /** @typedef {import("./entries.js").Recorded} Recorded */
@@ -73,7 +73,7 @@ export class Memory {
    * @param {string} [id]
    */
   conversation(id = newId()) {
-    return new Conversation(this, this.#calls, id, this.#source);
+    return new Conversation(this, this.#calls, checked("id of a conversation", id), this.#source);
   }
 
   /**
@@ -81,7 +81,7 @@ export class Memory {
    * @param {string} name
    */
   project(name) {
-    return new Project(this.#calls, name);
+    return new Project(this.#calls, checked("name of a project", name));
   }
 
   /**
@@ -112,7 +112,7 @@ export class Memory {
   async import(events) {
     const once = typeof events !== "string";
     const body = once ? withLineEnds(events) : events;
-    const report = JSON.parse(await this.#sender.text({ method: "POST", path: path("import"), body, media: "application/x-ndjson", once }));
+    const report = decode(await this.#sender.text({ method: "POST", path: path("import"), body, media: "application/x-ndjson", once }));
     this.#reached(report.seq);
     return report;
   }
@@ -129,14 +129,14 @@ export class Memory {
     for (;;) {
       try {
         let name = "", data = "";
-        const request = { method: "GET", path: path("stream"), options: { conversation, kind: kinds, from }, signal };
+        const request = { method: "GET", path: path("stream"), expected: "text/event-stream", options: { conversation, kind: kinds, from }, signal };
         for await (const line of this.#sender.lines(request)) {
           const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
           if (field === "event") name = value;
           else if (field === "data") data += value;
           if (line) continue;
           if (name === "event") {
-            const sent = JSON.parse(data);
+            const sent = decode(data);
             const { id = "", source = "", time = "", data: payload = null } = sent.event ?? {};
             from = sent.seq + 1;
             yield { seq: sent.seq, conversation_id: sent.conversation_id, kind: sent.kind, id, source, time, data: payload };
@@ -152,7 +152,7 @@ export class Memory {
 
   /** @param {AbortSignal} [signal] @returns {Promise<number>} */
   async #head(signal) {
-    return JSON.parse(await this.#sender.text({ method: "GET", path: path("status"), bare: true, signal })).stream.head;
+    return decode(await this.#sender.text({ method: "GET", path: path("status"), bare: true, signal })).stream.head;
   }
 
   /** @param {number} seq */
@@ -169,7 +169,7 @@ export class Memory {
       try {
         for (const [batch, body] of recorder.batches(entries)) {
           const request = { method: "POST", path: path("events"), body, media: "application/cloudevents-batch+json" };
-          const answer = JSON.parse(await this.#sender.text(request));
+          const answer = decode(await this.#sender.text(request));
           this.#reached(answer.seq);
           batch.forEach(({ id }, i) => done.push({ id, seq: answer.events[i].seq, duplicate: answer.events[i].duplicate }));
         }
@@ -183,14 +183,14 @@ export class Memory {
     change: async (method, to, change, options) => {
       const body = change && JSON.stringify(change);
       const answer = await this.#sender.text({ method, path: to, options, body, media: "application/json", key: newId() });
-      this.#reached(JSON.parse(answer).seq);
+      this.#reached(decode(answer).seq);
     },
-    /** @param {string} to @param {object} [options] */
-    read: (to, options) => this.#sender.text({ method: "GET", path: to, options: this.#atLeast(options) }),
+    /** @param {string} to @param {object} [options] @param {string} [expected] */
+    read: (to, options, expected) => this.#sender.text({ method: "GET", path: to, options: this.#atLeast(options), expected }),
     /** @param {string} to @param {object} [options] @returns {Promise<any>} */
-    get: async (to, options) => JSON.parse(await this.#calls.read(to, options)),
+    get: async (to, options) => decode(await this.#calls.read(to, options)),
     /** @param {string} to */
-    lines: (to) => this.#sender.lines({ method: "GET", path: to, options: this.#atLeast() }),
+    lines: (to) => this.#sender.lines({ method: "GET", path: to, options: this.#atLeast(), expected: "application/x-ndjson" }),
     /** @param {string} to @param {string} member @param {object} [options] @returns {AsyncGenerator<any, void>} */
     pages: async function* (to, member, options) {
       let cursor;
@@ -411,7 +411,7 @@ export class Project {
 /** @param {any} calls @param {string} to @param {{format?: Format}} [options] */
 async function contextOf(calls, to, options) {
   const format = options?.format ?? "markdown";
-  return format === "markdown" ? calls.read(to, { ...options, format }) : calls.get(to, { ...options, format });
+  return format === "markdown" ? calls.read(to, { ...options, format }, "text/markdown") : calls.get(to, { ...options, format });
 }
 
 /** @param {AsyncIterable<string> | Iterable<string>} lines */

@@ -11,6 +11,10 @@ export type Request = {
      */
     media?: string;
     /**
+     * the type of the answer, by default JSON
+     */
+    expected?: string;
+    /**
      * makes repeating a change harmless
      */
     key?: string;
@@ -32,6 +36,7 @@ export type Request = {
  * @property {Options} [options]
  * @property {string | AsyncIterable<string>} [body]
  * @property {string} [media] the body's type
+ * @property {string} [expected] the type of the answer, by default JSON
  * @property {string} [key] makes repeating a change harmless
  * @property {boolean} [once] not to be tried again
  * @property {boolean} [bare] without the tenant: the status is of the whole log
@@ -42,6 +47,17 @@ export type Request = {
  * @param {string[]} parts
  */
 export declare const path: (...parts: string[]) => string;
+/**
+ * Returns an id that a path can carry. A URL loses the segments . and .., also if they are escaped.
+ * @param {string} what
+ * @param {string} text
+ */
+export declare function checked(what: string, text: string): string;
+/**
+ * @param {string} text
+ * @returns {any}
+ */
+export declare function decode(text: string): any;
 /**
  * Returns the JSON of what is to be recorded.
  * @param {unknown} value

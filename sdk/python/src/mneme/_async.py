@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 
 from ._core import FIRST_PAUSE, SILENCE, Entry, Event, EventParser, Lines, Position, Recorded, Recorder, Settings
-from ._core import assistant, encode, path, recorded, started, tool_call, tool_result, user
+from ._core import assistant, check_type, checked, decode, encode, path, recorded, started, tool_call, tool_result, user
 from .errors import MnemeError, UnreachableError, problem
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ class AsyncMemory:
 
     def conversation(self, id: str | None = None) -> AsyncConversation:
         """Return a conversation, which need not exist; without an id, a new one. It sends nothing."""
-        return AsyncConversation(self, uuid4().hex if id is None else id, self._source)
+        return AsyncConversation(self, uuid4().hex if id is None else checked("id of a conversation", id), self._source)
 
     def project(self, name: str) -> AsyncProject:
         """Return a project: what conversations have in common. Name it when a conversation starts."""
-        return AsyncProject(self, name)
+        return AsyncProject(self, checked("name of a project", name))
 
     def conversations(self, **options: Unpack[t.ConversationsOptions]) -> AsyncIterator[t.ConversationInfo]:
         """Iterate over conversations, by default those with the newest events first."""
@@ -91,7 +91,7 @@ class AsyncMemory:
         once = not isinstance(export, (str, bytes))
         content = _with_line_ends(export) if isinstance(export, AsyncIterable) and not isinstance(export, (str, bytes)) else export
         response = await self._send("POST", path("import"), content=content, media="application/x-ndjson", once=once)
-        report: t.ImportReport = response.json()
+        report: t.ImportReport = decode(response.content)
         self._position.reached(report["seq"])
         return report
 
@@ -104,10 +104,10 @@ class AsyncMemory:
         """
         if from_seq is None:  # fixed now: events that come while the connection is broken count
             status = await self._send("GET", path("status"), bare=True)
-            from_seq = status.json()["stream"]["head"] + 1
+            from_seq = decode(status.content)["stream"]["head"] + 1
         options = {"conversation": conversation, "kind": list(kinds or [])}
         while True:
-            response = await self._send("GET", path("stream"), options, {"from": from_seq}, stream=True)
+            response = await self._send("GET", path("stream"), options, {"from": from_seq}, expected="text/event-stream", stream=True)
             lines, parser = Lines(), EventParser()
             try:
                 async for piece in response.aiter_bytes():
@@ -115,7 +115,7 @@ class AsyncMemory:
                         if event := parser.line(line):
                             from_seq = event["seq"] + 1
                             yield event
-            except httpx.TransportError:
+            except httpx.RequestError:
                 pass  # the next request tells whether the server is there
             finally:
                 await response.aclose()
@@ -126,7 +126,7 @@ class AsyncMemory:
         try:
             for batch, body in recorder.batches(entries):
                 response = await self._send("POST", path("events"), content=body, media="application/cloudevents-batch+json")
-                answer = response.json()
+                answer = decode(response.content)
                 self._position.reached(answer["seq"])
                 done += recorded(batch, answer)
         except MnemeError as error:
@@ -137,14 +137,21 @@ class AsyncMemory:
     async def _change(self, method: str, to: str, change: Mapping[str, Any], *options: Mapping[str, Any]) -> None:
         body = encode(change) if change else None
         response = await self._send(method, to, *options, content=body, media="application/json", key=uuid4().hex)
-        self._position.reached(response.json()["seq"])
+        self._position.reached(decode(response.content)["seq"])
 
     async def _get(self, to: str, *options: Mapping[str, Any]) -> Any:
-        return (await self._read(to, *options)).json()
+        return decode((await self._read(to, *options)).content)
 
-    async def _read(self, to: str, *options: Mapping[str, Any], stream: bool = False) -> httpx.Response:
+    async def _context(self, to: str, format: str, options: Mapping[str, Any]) -> Any:
+        expected = "text/markdown" if format == "markdown" else "application/json"
+        response = await self._read(to, options, {"format": format}, expected=expected)
+        return response.text if format == "markdown" else decode(response.content)
+
+    async def _read(
+        self, to: str, *options: Mapping[str, Any], expected: str = "application/json", stream: bool = False
+    ) -> httpx.Response:
         at_least = {"at_least": self.seq} if self.seq else {}
-        return await self._send("GET", to, *options, at_least, stream=stream)
+        return await self._send("GET", to, *options, at_least, expected=expected, stream=stream)
 
     async def _pages(self, to: str, member: str, options: Mapping[str, Any]) -> AsyncIterator[Any]:
         cursor: str | None = None
@@ -164,6 +171,7 @@ class AsyncMemory:
         content: str | bytes | AsyncIterable[bytes] | None = None,
         media: str | None = None,
         key: str | None = None,
+        expected: str = "application/json",
         stream: bool = False,
         once: bool = False,
         bare: bool = False,
@@ -183,7 +191,10 @@ class AsyncMemory:
                     method, settings.url + to, params=params, headers=headers, content=content, timeout=timeout
                 )
                 response = await self._http.send(request, stream=True)
+                media, wait = (response.headers.get(name, "") for name in ("Content-Type", "Retry-After"))
                 try:
+                    if response.is_success:
+                        check_type(settings.url, media, expected)
                     if not stream or not response.is_success:
                         await response.aread()
                 except BaseException:
@@ -191,11 +202,10 @@ class AsyncMemory:
                     raise
                 if response.is_success:
                     return response
-                media, wait = (response.headers.get(name, "") for name in ("Content-Type", "Retry-After"))
                 failure = problem(method, response.status_code, media, response.text, wait)
             except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
                 raise MnemeError(f"this request cannot be sent to {settings.url}: {error}") from error
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 failure = UnreachableError(f"no answer from {settings.url}: {error or type(error).__name__}")
                 failure.__cause__ = error
             pause = None if once else settings.pause(failure, tried)
@@ -257,8 +267,7 @@ class AsyncConversation:
     async def context(self, *, format: str = "markdown", **options: Any) -> Any:
         """Return what an agent should see now, in max_chars characters (100,000): as a text, as arguments of a call
         of OpenAI's or Anthropic's client, or as data."""
-        response = await self._memory._read(path("conversations", self.id, "context"), options, {"format": format})
-        return response.text if format == "markdown" else response.json()
+        return await self._memory._context(path("conversations", self.id, "context"), format, options)
 
     async def search(self, query: str, **options: Unpack[t.SearchOptions]) -> list[t.Found]:
         """Find messages, best first."""
@@ -293,13 +302,13 @@ class AsyncConversation:
 
     async def export(self) -> AsyncIterator[str]:
         """Iterate over its events, one line each, for import_events() or a file. An error means that lines are missing."""
-        response = await self._memory._read(path("conversations", self.id, "export"), stream=True)
+        response = await self._memory._read(path("conversations", self.id, "export"), expected="application/x-ndjson", stream=True)
         lines = Lines()
         try:
             async for piece in response.aiter_bytes():
                 for line in lines.feed(piece):
                     yield line
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise UnreachableError(f"the export broke off: {error}") from error
         finally:
             await response.aclose()
@@ -336,8 +345,7 @@ class AsyncProject:
     async def context(self, *, format: str = "markdown", **options: Any) -> Any:
         """Return what a new conversation should know of earlier ones, in max_chars characters (8,000), in the
         formats that a conversation's context has."""
-        response = await self._memory._read(path("projects", self.name, "context"), options, {"format": format})
-        return response.text if format == "markdown" else response.json()
+        return await self._memory._context(path("projects", self.name, "context"), format, options)
 
 
 async def _with_line_ends(lines: AsyncIterable[str]) -> AsyncIterator[bytes]:

@@ -212,6 +212,26 @@ def path(*parts: str) -> str:
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 
+def checked(what: str, text: str) -> str:
+    """Return an id that a path can carry. A URL loses the segments . and .., also if they are escaped."""
+    if text in (".", ".."):
+        raise MnemeError(f'the {what} cannot be "{text}", because no address of the API can hold that')
+    return text
+
+
+def check_type(url: str, got: str, expected: str) -> None:
+    """Check the media type of an answer: a proxy may have answered, such as with its page to sign in."""
+    if got.partition(";")[0].strip().lower() != expected:
+        raise MnemeError(f"mneme did not answer at {url}: an answer of the type {expected} was expected, and it is {got or 'of none'}")
+
+
+def decode(text: str | bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise MnemeError(f"mneme did not answer: what came is not JSON: {error}") from error
+
+
 def encode(value: Any) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
@@ -256,7 +276,7 @@ class EventParser:
         self._name, self._data = "", []
         if name != "event":
             return None
-        sent = json.loads(data)
+        sent = decode(data)
         event = sent.get("event") or {}
         return {
             "seq": sent["seq"],
