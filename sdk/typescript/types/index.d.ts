@@ -138,9 +138,9 @@ export declare class Conversation {
      * Records several entries, in order.
      *
      * Up to 1,000 of up to 16 MiB are one request, and more are several, one after the other. A request is stored
-     * whole or not at all, unless one of its ids is recorded already: then its entries are stored up to the first whose
-     * id has other content, which is a ConflictError. An error has in recorded what the requests before it stored.
-     * Recording the same entries again continues.
+     * whole or not at all, unless one of its ids was recorded in the last 30 seconds: then its entries are stored up to
+     * the first whose id has other content, which is a ConflictError. An error has in recorded what the requests before
+     * it stored. Recording the same entries again continues.
      * @param {Iterable<Entry>} entries
      * @returns {Promise<Recorded[]>}
      */
