@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
@@ -156,7 +157,7 @@ func between(t *testing.T, server string, all []contract) string {
 		proxy.CloseClientConnections()
 		proxy.Close()
 		for conversation, list := range left {
-			require.Empty(t, list, "%s: requests that were not made", conversation)
+			assert.Empty(t, list, "%s: requests that were not made", conversation)
 		}
 	})
 	return proxy.URL
