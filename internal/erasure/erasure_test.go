@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -340,6 +341,25 @@ func TestAnErasureEndsWithoutEmbeddingsThatNothingWrites(t *testing.T) {
 	require.Empty(t, w.search("canarygone"))
 	require.Contains(t, report.NotReached[len(report.NotReached)-1], "the read model embeddings (")
 	w.consistent()
+}
+
+func TestAProjectIsErasedWithItsMemoryAndItsCode(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "c", "canaryconversation", "acme"))
+	code := &events.CodeIndexed{Project: "acme", Path: "a.go", Hash: strings.Repeat("a", 64), Scopes: []events.CodeScope{{Kind: "function", Name: "F", StartLine: 1, EndLine: 1, Text: "canarycode"}}}
+	other := &events.CodeIndexed{Project: "other", Path: "a.go", Hash: strings.Repeat("a", 64), Scopes: code.Scopes}
+	w.publish([]events.Event{
+		event(t, events.CodePrefix+"acme", "file", code), event(t, events.CodePrefix+"other", "file", other),
+		event(t, events.MemoryPrefix+"acme", "note", &events.MemoryChanged{Path: "notes/a.md", Content: new("canarymemory")}),
+	})
+	w.applied()
+	found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Project: "acme"})
+	require.NoError(t, err)
+	require.Equal(t, []erasure.Found{{ID: "c", Events: 8}, {ID: "code:acme", Events: 1}, {ID: "memory:acme", Events: 1}}, found)
+	found, err = w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Before: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	require.Equal(t, []erasure.Found{{ID: "c", Events: 8}}, found, "they do not age")
 }
 
 func TestWithoutRetentionNothingIsErased(t *testing.T) {

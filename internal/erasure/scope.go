@@ -51,8 +51,8 @@ type Found struct {
 // Find lists the conversations of a scope, sorted: those that the log holds, deleted ones included. It leaves out
 // conversations of which an earlier erasure left only the tombstone, unless the scope names them.
 //
-// For a project it finds the conversations that belong to it now, and the deleted ones that would. With a conversation
-// it finds the chapters of stories that cover it.
+// For a project it finds the conversations that belong to it now, the deleted ones that would, its memory and the index of
+// its code. With a conversation it finds the chapters of stories that cover it.
 func (s Scope) Find(ctx context.Context, log *eventlog.Log, g graph.Reader, r project.Reader) ([]Found, error) {
 	list, err := s.find(ctx, log, g, r)
 	if err != nil || len(list) == 0 || s.All {
@@ -130,6 +130,11 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 			return nil, err
 		}
 	}
+	own := map[string]bool{} // what belongs to the project by its name
+	for _, name := range p.Names {
+		own[project.Conversation(events.CodePrefix, name)] = true
+		own[project.Conversation(events.MemoryPrefix, name)] = true
+	}
 	var list []Found
 	for _, id := range slices.Sorted(maps.Keys(held)) {
 		total := uint64(0)
@@ -141,10 +146,10 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 				return nil, err
 			}
 		}
-		belongs := s.All
-		if in, lives := living[id]; !s.All && lives {
+		belongs := s.All || own[id]
+		if in, lives := living[id]; !belongs && lives {
 			belongs = in
-		} else if !s.All && total > 0 {
+		} else if !belongs && total > 0 && !ofProject(id) {
 			if belongs, err = s.held(ctx, log, r, p, id, held[id]); err != nil {
 				return nil, err
 			}
@@ -154,6 +159,12 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 		}
 	}
 	return list, nil
+}
+
+// ofProject reports whether a conversation is the memory of a project or the index of its code. These have no age: what
+// nobody has changed for years counts, and a project can't begin them again.
+func ofProject(id string) bool {
+	return strings.HasPrefix(id, events.CodePrefix) || strings.HasPrefix(id, events.MemoryPrefix)
 }
 
 // one finds the conversation that the scope names, even if only a read model holds it.
