@@ -21,7 +21,8 @@ var (
 	// ErrOtherOrigin: a page of another origin used the session of a browser.
 	ErrOtherOrigin = errors.New("a page of another origin sent this with your session, which is for mneme's own page")
 
-	// ErrUnavailable: the keys of the identity provider have not been fetched yet.
+	// ErrUnavailable: the keys of the identity provider have not been fetched yet, or the token names another key and the
+	// provider does not answer.
 	ErrUnavailable = errors.New("the keys of the identity provider are not available now; try again")
 )
 

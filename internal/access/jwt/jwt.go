@@ -2,10 +2,12 @@
 // for whom, and until when; and which rights their claims give.
 //
 // The provider may be away when a program starts, and later. Without its keys no token can
-// be checked, which is [access.ErrUnavailable]; keys that were fetched stay in use.
+// be checked, which is [access.ErrUnavailable]; keys that were fetched stay in use. A token
+// with another key makes a check ask the provider for its keys.
 package jwt
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -44,10 +46,9 @@ func Algorithms() []string {
 // Verifier checks tokens. It implements [access.Verifier].
 type Verifier struct {
 	Config
-	verify *oidc.IDTokenVerifier
-	keys   *keys
-	rules  atomic.Pointer[ruleset]
-	seen   cache
+	keys  *keys
+	rules atomic.Pointer[ruleset]
+	seen  cache
 }
 
 var _ access.Verifier = (*Verifier)(nil)
@@ -63,11 +64,6 @@ func New(c Config) (*Verifier, error) {
 		}
 	}
 	v := &Verifier{Config: c, keys: newKeys(c)}
-	v.verify = oidc.NewVerifier(c.Issuer, v.keys, &oidc.Config{
-		SupportedSigningAlgs: c.Algorithms,
-		SkipExpiryCheck:      true, // checked below, with the configured skew
-		SkipClientIDCheck:    true, // checked below, because there are two
-	})
 	return v, v.load()
 }
 
@@ -124,7 +120,10 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 		return nil, access.ErrUnavailable
 	}
 	checked, claims, at, err := v.read(ctx, token)
-	if err != nil {
+	switch {
+	case errors.Is(err, access.ErrUnavailable):
+		return nil, access.ErrUnavailable
+	case err != nil:
 		return nil, access.ErrInvalid // without the reason, which would help to guess
 	}
 	rights, ok := rules.match(claims)
@@ -136,10 +135,28 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 	return grant, nil
 }
 
-// read checks a token, and returns its claims.
+// kept is a key set that keeps its last error, of which package oidc passes on only the text.
+type kept struct {
+	oidc.KeySet
+	err error
+}
+
+func (k *kept) VerifySignature(ctx context.Context, token string) (payload []byte, err error) {
+	payload, k.err = k.KeySet.VerifySignature(ctx, token)
+	return payload, k.err
+}
+
+// read checks a token, and returns its claims. It returns [access.ErrUnavailable] if the provider may have the token's
+// key, but does not answer.
 func (v *Verifier) read(ctx context.Context, token string) (checked *oidc.IDToken, claims map[string]any, at times, err error) {
-	if checked, err = v.verify.Verify(ctx, token); err != nil {
-		return nil, nil, at, err
+	signature := &kept{KeySet: v.keys}
+	checked, err = oidc.NewVerifier(v.Issuer, signature, &oidc.Config{
+		SupportedSigningAlgs: v.Algorithms,
+		SkipExpiryCheck:      true, // checked below, with the configured skew
+		SkipClientIDCheck:    true, // checked below, because there are two
+	}).Verify(ctx, token)
+	if err != nil {
+		return nil, nil, at, cmp.Or(signature.err, err)
 	}
 	if !slices.ContainsFunc(checked.Audience, v.isFor) {
 		return nil, nil, at, fmt.Errorf("it is for %.200q", checked.Audience)

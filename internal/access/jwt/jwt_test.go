@@ -13,10 +13,12 @@ import (
 	"encoding/pem"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,13 +63,18 @@ func (b *bundle) move(d time.Duration) {
 }
 
 func setup(t *testing.T, away bool) *bundle {
+	return setupWith(t, away, nil)
+}
+
+// setupWith is setup with another client than the default one.
+func setupWith(t *testing.T, away bool, client *http.Client) *bundle {
 	t.Helper()
 	t.Parallel()
 	b := &bundle{Provider: oidctest.New(t), claims: filepath.Join(t.TempDir(), "claims.yaml")}
 	b.SetAway(away)
 	require.NoError(t, os.WriteFile(b.claims, []byte(rules), 0o600))
 	var err error
-	b.Verifier, err = jwt.New(jwt.Config{Issuer: b.URL, Audience: "mneme", ClientID: "page", Algorithms: []string{"RS256", "ES256", "EdDSA"}, Skew: 30 * time.Second, Claims: b.claims, Now: b.now})
+	b.Verifier, err = jwt.New(jwt.Config{Issuer: b.URL, Audience: "mneme", ClientID: "page", Algorithms: []string{"RS256", "ES256", "EdDSA"}, Skew: 30 * time.Second, Claims: b.claims, Now: b.now, Client: client})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
@@ -194,6 +201,101 @@ func TestANewKeyIsFetchedAndUnknownKeysDoNotFloodTheProvider(t *testing.T) {
 		require.ErrorIs(t, err, access.ErrInvalid)
 	}
 	require.LessOrEqual(t, b.Fetched()-before, 1)
+}
+
+// gated is a transport that counts its requests, which wait while it is shut.
+type gated struct {
+	gate  sync.RWMutex
+	asked atomic.Int64
+}
+
+func (g *gated) RoundTrip(r *http.Request) (*http.Response, error) {
+	g.asked.Add(1)
+	g.gate.RLock()
+	defer g.gate.RUnlock()
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestAllWhoPresentANewKeyAtOnceAreAccepted(t *testing.T) {
+	slow := &gated{}
+	b := setupWith(t, false, &http.Client{Transport: slow})
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	b.Publish("two", edwards)
+	before := b.Fetched()
+	slow.gate.Lock()
+	refused := make(chan error, 20)
+	for i := range cap(refused) {
+		token := oidctest.Sign(t, jose.EdDSA, "two", edwards, b.good(map[string]any{"jti": i}))
+		go func() {
+			_, err := b.Check(t.Context(), token)
+			refused <- err
+		}()
+	}
+	select {
+	case err := <-refused:
+		require.Fail(t, "a check did not wait for the provider", "%v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	slow.gate.Unlock()
+	for range cap(refused) {
+		require.NoError(t, <-refused)
+	}
+	require.Equal(t, 1, b.Fetched()-before)
+}
+
+func TestAnUnknownKeyIsNoReasonToRefuseATokenWhileTheProviderIsAway(t *testing.T) {
+	client := &gated{}
+	b := setupWith(t, false, &http.Client{Transport: client})
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	b.SetAway(true)
+	b.Publish("two", edwards)
+	token := oidctest.Sign(t, jose.EdDSA, "two", edwards, b.good(nil))
+	before := client.asked.Load()
+	for range 20 {
+		_, err = b.Check(t.Context(), token)
+		require.ErrorIs(t, err, access.ErrUnavailable)
+	}
+	require.EqualValues(t, 1, client.asked.Load()-before, "unknown keys flood a provider that does not answer")
+	b.SetAway(false)
+	b.move(3 * time.Second)
+	_, err = b.Check(t.Context(), token)
+	require.NoError(t, err)
+}
+
+func TestAProviderThatHangsHoldsUpOnlySomeChecksForAWhile(t *testing.T) {
+	hangs := &gated{}
+	b := setupWith(t, false, &http.Client{Transport: hangs})
+	hangs.gate.Lock()
+	defer hangs.gate.Unlock()
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	token := oidctest.Sign(t, jose.EdDSA, "two", edwards, b.good(nil))
+	const many = 100
+	checked := make(chan error, many)
+	for range many {
+		go func() {
+			_, err := b.Check(t.Context(), token)
+			checked <- err
+		}()
+	}
+	atOnce := 0
+	for soon := time.After(time.Second); ; {
+		select {
+		case err := <-checked:
+			require.ErrorIs(t, err, access.ErrUnavailable)
+			atOnce++
+			continue
+		case <-soon:
+		}
+		break
+	}
+	require.Greater(t, atOnce, many/3, "too many checks wait")
+	require.Less(t, atOnce, many*2/3, "too few checks wait")
+	for range many - atOnce {
+		require.ErrorIs(t, <-checked, access.ErrUnavailable)
+	}
 }
 
 func TestAProviderThatIsAwayIsToldAndForgiven(t *testing.T) {

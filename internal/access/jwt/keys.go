@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	jose "github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
 
 	"mneme.dev/mneme/internal/access"
 )
@@ -24,11 +26,15 @@ const (
 	// unknownEvery is how long to wait before a token with an unknown key may cause another fetch of the keys, so that
 	// wrong tokens can't flood the provider.
 	unknownEvery = 10 * time.Second
-	maxAnswer    = 1 << 20
+	// waitWithin is how long a check waits for a key that the provider may have added just now, and maxWaiting how many
+	// checks wait at once. It is less than package callout checks at once.
+	waitWithin = 3 * time.Second
+	maxWaiting = 48
+	maxAnswer  = 1 << 20
 )
 
 // keys are the public keys of the provider. They are fetched in the background; a check
-// never waits for the provider, except once for a key that it may have added just now.
+// never waits for the provider, except for a key that it may have added just now.
 type keys struct {
 	Config
 	algorithms []jose.SignatureAlgorithm
@@ -37,9 +43,11 @@ type keys struct {
 	set     *jose.JSONWebKeySet // nil until fetched
 	at      Discovery           // as fetched with set
 	trouble error               // of the last fetch
-	asked   time.Time           // when an unknown key last caused a fetch
+	asked   time.Time           // when a fetch that an unknown key caused last ended
 
 	fetching sync.Mutex
+	renewing singleflight.Group // the fetch that an unknown key caused
+	waiting  atomic.Int64       // checks that wait for it
 }
 
 func newKeys(c Config) *keys {
@@ -82,7 +90,8 @@ func (k *keys) ready() error {
 	return nil
 }
 
-// VerifySignature implements oidc.KeySet.
+// VerifySignature implements oidc.KeySet. It returns [access.ErrUnavailable] if the provider may have the key, but does
+// not answer.
 func (k *keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	signed, err := jose.ParseSigned(token, k.algorithms)
 	if err != nil {
@@ -96,9 +105,9 @@ func (k *keys) VerifySignature(ctx context.Context, token string) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	if len(candidates) == 0 && k.mayAsk() {
-		if err := k.fetch(ctx); err != nil {
-			return nil, err
+	if len(candidates) == 0 {
+		if err := k.renewed(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", access.ErrUnavailable, err)
 		}
 		if candidates, err = k.find(id); err != nil {
 			return nil, err
@@ -125,15 +134,41 @@ func (k *keys) find(id string) ([]jose.JSONWebKey, error) {
 	return k.set.Key(id), nil
 }
 
-// mayAsk reports whether an unknown key may cause a fetch now.
-func (k *keys) mayAsk() bool {
+// renewed waits until the keys are those that the provider publishes now, or were so a short while ago. All who wait
+// share one fetch, which goes on if one of them gives up.
+func (k *keys) renewed(ctx context.Context) error {
+	defer k.waiting.Add(-1)
+	if k.waiting.Add(1) > maxWaiting {
+		return errors.New("too many checks wait for the provider already")
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitWithin)
+	defer cancel()
+	select {
+	case r := <-k.renewing.DoChan("", func() (any, error) { return nil, k.renew(context.WithoutCancel(ctx)) }):
+		return r.Err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the provider: %w", ctx.Err())
+	}
+}
+
+// renew fetches the keys, unless an unknown key caused a fetch a short while ago; then it returns how the last one went.
+func (k *keys) renew(ctx context.Context) error {
+	k.mu.Lock()
+	every, trouble, asked := unknownEvery, k.trouble, k.asked
+	k.mu.Unlock()
+	if trouble != nil {
+		every = retryEvery
+	}
+	if !asked.IsZero() && k.Now().Sub(asked) < every {
+		return trouble
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	err := k.fetch(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.asked.IsZero() && k.Now().Sub(k.asked) < unknownEvery {
-		return false
-	}
 	k.asked = k.Now()
-	return true
+	return err
 }
 
 // fetch replaces the keys with those that the provider publishes now. If it fails, the
