@@ -121,6 +121,9 @@ func TestTheInspectorPage(t *testing.T) {
 	t.Run("people can use it", func(t *testing.T) {
 		run(t, "use.mjs", given)
 	})
+	t.Run("it recovers from trouble", func(t *testing.T) {
+		run(t, "trouble.mjs", given)
+	})
 }
 
 // differing returns the share of the squares of two pictures that are not alike; it is 0.2 if the page is scrolled. The

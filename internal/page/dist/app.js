@@ -2636,11 +2636,14 @@ function Operations({ p: p3 }) {
   const failed = useGet(mayRetry === void 0 ? "/v1/failed?limit=200" : null);
   const [said, setSaid] = d2();
   A2(() => {
+    if (!status.data && !status.error) return;
     const timer = setInterval(() => {
-      if (!document.hidden) status.again();
+      if (document.hidden) return;
+      clearInterval(timer);
+      status.again();
     }, every);
     return () => clearInterval(timer);
-  }, []);
+  }, [status.data, status.error]);
   const act = async (at, question, doing, f4) => {
     if (!confirm(question)) return;
     const say = (text) => setSaid({ at, text });
@@ -2658,7 +2661,7 @@ function Operations({ p: p3 }) {
   return /* @__PURE__ */ a3("div", { class: "body", children: [
     /* @__PURE__ */ a3("div", { class: "view", children: /* @__PURE__ */ a3("div", { class: "page", children: [
       /* @__PURE__ */ a3("h1", { children: "Operations" }),
-      status.error && /* @__PURE__ */ a3(Notice, { error: status.error }),
+      !s3 && /* @__PURE__ */ a3(Notice, { error: status.error, children: "Loading…" }),
       s3 && /* @__PURE__ */ a3("p", { class: "figures", children: [
         /* @__PURE__ */ a3("span", { children: [
           /* @__PURE__ */ a3("b", { children: count(s3.stream.head) }),

@@ -24,7 +24,7 @@ interface Setting { name: string; value: string; source: string; meaning: string
 
 type Section = "models" | "failed";
 
-const every = 3000; // milliseconds between two looks, while the tab is in sight
+const every = 3000; // milliseconds from an answer to the next look, while the tab is in sight
 
 export function Operations({ p }: { p: Params }) {
   const access = useAccess();
@@ -32,10 +32,15 @@ export function Operations({ p }: { p: Params }) {
   const status = useGet<Status>("/v1/status");
   const failed = useGet<{ failed: Failed[] }>(mayRetry === undefined ? "/v1/failed?limit=200" : null);
   const [said, setSaid] = useState<{ at: Section; text?: string; problem?: Problem }>();
-  useEffect(() => {
-    const timer = setInterval(() => { if (!document.hidden) status.again(); }, every);
+  useEffect(() => { // after each answer or error; asking earlier would give up a request that takes long
+    if (!status.data && !status.error) return;
+    const timer = setInterval(() => {
+      if (document.hidden) return;
+      clearInterval(timer);
+      status.again();
+    }, every);
     return () => clearInterval(timer);
-  }, []);
+  }, [status.data, status.error]);
   // act asks first, because each of these changes or reads the whole log. It says in a section how it goes.
   const act = async (at: Section, question: string, doing: string, f: (say: (text: string) => void) => Promise<string>) => {
     if (!confirm(question)) return;
@@ -48,7 +53,7 @@ export function Operations({ p }: { p: Params }) {
   return (
     <div class="body"><div class="view"><div class="page">
       <h1>Operations</h1>
-      {status.error && <Notice error={status.error} />}
+      {!s && <Notice error={status.error}>Loading…</Notice>}
       {s && <p class="figures">
         <span><b>{count(s.stream.head)}</b> head of the log</span>
         <span><b>{count(s.stream.messages)}</b> events</span>
