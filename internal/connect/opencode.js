@@ -33,7 +33,7 @@ const hook = (event) =>
 export const Mneme = async ({ directory }) => {
   const fresh = new Set() // sessions that began since opencode started
   const children = new Set() // sessions of subagents: their prompts are not the user's
-  const shown = new Map() // what the model is shown in a session: of its start, and of the last prompt
+  const shown = new Map() // what the model is shown in a session: { start, prompts: those of its messages, by id }
   const tell = (name, session, more) => 
     hook({ hook_event_name: name, session_id: session, transcript_path: database, cwd: directory, ...more })
 
@@ -52,24 +52,38 @@ export const Mneme = async ({ directory }) => {
           void tell("Stop", session)
           break
         case "session.compacted":
-          if (shown.has(session)) shown.set(session, [await tell("SessionStart", session, { source: "compact" }), ""])
+          if (shown.has(session)) shown.set(session, { start: await tell("SessionStart", session, { source: "compact" }), prompts: new Map() })
       }
     },
 
-    "chat.message": async ({ sessionID }, { parts }) => {
+    "chat.message": async ({ sessionID }, { message, parts }) => {
       if (children.has(sessionID)) return
       const prompt = parts
         .filter((part) => part.type === "text" && !part.synthetic)
         .map((part) => part.text)
         .join("\n")
       const source = fresh.has(sessionID) ? "startup" : "resume"
-      const begun = shown.get(sessionID)?.[0] ?? (await tell("SessionStart", sessionID, { source }))
-      shown.set(sessionID, [begun, await tell("UserPromptSubmit", sessionID, { prompt })])
+      const of = shown.get(sessionID) ?? { start: await tell("SessionStart", sessionID, { source }), prompts: new Map() }
+      shown.set(sessionID, of)
+      of.prompts.set(message.id, await tell("UserPromptSubmit", sessionID, { prompt }))
     },
 
-    // Not in the prompt: it would become part of what the user said.
-    "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
-      system.push(...(shown.get(sessionID) ?? []).filter(Boolean))
+    // In messages of the user, as parts of their own that opencode does not keep: in the system prompt, whoever wrote a
+    // recorded text would speak with the authority of the system. A text stays at the same message, so that what the
+    // provider has cached stays valid.
+    "experimental.chat.messages.transform": async (_, { messages }) => {
+      let first = true
+      for (const { info, parts } of messages) {
+        const of = info?.role === "user" && parts && shown.get(info.sessionID)
+        if (!of) continue
+        const texts = { start: first && of.start, prompt: of.prompts.get(info.id) }
+        first = false
+        for (const [name, text] of Object.entries(texts)) {
+          const id = `prt_mneme_${name}_${info.id}`
+          if (text && !parts.some((part) => part.id === id))
+            parts.push({ id, sessionID: info.sessionID, messageID: info.id, type: "text", synthetic: true, text })
+        }
+      }
     },
   }
 }

@@ -41,16 +41,27 @@ func TestAnOlderPluginIsReplacedAndAnEditedOneIsSaved(t *testing.T) {
 	require.Equal(t, map[string]string{"mneme.js" + backupSuffix: older}, files(t, folder))
 }
 
-// calls is a program that does with the plugin what opencode does, and prints what the model would see.
+// calls is a program that does with the plugin what opencode does, and prints what it adds to each message.
 const calls = `
 import { Mneme } from "./mneme.mjs"
 const plugin = await Mneme({ directory: "/shop" })
 const created = (id, parentID) => plugin.event({ event: { type: "session.created", properties: { info: { id, parentID } } } })
+const sent = { ses_1: [], ses_2: [], ses_3: [] } // the messages of each session, without what the plugin adds
 const ask = async (sessionID, text) => {
-  await plugin["chat.message"]({ sessionID }, { parts: [{ type: "text", text }, { type: "text", text: "put there", synthetic: true }] })
-  const system = []
-  await plugin["experimental.chat.system.transform"]({ sessionID }, { system })
-  console.log(sessionID, JSON.stringify(system))
+  const id = "msg_" + text
+  const parts = [{ type: "text", text }, { type: "text", text: "put there", synthetic: true }]
+  await plugin["chat.message"]({ sessionID }, { message: { id, sessionID, role: "user" }, parts })
+  sent[sessionID].push({ info: { id, sessionID, role: "user" }, parts }, { info: { id: id + "_answer", sessionID, role: "assistant" }, parts: [{ type: "text", text: "done" }] })
+  await show(sessionID)
+}
+const show = async (sessionID) => {
+  const messages = [...structuredClone(sent[sessionID]), { role: "user" }] // another plugin may have added something
+  for (const time of ["once", "again"]) await plugin["experimental.chat.messages.transform"]({}, { messages })
+  const added = messages.filter((message) => message.info).map(({ info, parts }) => parts.filter((part) => part.id).map((part) => {
+    if (part.type !== "text" || !part.synthetic || part.sessionID !== sessionID || part.messageID !== info.id) throw new Error(JSON.stringify(part))
+    return part.text
+  }))
+  console.log(sessionID, JSON.stringify(added))
 }
 await created("ses_1")
 await ask("ses_1", "one")
@@ -59,6 +70,8 @@ await created("ses_2", "ses_1")
 await ask("ses_2", "of the model")
 await ask("ses_3", "three")
 await plugin.event({ event: { type: "session.compacted", properties: { sessionID: "ses_1" } } })
+await show("ses_1")
+if (plugin["experimental.chat.system.transform"]) throw new Error("recorded text gets into the system prompt")
 `
 
 func TestThePluginOfOpencodeShowsTheModelWhatTheHookSays(t *testing.T) {
@@ -89,10 +102,11 @@ esac
 	command.Env = append(os.Environ(), "OPENCODE_DB=/data/opencode.db")
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Equal(t, `ses_1 ["of the start","of the prompt"]
-ses_1 ["of the start"]
-ses_2 []
-ses_3 ["of the start","of the prompt"]
+	require.Equal(t, `ses_1 [["of the start","of the prompt"],[]]
+ses_1 [["of the start","of the prompt"],[],[],[]]
+ses_2 [[],[]]
+ses_3 [["of the start","of the prompt"],[]]
+ses_1 [["of the start"],[],[],[]]
 `, string(out))
 	event := func(name, session, more string) string {
 		return `opencode --url http://it's {"hook_event_name":"` + name + `","session_id":"` + session + `","transcript_path":"/data/opencode.db","cwd":"/shop",` + more + `}`
