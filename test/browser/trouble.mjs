@@ -1,6 +1,7 @@
 // Uses the inspector page while the server answers late or not at all, and the browser refuses something.
-import { base, end, given, launch, of, settled, watched } from "./common.mjs";
+import { base, end, given, launch, of, watched, wrong } from "./common.mjs";
 
+const { long } = given;
 const browser = await launch();
 let step = "";
 const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
@@ -19,5 +20,28 @@ await page.getByText("head of the log").waitFor({ timeout: 30_000 });
 if (asked !== 1) say(`was asked for ${asked} times before the first answer`);
 for (const first = asked; asked === first;) await page.waitForTimeout(100);
 await page.unroute("**/v1/status*", late);
+
+// once makes the next request for such a URL fail.
+async function once(url) {
+  await page.route(url, (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: '{"detail": "The store is away for a test."}' }), { times: 1 });
+}
+const recovered = async () => {
+  await page.getByText("The store is away for a test.").waitFor();
+  await page.getByText("The store is away for a test.").waitFor({ state: "detached", timeout: 30_000 });
+  wrong.splice(0, wrong.length, ...wrong.filter((w) => !/status of 503/.test(w))); // the browser itself says that
+};
+
+step = "an outline that fails once";
+await once(/\/outline\?/);
+await page.goto(base + of(long));
+await recovered();
+await page.getByRole("option").getByText("Message 1998 says").waitFor();
+
+step = "texts of turns that fail once";
+await once(/\/turns\?(?!.*limit=1(&|$))/); // with the texts of several turns
+await page.getByRole("listbox", { name: "Turns" }).focus();
+await page.keyboard.press("Home");
+await recovered();
+await page.getByRole("option").getByText("Message 0 says").waitFor();
 
 await end(browser);

@@ -1879,6 +1879,7 @@ var page = 1e3;
 var eager = 1e5;
 var beginnings = 40;
 var kept = 1e3;
+var pauses = { first: 1e3, longest: 3e4 };
 var Outline = class {
   // number of the last turn
   constructor(of, changed2) {
@@ -1901,7 +1902,7 @@ var Outline = class {
   known;
   // the lowest turn that is known
   summaries = [];
-  error;
+  errors = {};
   starts;
   ends;
   times;
@@ -1917,6 +1918,9 @@ var Outline = class {
   last;
   stop() {
     this.control.abort();
+  }
+  get error() {
+    return this.errors.read ?? this.errors.ask;
   }
   get turns() {
     return this.last - this.first + 1;
@@ -1958,19 +1962,35 @@ var Outline = class {
     void this.read();
     void this.ask();
   }
-  async guarded(f4) {
-    try {
-      await f4();
-    } catch (e3) {
-      if (this.control.signal.aborted) return;
-      this.error = e3;
+  // guarded does f, which says when it has an answer. If the server is in trouble, f is done again after a pause; the
+  // error is shown until there is an answer.
+  async guarded(what, f4) {
+    let pause2 = pauses.first;
+    const answered = () => {
+      pause2 = pauses.first;
+      delete this.errors[what];
       this.changed();
+    };
+    for (; ; ) {
+      try {
+        await f4(answered);
+        if (this.errors[what]) answered();
+        return;
+      } catch (e3) {
+        if (this.control.signal.aborted) return;
+        this.errors[what] = e3;
+        this.changed();
+        if (!passes(e3)) return;
+      }
+      await new Promise((done) => setTimeout(done, pause2));
+      if (this.control.signal.aborted) return;
+      pause2 = Math.min(2 * pause2, pauses.longest);
     }
   }
   read = async () => {
     if (this.reading) return;
     this.reading = true;
-    await this.guarded(async () => {
+    await this.guarded("read", async (answered) => {
       while (!this.begun || this.next && (this.last - this.known < eager || this.known > this.wanted.first)) {
         const url = path("/v1/conversations/{}/outline", [this.of.id], { as_of: this.of.last_seq, limit: page, cursor: this.next });
         const answer = await getJSON(url, this.control.signal);
@@ -1986,7 +2006,7 @@ var Outline = class {
           this.sizes[t3.n] = t3.chars;
           this.uses[t3.n] = t3.calls ?? 0;
         }
-        this.changed();
+        answered();
         void this.ask();
       }
     });
@@ -1999,7 +2019,7 @@ var Outline = class {
   ask = async () => {
     if (this.asking) return;
     this.asking = true;
-    await this.guarded(async () => {
+    await this.guarded("ask", async (answered) => {
       for (let last = this.missing(); last >= 0; last = this.missing()) {
         const limit = Math.min(beginnings, last - Math.max(this.wanted.first, this.known) + 1);
         const url = await asOf(this.of, this.end(last), "/v1/conversations/{}/turns", { limit });
@@ -2007,7 +2027,7 @@ var Outline = class {
         for (const t3 of turns) this.texts.set(t3.number, { text: firstLine(t3.user_message?.content ?? "", 160), origin: t3.user_message?.origin });
         if (!this.texts.has(last)) this.texts.set(last, { text: "" });
         this.forget();
-        this.changed();
+        answered();
       }
     });
     this.asking = false;
@@ -2019,6 +2039,9 @@ var Outline = class {
     for (const turn of far.slice(0, this.texts.size - kept)) this.texts.delete(turn);
   }
 };
+function passes(e3) {
+  return !(e3.status >= 400 && e3.status < 500) || e3.status === 429;
+}
 function useOutline(of) {
   const [, redraw2] = d2(0);
   const held = T2(void 0);

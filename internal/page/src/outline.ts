@@ -10,6 +10,7 @@ const page = 1000;
 const eager = 100_000; // turns that are read without being in sight
 const beginnings = 40; // turns whose texts are asked for at once
 const kept = 1000; // texts
+const pauses = { first: 1000, longest: 30_000 }; // milliseconds before a request that failed is made again
 
 interface OutlinedTurn { n: number; seq: number; end: number; at?: number; chars: number; calls?: number }
 export interface OutlinedSummary { id: string; level: number; seq: number; end: number; frontier?: boolean }
@@ -19,7 +20,7 @@ export class Outline {
   first = 1; // number of the first turn; 0 if something comes before the first message of a user
   known: number; // the lowest turn that is known
   summaries: OutlinedSummary[] = [];
-  error?: Problem;
+  private errors: { read?: Problem; ask?: Problem } = {};
   private starts: Float64Array;
   private ends: Float64Array;
   private times: Float64Array;
@@ -48,6 +49,7 @@ export class Outline {
   }
 
   stop() { this.control.abort(); }
+  get error(): Problem | undefined { return this.errors.read ?? this.errors.ask; }
   get turns(): number { return this.last - this.first + 1; }
   has(turn: number): boolean { return turn >= this.known && turn <= this.last; }
   begin(turn: number): number { return this.starts[turn] ?? 0; }
@@ -74,18 +76,36 @@ export class Outline {
     void this.ask();
   }
 
-  private async guarded(f: () => Promise<void>) {
-    try { await f(); } catch (e) {
-      if (this.control.signal.aborted) return;
-      this.error = e as Problem;
+  // guarded does f, which says when it has an answer. If the server is in trouble, f is done again after a pause; the
+  // error is shown until there is an answer.
+  private async guarded(what: "read" | "ask", f: (answered: () => void) => Promise<void>) {
+    let pause = pauses.first;
+    const answered = () => {
+      pause = pauses.first;
+      delete this.errors[what];
       this.changed();
+    };
+    for (;;) {
+      try {
+        await f(answered);
+        if (this.errors[what]) answered(); // nothing is missing any more
+        return;
+      } catch (e) {
+        if (this.control.signal.aborted) return;
+        this.errors[what] = e as Problem;
+        this.changed();
+        if (!passes(e as Problem)) return;
+      }
+      await new Promise((done) => setTimeout(done, pause));
+      if (this.control.signal.aborted) return;
+      pause = Math.min(2 * pause, pauses.longest);
     }
   }
 
   private read = async () => {
     if (this.reading) return;
     this.reading = true;
-    await this.guarded(async () => {
+    await this.guarded("read", async (answered) => {
       while (!this.begun || this.next && (this.last - this.known < eager || this.known > this.wanted.first)) {
         const url = path("/v1/conversations/{}/outline", [this.of.id], { as_of: this.of.last_seq, limit: page, cursor: this.next });
         const answer = await getJSON<{ turns: OutlinedTurn[]; summaries?: OutlinedSummary[]; next_cursor?: string }>(url, this.control.signal);
@@ -101,7 +121,7 @@ export class Outline {
           this.sizes[t.n] = t.chars;
           this.uses[t.n] = t.calls ?? 0;
         }
-        this.changed();
+        answered();
         void this.ask();
       }
     });
@@ -116,7 +136,7 @@ export class Outline {
   private ask = async () => {
     if (this.asking) return;
     this.asking = true;
-    await this.guarded(async () => {
+    await this.guarded("ask", async (answered) => {
       for (let last = this.missing(); last >= 0; last = this.missing()) {
         const limit = Math.min(beginnings, last - Math.max(this.wanted.first, this.known) + 1);
         const url = await asOf(this.of, this.end(last), "/v1/conversations/{}/turns", { limit });
@@ -124,7 +144,7 @@ export class Outline {
         for (const t of turns) this.texts.set(t.number, { text: firstLine(t.user_message?.content ?? "", 160), origin: t.user_message?.origin });
         if (!this.texts.has(last)) this.texts.set(last, { text: "" }); // the row shows its figures
         this.forget();
-        this.changed();
+        answered();
       }
     });
     this.asking = false;
@@ -137,6 +157,9 @@ export class Outline {
     for (const turn of far.slice(0, this.texts.size - kept)) this.texts.delete(turn);
   }
 }
+
+// passes reports whether the same request may succeed later.
+function passes(e: Problem): boolean { return !(e.status >= 400 && e.status < 500) || e.status === 429; }
 
 export function useOutline(of: Conversation | undefined): Outline | undefined {
   const [, redraw] = useState(0);
