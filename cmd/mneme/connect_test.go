@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // agentHome returns the environment of a home directory in which no agent has been used, with mneme-hook in PATH.
@@ -51,6 +54,31 @@ func TestAnAgentIsConnectedShownAndDisconnected(t *testing.T) {
 	_, stderr, code = mnemeWith(t, env, "disconnect", "claude-code")
 	require.Zero(t, code, stderr)
 	require.NoFileExists(t, path)
+}
+
+func TestAProgramThatWasStartedByALinkIsConnectedByIt(t *testing.T) {
+	t.Parallel()
+	home, env := agentHome(t)
+	program, err := mnemetest.Binary()
+	require.NoError(t, err)
+	bin := filepath.Join(home, "bin")
+	require.NoError(t, os.Mkdir(bin, 0o700))
+	mneme, hook := filepath.Join(bin, "mneme"), filepath.Join(bin, "mneme-hook")
+	require.NoError(t, os.Symlink(program, mneme))
+	require.NoError(t, os.Symlink(filepath.Join(home, "mneme-hook"), hook))
+	connect := func(path, started string) {
+		cmd := exec.CommandContext(t.Context(), started, "connect", "gemini-cli")
+		cmd.Env = append(os.Environ(), append(env, "PATH="+path)...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		settings, err := os.ReadFile(filepath.Join(home, ".gemini", "settings.json"))
+		require.NoError(t, err)
+		require.Contains(t, string(settings), `"`+mneme+`"`)
+		require.Contains(t, string(settings), hook)
+		require.NotContains(t, string(settings), program)
+	}
+	connect(t.TempDir(), mneme)
+	connect(bin, program)
 }
 
 func TestMistakesInConnectSayWhatToDo(t *testing.T) {

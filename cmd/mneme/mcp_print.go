@@ -61,7 +61,7 @@ type launch struct {
 	args    []string
 }
 
-// thisProgram returns the absolute path of this program, links resolved.
+// thisProgram returns the absolute path of this program, by which others can start it for long: see [connect.Lasting].
 func thisProgram() (string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -70,7 +70,7 @@ func thisProgram() (string, error) {
 	if resolved, err := filepath.EvalSymlinks(program); err == nil {
 		program = resolved
 	}
-	return program, nil
+	return connect.Lasting(program, filepath.Base(os.Args[0]), os.Args[0]), nil
 }
 
 // configuration returns what to paste, and where.

@@ -456,6 +456,45 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	require.ErrorIs(t, err, errNoHook)
 }
 
+func TestProgramsAreNamedByTheLinksThatSurviveAnUpdate(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	cellar, bin, own := filepath.Join(root, "cellar", "1.0"), filepath.Join(root, "bin"), filepath.Join(root, "own")
+	for _, folder := range []string{cellar, bin, own} {
+		require.NoError(t, os.MkdirAll(folder, 0o700))
+	}
+	mneme, hook := filepath.Join(cellar, "mneme"), filepath.Join(cellar, "mneme-hook")
+	for _, path := range []string{mneme, hook} {
+		put(t, path, "#!/bin/sh\n")
+		require.NoError(t, os.Chmod(path, 0o700))
+	}
+	link := func(folder, path string) string {
+		to := filepath.Join(folder, filepath.Base(path))
+		require.NoError(t, os.Symlink(path, to))
+		return to
+	}
+	t.Setenv("PATH", bin)
+	found := func(mneme string) string {
+		path, err := FindHook(mneme)
+		require.NoError(t, err)
+		return path
+	}
+	require.Equal(t, mneme, Lasting(mneme, "mneme"), "nothing leads to it")
+	mine := link(own, mneme)
+	require.Equal(t, mine, Lasting(mneme, "mneme", mine), "so it was started")
+	require.Equal(t, hook, found(mine), "the hook is only beside what the link leads to")
+	linked := link(bin, mneme)
+	require.Equal(t, linked, Lasting(mneme, "mneme", mine))
+	hookLink := link(bin, hook)
+	for _, program := range []string{linked, mneme, mine} {
+		require.Equal(t, hookLink, found(program))
+	}
+	require.NoError(t, os.Remove(linked))
+	put(t, linked, "#!/bin/sh\n# another program\n")
+	require.NoError(t, os.Chmod(linked, 0o700))
+	require.Equal(t, mneme, Lasting(mneme, "mneme"))
+}
+
 // anyValue draws a value as JSON.
 func anyValue() *rapid.Generator[any] {
 	return rapid.Deferred(func() *rapid.Generator[any] {

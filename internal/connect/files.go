@@ -76,15 +76,49 @@ type state struct {
 	mode  fs.FileMode
 }
 
-// FindHook returns the absolute path of mneme-hook: beside the program mneme, else in PATH.
+// FindHook returns the absolute path of mneme-hook: beside the program mneme, or beside what that is a link to, else in
+// PATH.
 func FindHook(mneme string) (string, error) {
-	path, err := exec.LookPath(filepath.Join(filepath.Dir(mneme), hookProgram)) // with .exe on Windows
-	if err != nil {
-		if path, err = exec.LookPath(hookProgram); err != nil {
-			return "", errNoHook
+	folders := []string{filepath.Dir(mneme)}
+	if resolved, err := filepath.EvalSymlinks(mneme); err == nil {
+		folders = append(folders, filepath.Dir(resolved))
+	}
+	for _, folder := range folders {
+		if path, err := exec.LookPath(filepath.Join(folder, hookProgram)); err == nil { // with .exe on Windows
+			if path, err = filepath.Abs(path); err == nil {
+				return Lasting(path, hookProgram), nil
+			}
 		}
 	}
+	path, err := exec.LookPath(hookProgram)
+	if err != nil {
+		return "", errNoHook
+	}
 	return filepath.Abs(path)
+}
+
+// Lasting returns the absolute path of the first of the names, as a shell finds them, that leads to a program; without
+// one, the path of the program. Package managers keep the link in PATH when they update a program, but remove the file
+// that it leads to.
+func Lasting(program string, names ...string) string {
+	file, err := os.Stat(program)
+	if err != nil {
+		return program
+	}
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		path, err = filepath.Abs(path)
+		if err != nil {
+			continue
+		}
+		if found, err := os.Stat(path); err == nil && os.SameFile(found, file) {
+			return path
+		}
+	}
+	return program
 }
 
 // Connect has an agent run the hook, and gives it the MCP server if its settings hold servers. A second call changes no
