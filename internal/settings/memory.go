@@ -15,7 +15,7 @@ const DefaultMemory = 640
 
 // Memory says how much memory a program takes: one number, of which each part has a share.
 type Memory struct {
-	Memory      int `envconfig:"MNEME_MEMORY" default:"0" desc:"MiB of memory for this program: five eighths for the Go heap, of which the indexes are a part, a quarter for the caches of SQLite, the rest for the program itself; 0 for 640 or, if that is less, nine tenths of the container's limit; if GOMEMLIMIT is set, 0 for eight fifths of that"`
+	Memory      int `envconfig:"MNEME_MEMORY" default:"0" desc:"MiB of memory for this program: five eighths for the Go heap, of which the indexes are a part, a quarter for the caches of SQLite, the rest for the program itself; 0 for 640, or for eight fifths of GOMEMLIMIT if that is set, but not more than nine tenths of the container's limit"`
 	IndexMemory int `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"0" desc:"MiB of it for the most recently searched conversations: their indexes and the rows that contexts have read; 0 for a fifth"`
 }
 
@@ -50,12 +50,12 @@ func (m Memory) Shares() Shares {
 }
 
 // availableMemory returns the memory of a program without MNEME_MEMORY. A heap limit of
-// [math.MaxInt64] is none.
+// [math.MaxInt64] is none. Whatever the heap's limit, the container's is not exceeded.
 func availableMemory(heap int64, container func() (int64, bool)) int64 {
-	if heap < math.MaxInt64 {
-		return heap / 5 * 8
-	}
 	total := int64(DefaultMemory) << 20
+	if heap < math.MaxInt64 {
+		total = heap / 5 * 8
+	}
 	if limit, ok := container(); ok {
 		total = min(total, limit/10*9)
 	}
