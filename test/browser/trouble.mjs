@@ -44,4 +44,28 @@ await page.keyboard.press("Home");
 await recovered();
 await page.getByRole("option").getByText("Message 0 says").waitFor();
 
+step = "a field that is done";
+await page.goto(base + "/?view=tail");
+const field = page.getByRole("textbox", { name: "Conversation" });
+const entries = () => page.evaluate(() => history.length);
+const before = await entries();
+await field.pressSequentially("test:long");
+await field.press("Enter");
+await page.waitForFunction(() => new URLSearchParams(location.search).get("conversation") === "test:long");
+await field.blur();
+if (await entries() !== before + 1) say(`Enter adds ${await entries() - before} entries to the history`);
+await field.fill("");
+await field.blur();
+await page.waitForFunction(() => !new URLSearchParams(location.search).has("conversation"));
+if (await entries() !== before + 2) say(`leaving the field adds ${await entries() - before - 1} entries to the history`);
+
+step = "a browser without a clipboard";
+for (const clipboard of ["undefined", '{ writeText: async () => { throw new DOMException("refused", "NotAllowedError"); } }', "{ writeText: async () => {} }"]) {
+  await page.goto(base + of(long, "&event=" + given.message));
+  await page.evaluate(`Object.defineProperty(navigator, "clipboard", { configurable: true, value: ${clipboard} })`);
+  await page.getByRole("button", { name: "Copy as curl" }).click();
+  const refused = page.getByText(/The browser does not let this page copy\. The command is: curl -s 'http.*\/v1\/events\/\d+'/);
+  await (clipboard.includes("=> {}") ? page.getByRole("button", { name: "Copied" }) : refused).waitFor({ timeout: 30_000 });
+}
+
 await end(browser);

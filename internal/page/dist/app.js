@@ -710,10 +710,16 @@ function EventPanel({ seq, of }) {
   const project = useAccess()?.project;
   const url = project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
   const { data: answer, error, loading } = useGet(url);
-  const [copied, setCopied] = d2(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(`curl -s '${(location.origin + url).replaceAll("'", "%27")}'`);
-    setCopied(true);
+  const [copy, setCopy] = d2();
+  const copied = copy?.url === url ? copy.done : void 0;
+  const command = `curl -s '${(location.origin + url).replaceAll("'", "%27")}'`;
+  const copyCommand = async () => {
+    try {
+      await navigator.clipboard.writeText(command);
+      setCopy({ url, done: true });
+    } catch {
+      setCopy({ url, done: false });
+    }
   };
   const data = answer && Array.isArray(answer.events) ? answer.events.find((e3) => e3.seq === Number(seq))?.event : answer;
   const { data: payload, ...envelope } = data ?? {};
@@ -726,8 +732,12 @@ function EventPanel({ seq, of }) {
       ] }),
       /* @__PURE__ */ a3("span", { class: "space" }),
       followable.test(String(data?.["type"])) && /* @__PURE__ */ a3("a", { href: follow(String(data["subject"] ?? of), seq), title: "Does the agent see it, and if not, at which budget would it?", children: "In the context?" }),
-      /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void copy(), children: copied ? "Copied" : "Copy as curl" }),
+      /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void copyCommand(), children: copied ? "Copied" : "Copy as curl" }),
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ event: void 0 }), "aria-label": "Close the event", children: "✕" })
+    ] }),
+    copied === false && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: [
+      "The browser does not let this page copy. The command is: ",
+      /* @__PURE__ */ a3("code", { children: /* @__PURE__ */ a3(Text, { of: command }) })
     ] }),
     (loading || error) && /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }),
     answer && !data && !loading && /* @__PURE__ */ a3(Notice, { children: "This token may not read the event, or it is too large to show here." }),
@@ -807,19 +817,15 @@ function EventLink({ seq }) {
 // src/field.tsx
 function Field({ label, name, type, value, onDone, placeholder, size: size2, min, max, step }) {
   const [typed, set] = d2();
-  const done = (text) => {
-    set(void 0);
-    onDone(text);
-  };
   const shared = {
     "aria-label": name,
     placeholder,
     value: typed ?? value,
     onBlur: () => set(void 0),
     onInput: (e3) => set(e3.currentTarget.value),
-    onChange: (e3) => done(e3.currentTarget.value),
-    onKeyDown: (e3) => {
-      if (e3.key === "Enter" && typed !== void 0) done(typed);
+    onChange: (e3) => {
+      set(void 0);
+      onDone(e3.currentTarget.value);
     }
   };
   const field = type === "number" ? /* @__PURE__ */ a3("input", { type: "number", min, max, step, ...shared }) : /* @__PURE__ */ a3("input", { type: "text", size: size2, ...shared });

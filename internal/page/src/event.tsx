@@ -13,10 +13,14 @@ export function EventPanel({ seq, of }: { seq: string; of?: string }) {
   const project = useAccess()?.project;
   const url = project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
   const { data: answer, error, loading } = useGet<CloudEvent | Listed>(url);
-  const [copied, setCopied] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(`curl -s '${(location.origin + url).replaceAll("'", "%27")}'`);
-    setCopied(true);
+  const [copy, setCopy] = useState<{ url: string; done: boolean }>();
+  const copied = copy?.url === url ? copy.done : undefined; // of this event
+  const command = `curl -s '${(location.origin + url).replaceAll("'", "%27")}'`;
+  const copyCommand = async () => {
+    try {
+      await navigator.clipboard.writeText(command); // there is none on plain HTTP, except on this machine
+      setCopy({ url, done: true });
+    } catch { setCopy({ url, done: false }); }
   };
   const data = answer && Array.isArray((answer as Listed).events) ? (answer as Listed).events.find((e) => e.seq === Number(seq))?.event : answer as CloudEvent | undefined;
   const { data: payload, ...envelope } = data ?? {};
@@ -27,9 +31,10 @@ export function EventPanel({ seq, of }: { seq: string; of?: string }) {
         <h2>Event {seq}</h2>
         <span class="space" />
         {followable.test(String(data?.["type"])) && <a href={follow(String(data!["subject"] ?? of), seq)} title="Does the agent see it, and if not, at which budget would it?">In the context?</a>}
-        <button class="quiet" onClick={() => void copy()}>{copied ? "Copied" : "Copy as curl"}</button>
+        <button class="quiet" onClick={() => void copyCommand()}>{copied ? "Copied" : "Copy as curl"}</button>
         <button class="quiet" onClick={() => change({ event: undefined })} aria-label="Close the event">✕</button>
       </div>
+      {copied === false && <p class="notice error" role="alert">The browser does not let this page copy. The command is: <code><Text of={command} /></code></p>}
       {(loading || error) && <Notice error={error}>Loading…</Notice>}
       {answer && !data && !loading && <Notice>This token may not read the event, or it is too large to show here.</Notice>}
       {data && <div class="scroll" tabIndex={0} role="region" aria-label="The event">

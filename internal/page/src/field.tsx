@@ -1,5 +1,5 @@
-// A field whose value takes effect when it is done. What is typed stays when the page is drawn again meanwhile,
-// for example because an answer or a new event has come.
+// A field whose value takes effect when it is done, which the browser says with one change at Enter or when the field is
+// left. What is typed stays when the page is drawn again meanwhile, for example because an answer or a new event has come.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
@@ -18,11 +18,9 @@ interface Props {
 
 export function Field({ label, name, type, value, onDone, placeholder, size, min, max, step }: Props) {
   const [typed, set] = useState<string>();
-  const done = (text: string) => { set(undefined); onDone(text); };
   const shared = {
     "aria-label": name, placeholder, value: typed ?? value, onBlur: () => set(undefined),
-    onInput: (e: Event) => set((e.currentTarget as HTMLInputElement).value), onChange: (e: Event) => done((e.currentTarget as HTMLInputElement).value),
-    onKeyDown: (e: KeyboardEvent) => { if (e.key === "Enter" && typed !== undefined) done(typed); },
+    onInput: (e: Event) => set((e.currentTarget as HTMLInputElement).value), onChange: (e: Event) => { set(undefined); onDone((e.currentTarget as HTMLInputElement).value); },
   };
   const field = type === "number" ? <input type="number" min={min} max={max} step={step} {...shared} /> : <input type="text" size={size} {...shared} />;
   return label ? <label>{label} {field}</label> : field;
