@@ -71,6 +71,7 @@ func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		}
 		options.Log = importer.PatientLog{Log: log, Patience: patience}
 		options.Known = func(ctx context.Context) (*codeindex.State, error) { return api.indexed(ctx, options.Project) }
+		options.Erased = api.erased
 	}
 	options.Progress = func(done, all int) {
 		bar.ChangeMax(all)

@@ -92,6 +92,26 @@ func TestTheCodeOfAProjectIsIndexedAndFound(t *testing.T) {
 	}
 }
 
+func TestAnErasedIndexIsNotBegunAgainUnderItsName(t *testing.T) {
+	t.Parallel()
+	s := up(t, t.TempDir())
+	root := checkout(t, map[string]string{"retry.go": "package upload\n\nfunc Retry(part int) error {\n\treturn send(part)\n}\n"})
+	state := filepath.Join(t.TempDir(), "state.json")
+	read[codeindex.Report](s, "index", root, "--state", state)
+	_, stderr, code := s.mneme("erase", "conversation", "code:"+root, "--yes")
+	require.Zero(t, code, stderr)
+	for _, state := range []string{state, filepath.Join(t.TempDir(), "lost.json")} {
+		_, stderr, code = s.mneme("index", root, "--state", state)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, stderr, "was erased, and takes no code any more: index it under another name (--project)")
+	}
+	last := read[codeindex.Report](s, "index", root, "--project", "again", "--state", state).LastSeq
+	_, stderr, code = s.mneme("projects", "alias", "again", root)
+	require.Zero(t, code, stderr)
+	found := read[foundCode](s, "code", "search", "Retry", "--project", root, "--at-least", fmt.Sprint(last+1))
+	require.Equal(t, "retry.go", found.Scopes[0].Path)
+}
+
 func TestConversationsAboutAFunctionAreListed(t *testing.T) {
 	t.Parallel()
 	s := up(t, t.TempDir())

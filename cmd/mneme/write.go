@@ -194,6 +194,12 @@ func (c *client) lookup(ctx context.Context, list []events.Event) ([]importer.Kn
 	return answer.Events, nil
 }
 
+// erased asks the API whether a conversation was deleted.
+func (c *client) erased(ctx context.Context, conversation string) (bool, error) {
+	known, err := c.lookup(ctx, []events.Event{{Subject: conversation, Source: "mneme", ID: "none"}})
+	return err == nil && known[0].Seq != 0 && known[0].Content == "", err
+}
+
 // PublishCmd publishes events.
 type PublishCmd struct {
 	File string `arg:"" optional:"" default:"-" complete:"file" help:"CloudEvents as JSON: one event, an array, or one per line. - is standard input."`

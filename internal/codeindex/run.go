@@ -46,6 +46,8 @@ type Options struct {
 	Redact  *redact.Rules // nil redacts nothing
 	// State is the file that remembers what was published.
 	State string
+	// Erased says whether the conversation of the index was deleted; nil does not ask.
+	Erased func(ctx context.Context, conversation string) (bool, error)
 	// Known says what the read model holds, if there is no state: nil if nothing.
 	Known    func(context.Context) (*State, error)
 	MaxFiles int // 0 means DefaultMaxFiles
@@ -76,8 +78,11 @@ type Report struct {
 // ErrUnread means that files could not be read. The others were indexed.
 var ErrUnread = errors.New("not everything could be read")
 
+// ErrErased means that the index was erased or deleted. What is erased can't begin again.
+var ErrErased = errors.New("its index was erased, and takes no code any more: index it under another name (--project), and make that name the project's with mneme projects alias NAME PROJECT")
+
 // Run indexes a folder. On any error the report says what was published so far; another run continues from there. It
-// returns [ErrTooMany], [ErrUnread], and the errors of the log.
+// returns [ErrTooMany], [ErrErased], [ErrUnread], and the errors of the log.
 func Run(ctx context.Context, o Options) (Report, error) {
 	began := time.Now()
 	r := &run{Options: o, began: began.UnixNano(), report: Report{Project: o.Project, Root: o.Root, Skipped: map[string]int{}}}
@@ -117,6 +122,13 @@ type outcome struct {
 const changing = "changing"
 
 func (r *run) run(ctx context.Context) error {
+	if r.Erased != nil {
+		if erased, err := r.Erased(ctx, r.conversation()); err != nil {
+			return err
+		} else if erased {
+			return fmt.Errorf("%s: %w", r.Project, ErrErased)
+		}
+	}
 	if err := r.open(ctx); err != nil {
 		return err
 	}
