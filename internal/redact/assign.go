@@ -21,15 +21,18 @@ func assigned(text string, yield func(start, end int, name string, quoted bool))
 }
 
 const (
-	maxName  = 80
-	maxValue = 500
+	maxName   = 80
+	maxValue  = 500
+	maxPhrase = 100
 )
 
-// nameBefore returns the name at the end of a text, "" if it is not one of a secret for certain.
+// bareStop are the characters that end a value without quotes, besides blanks and ends of lines.
+const bareStop = "\"'`,;<>(){}[]\\&|"
+
+// nameBefore returns the name at the end of a text, "" if it is not one of a secret for certain. Blanks may follow
+// it, as where assignments are aligned.
 func nameBefore(text string) string {
-	for range 2 {
-		text = strings.TrimSuffix(text, " ")
-	}
+	text = strings.TrimRight(text, " \t")
 	text = strings.TrimRight(text, `"'`)
 	text = strings.TrimSuffix(text, `\`)
 	if text == "" || !strings.ContainsRune("dDeEtTyYnN", rune(text[len(text)-1])) { // passwd, passphrase, secret, key, token
@@ -63,7 +66,7 @@ func valueAfter(text string, at int) (start, end int, quoted bool) {
 	if at == len(text) {
 		return at, at, false
 	}
-	stop := " \t\r\n\"'`,;<>(){}[]\\&|"
+	stop := " \t\r\n" + bareStop
 	if q := text[at]; q == '"' || q == '\'' {
 		at++
 		quoted, stop = true, " \t\r\n\\"+string(q)
@@ -79,10 +82,31 @@ func valueAfter(text string, at int) (start, end int, quoted bool) {
 	return at, at + n, quoted
 }
 
+// phraseEnd returns the end of a quoted value of several words, of which the first ends at end. It returns end if the
+// quotes are not closed in the same line.
+func phraseEnd(text string, start, end int) int {
+	if end == len(text) || text[end] != ' ' && text[end] != '\t' {
+		return end
+	}
+	quote := text[start-1 : start]
+	rest := text[end:min(len(text), start+maxPhrase+1)]
+	n := strings.IndexAny(rest, "\r\n\\"+quote)
+	if n < 0 || !strings.HasPrefix(strings.TrimLeft(rest[n:], `\`), quote) {
+		return end
+	}
+	return end + n
+}
+
 // assignments adds the values that are secrets, and that no rule has found, by position.
 func (r *rule) assignments(text string, all []Finding, done [][]int) []Finding {
 	assigned(text, func(start, end int, _ string, quoted bool) {
 		value := text[start:end]
+		if quoted {
+			if whole := phraseEnd(text, start, end); whole > end && phrase(text[start:whole]) {
+				all = insert(all, Finding{r.kind, start, whole}, done)
+				return
+			}
+		}
 		if quoted && len(value) >= 6 && password(value) || !quoted && len(value) >= 8 && bare(value) {
 			all = insert(all, Finding{r.kind, start, end}, done)
 		}

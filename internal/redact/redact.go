@@ -197,8 +197,11 @@ func (r *Rules) Text(text string) (redacted string, kinds []string) {
 // Member reports whether a member of this name holds this text as a secret, as password does in
 // {"password": "…"}, where the text alone does not show it.
 func (r *Rules) Member(name, value string) (kind string, secret bool) {
-	if len(name) > 80 || len(value) < 6 || len(value) > 500 || strings.ContainsAny(value, " \n\t") || strings.Contains(value, placeholder) {
+	if len(name) > maxName || len(value) < 6 || len(value) > maxValue || strings.ContainsAny(value, "\r\n") || strings.Contains(value, placeholder) || !memberName.MatchString(name) {
 		return "", false
 	}
-	return "password", memberName.MatchString(name) && password(value)
+	if strings.ContainsAny(value, " \t") {
+		return "password", phrase(value)
+	}
+	return "password", password(value)
 }

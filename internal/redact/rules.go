@@ -2,12 +2,13 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // Version is the version of the rules in this package. It grows whenever a text can be redacted
 // differently than before.
-const Version = "1"
+const Version = "2"
 
 // rule finds secrets of one kind.
 type rule struct {
@@ -132,6 +133,22 @@ func password(s string) bool {
 	}
 	lower, upper, digit, _ := classes(s)
 	return mixed(s) || (lower || upper) && digit || (lower || upper) && strings.ContainsAny(s, "!#$%^&*+=~?") || digit && !lower && !upper && len(s) >= 12
+}
+
+// phrase accepts a value of several words in quotes. Because texts of programs have the names of secrets too, as in
+// password: "Enter the password of 2024", one of the words must be more than a word of a sentence.
+func phrase(s string) bool {
+	if len(s) > maxPhrase || standIn(s) {
+		return false
+	}
+	words := strings.Fields(s)
+	if len(words) > 0 && len(words[0]) >= 6 && password(words[0]) {
+		return true
+	}
+	return slices.ContainsFunc(words, func(w string) bool {
+		w = strings.TrimRight(w, ".,;:")
+		return len(w) >= 8 && !strings.ContainsAny(w, bareStop) && bare(w)
+	})
 }
 
 // credential accepts a value after the name of a scheme.
