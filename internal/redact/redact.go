@@ -149,6 +149,13 @@ func (r *rule) in(text string, all []Finding, done [][]int) []Finding {
 			from += max(m[1], m[0]+1)
 			continue
 		}
+		if r.extend != nil {
+			match := end
+			if end = r.extend(text, end); end == match {
+				from = end
+				continue
+			}
+		}
 		from = end // the text after the secret can begin the next match
 		if r.plausible == nil || r.plausible(text[start:end]) {
 			all = insert(all, Finding{r.kind, start, end}, done)

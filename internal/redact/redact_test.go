@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,33 @@ func TestSecretsOfAlignedAssignmentsAndOfSeveralWordsAreReplaced(t *testing.T) {
 		got, kinds := Default().Text(in)
 		assert.Equal(t, want, got)
 		assert.Equal(t, []string{"password"}, kinds)
+	}
+}
+
+func TestAPrivateKeyWithoutItsEndIsReplaced(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	begin, end := "-----BEG"+"IN RSA PRIVATE KEY-----", "-----E"+"ND RSA PRIVATE KEY-----"
+	line := func() string { return random(r, alnum+"+/", 64) }
+	body := line() + "\n" + line() + "\n" + random(r, alnum, 20)
+	const gone = "[redacted:private-key]"
+	for in, want := range map[string]string{
+		"$ head -4 key.pem\n" + begin + "\n" + body:                                                                 "$ head -4 key.pem\n" + gone,
+		begin + "\n" + body + "...\nand then more":                                                                  gone + "...\nand then more",
+		begin + "\n" + line() + "\n" + line() + "\n... [output truncated]\n":                                        gone + "\n... [output truncated]\n",
+		begin + "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A\n\n" + body:                                     gone,
+		"     1→" + begin + "\n     2→" + strings.ReplaceAll(body, "\n", "\n     3→") + "\n":                        "     1→" + gone + "\n",
+		`key: "` + begin + `\n` + strings.ReplaceAll(body, "\n", `\n`) + `"`:                                        `key: "` + gone + `"`,
+		"cut:\n" + begin + "\n" + body + "\nwhole, in a diff:\n-" + begin + "\n-" + line() + "\n-" + end + "\ndone": "cut:\n" + gone + "\nwhole, in a diff:\n-" + gone + "\ndone",
+	} {
+		got, _ := Default().Text(in)
+		assert.Equal(t, want, got)
+	}
+	for _, s := range []string{
+		"A file with " + begin + " holds a key,\nwhich begins like this:\n" + begin + "\nMIIEpAIBAAKCAQEA...\n", begin + "\n" + strings.Repeat("x", 64) + "\n" + strings.Repeat("x", 64),
+		"if !strings.Contains(s, \"" + begin + "\") {\n\treturn errors.New(\"" + strings.Repeat("no key ", 20) + "\")\n}",
+	} {
+		got, _ := Default().Text(s)
+		assert.Equal(t, s, got)
 	}
 }
 

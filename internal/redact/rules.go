@@ -17,6 +17,9 @@ type rule struct {
 	gates []string
 	// find matches the secret, or a text around its only group. Nil means assignments.
 	find *regexp.Regexp
+	// extend returns the end of the secret that begins with a match; the end of the match means that it is none. Nil: the
+	// match is the secret.
+	extend func(text string, end int) int
 	// plausible distinguishes a secret from what only looks like one; nil accepts all.
 	plausible func(secret string) bool
 }
@@ -37,7 +40,9 @@ const secretName = `pass(?:word|wd|phrase)|pwd|(?:client|app|shared|signing|webh
 // defaults are the rules, the most specific first: where two match, the first counts.
 var defaults = []rule{
 	{kind: "private", gates: []string{"<private>"}, find: regexp.MustCompile(`(?s)<private>.*?</private>`)},
-	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`), plausible: block},
+	// Five dashes are in no key: a key that was cut doesn't reach to the end of the next one.
+	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(beginKey + `(?:[^-]|-{1,4}[^-])*-?` + endKey), plausible: block},
+	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(beginKey), extend: cutKey, plausible: varied},
 
 	prefixed("aws-key", `(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}`, "AKIA", "ASIA", "ABIA", "ACCA"),
 	prefixed("github-token", `gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
