@@ -27,7 +27,7 @@ import (
 const Source = "mneme/index"
 
 // version names how files are cut. Raise it when the scopes of the same file change, so that files are cut again.
-const version = "1"
+const version = "2"
 
 // How much is read and published at once, and how often the state is written.
 const (
@@ -288,8 +288,9 @@ func (r *run) read(f job) outcome {
 			o.why = string(reason)
 		} else if len(o.cut.Scopes) == 0 {
 			o.why = string(scopes.Empty)
+		} else {
+			r.clean(&o, content)
 		}
-		r.clean(&o)
 		return o
 	}
 	return outcome{job: f, why: changing}
@@ -317,19 +318,28 @@ func readFile(name string) (content []byte, info os.FileInfo, same bool, err err
 	return content, info, os.SameFile(before, info) && before.Size() == info.Size() && before.ModTime().Equal(info.ModTime()), nil
 }
 
-// clean replaces secrets.
-func (r *run) clean(o *outcome) {
+// clean replaces secrets. It looks at the whole file, because a secret of several lines can end in another scope than
+// it begins in, and cuts the file again if there are any.
+func (r *run) clean(o *outcome, content []byte) {
 	if r.Redact == nil {
 		return
 	}
-	for i := range o.cut.Scopes {
-		s := &o.cut.Scopes[i]
-		text, kinds := r.Redact.Text(s.Text)
-		if len(kinds) > 0 {
+	text, kinds := r.Redact.Lines(string(content))
+	if len(kinds) == 0 {
+		return
+	}
+	before := map[string]bool{}
+	for _, s := range o.cut.Scopes {
+		before[s.Text] = true
+	}
+	var reason scopes.Reason
+	if o.cut, reason = scopes.Cut(o.path, []byte(text)); reason != "" {
+		o.why = string(reason)
+	}
+	for _, s := range o.cut.Scopes {
+		if !before[s.Text] {
 			o.redacted++
-			s.Text = text
 		}
-		s.Name, _ = r.Redact.Text(s.Name)
 	}
 }
 

@@ -238,6 +238,23 @@ func TestSecretsAreReplaced(t *testing.T) {
 	require.Contains(t, b.index()["a.go"], "ghp_", "other rules cut every file again")
 }
 
+func TestASecretThatTwoScopesShareIsReplaced(t *testing.T) {
+	b := setup(t)
+	line := strings.Repeat("aB3dE5gH", 8)
+	key := "-----BEG" + "IN PRIVATE KEY-----\n" + strings.Repeat(line+"\n", 100) + "-----E" + "ND PRIVATE KEY-----\n"
+	b.write(t, "deploy.sh", "cat >key.pem <<EOF\n"+key+"EOF\n\ndone() {\n\techo done\n}\n")
+	require.Equal(t, 1, b.run(t).Redacted)
+	for _, e := range b.events {
+		if p, ok := e.Payload.(*events.CodeIndexed); ok {
+			for _, s := range p.Scopes {
+				require.NotContains(t, s.Text, line)
+			}
+			last := p.Scopes[len(p.Scopes)-1]
+			require.Equal(t, "done 106", fmt.Sprint(last.Name, " ", last.StartLine), "lines keep their numbers")
+		}
+	}
+}
+
 func TestMoreFilesThanTheLimitAreRefused(t *testing.T) {
 	b := setup(t)
 	for i := range 5 {

@@ -186,6 +186,16 @@ func fresh(start, end int, done [][]int) bool {
 
 // Text replaces each secret in a text with [redacted:kind], and returns the kinds of the secrets.
 func (r *Rules) Text(text string) (redacted string, kinds []string) {
+	return r.replace(text, func(string) string { return "" })
+}
+
+// Lines is as [Rules.Text], but every line keeps its number: the lines of a secret that are replaced stay, empty.
+func (r *Rules) Lines(text string) (redacted string, kinds []string) {
+	return r.replace(text, func(secret string) string { return strings.Repeat("\n", strings.Count(secret, "\n")) })
+}
+
+// replace replaces secrets. What rest returns for a secret follows the placeholder.
+func (r *Rules) replace(text string, rest func(secret string) string) (redacted string, kinds []string) {
 	for {
 		found := r.Find(text)
 		if len(found) == 0 {
@@ -194,7 +204,7 @@ func (r *Rules) Text(text string) (redacted string, kinds []string) {
 		var b strings.Builder
 		at := 0
 		for _, f := range found {
-			b.WriteString(text[at:f.Start] + placeholder + f.Kind + "]")
+			b.WriteString(text[at:f.Start] + placeholder + f.Kind + "]" + rest(text[f.Start:f.End]))
 			at, kinds = f.End, append(kinds, f.Kind)
 		}
 		text = b.String() + text[at:]
