@@ -131,7 +131,6 @@ func isOwn(tool string) bool {
 // work is the cleaning of one event.
 type work struct {
 	rules   *redact.Rules
-	keep    bool // frames stay
 	seen    []string
 	changed bool
 	field   string // the field being cleaned
@@ -140,15 +139,40 @@ type work struct {
 
 // Finding is a secret in an event.
 type Finding struct {
-	Field string `json:"field"` // title, content, reasoning, arguments, result or error
+	Field string `json:"field"` // of the event's data, such as content, arguments or findings; data if that is no object
 	Kind  string `json:"kind"`
 }
 
-// Find returns the secrets in a payload. It does so by redacting the payload, which must not be used afterwards.
+// Find returns the secrets in a payload of any type, also in what [Cleaner.Clean] leaves as it is.
 func Find(rules *redact.Rules, p events.Payload) []Finding {
-	w := work{rules: rules, keep: true}
-	w.clean(p, false)
-	return w.found
+	w := work{rules: rules, field: "data"}
+	var raw []byte
+	if foreign, ok := p.(*events.Foreign); !ok {
+		raw, _ = json.Marshal(p) // a decoded payload never fails
+	} else if raw = foreign.Data; !json.Valid(raw) {
+		w.redact(string(raw))
+		return w.found
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		isName, name := false, ""
+		if d.PeekKind() == '"' {
+			isName, name = place(d)
+		}
+		t, err := d.ReadToken()
+		if err != nil {
+			return w.found // the end
+		}
+		if t.Kind() == '"' && !isName {
+			value := t.String()
+			w.field = "data"
+			for field := range d.StackPointer().Tokens() {
+				w.field = field
+				break
+			}
+			w.member(name, value, w.redact)
+		}
+	}
 }
 
 // clean cleans a payload. own says that it is the result of one of mneme's own tools.
@@ -178,9 +202,6 @@ func (w *work) clean(p events.Payload, own bool) {
 
 // strip removes frames.
 func (w *work) strip(s string) string {
-	if w.keep {
-		return s
-	}
 	stripped, ids := frame.Strip(s)
 	w.changed = w.changed || len(stripped) != len(s)
 	w.seen = append(w.seen, ids...)

@@ -117,6 +117,29 @@ func TestSecretsAreReplacedInEveryText(t *testing.T) {
 	require.Equal(t, []Finding{{"content", "github-token"}, {"content", "github-token"}}, found)
 }
 
+func TestSecretsAreFoundInEventsOfEveryType(t *testing.T) {
+	const gone = "github-token"
+	for _, c := range []struct {
+		payload events.Payload
+		want    []Finding
+	}{
+		{&events.ConversationStarted{Title: secret, Tags: []string{"a", secret}, Cwd: "/" + secret}, []Finding{{"title", gone}, {"tags", gone}, {"cwd", gone}}},
+		{&events.SummaryWritten{Conversation: secret, Actions: secret, Findings: []string{secret}}, []Finding{{"conversation", gone}, {"actions", gone}, {"findings", gone}}},
+		{&events.ToolCondensed{Content: secret}, []Finding{{"content", gone}}},
+		{&events.MemoryChanged{Path: "a.md", Content: &secret}, []Finding{{"content", gone}}},
+		{&events.ContextServed{Query: secret}, []Finding{{"query", gone}}},
+		{&events.InsightWritten{Answer: map[string]json.RawMessage{"key_findings": []byte(`["` + secret + `"]`)}}, []Finding{{"answer", gone}}},
+		{&events.StoryWritten{Actions: secret}, []Finding{{"actions", gone}}},
+		{&events.CodeIndexed{Scopes: []events.CodeScope{{Text: secret}, {Text: secret}}}, []Finding{{"scopes", gone}, {"scopes", gone}}},
+		{&events.ToolReturned{Result: events.JSONResult([]byte(`{"password":"hunter2x"}`)), Error: secret}, []Finding{{"result", "password"}, {"error", gone}}},
+		{&events.Foreign{Type: "com.example.x", Data: []byte(`{"a":{"api_key":"hunter2x"}}`)}, []Finding{{"a", "password"}}},
+		{&events.Foreign{Type: "com.example.x", Data: []byte(`"` + secret + `"`)}, []Finding{{"data", gone}}},
+		{&events.Foreign{Type: "com.example.x", Data: []byte("a text: " + secret)}, []Finding{{"data", gone}}},
+	} {
+		require.Equal(t, c.want, Find(redact.Default(), c.payload), "%T", c.payload)
+	}
+}
+
 func TestTheIdsOfManyContextsAreCutToAnExtension(t *testing.T) {
 	var b strings.Builder
 	for i := range 500 {
