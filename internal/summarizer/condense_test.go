@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
@@ -197,4 +198,19 @@ func TestResultIsCondensedOnceEnoughMessagesFollow(t *testing.T) {
 	b.step(2, 1)
 	b.await("condensed", func() bool { return b.reactor.Figures().Condensed == 1 })
 	require.Equal(t, 2, b.endpoint.Calls(), "nothing that is too new, and no retry of what the model can't condense")
+}
+
+func TestAnInvalidDeletionDoesNotEndTheWorkOnAConversation(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.RequestMsg(&nats.Msg{
+		Subject: "mneme.default.c.conversation_deleted", Data: []byte("{"), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}},
+	}, mnemetest.Patience)
+	require.NoError(t, err)
+	b.endpoint.Reply(llmtest.Chat("shorter"))
+	b.step(0, 3)
+	b.await("condensed", func() bool { return b.reactor.Figures().Condensed == 1 })
 }

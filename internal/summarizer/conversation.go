@@ -132,6 +132,30 @@ func (r *Reactor) newest(ctx context.Context, id events.ConversationID, kind str
 	return m.Seq, err
 }
 
+// deleted returns the sequence of the newest event that deletes a conversation, 0 if there is none. It asks the log,
+// because the read model may not have applied it yet. An event on the deletion's subject that is invalid deletes nothing.
+func (r *Reactor) deleted(ctx context.Context, id events.ConversationID) (seq uint64, err error) {
+	m, err := r.Log.LastOfKind(ctx, id.Tenant, id.ID, kindDeleted)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if _, _, invalid := m.Decode(); invalid == nil {
+		return m.Seq, nil
+	}
+	// Rarely: an earlier one may be valid.
+	filter := eventlog.Filter{Tenant: id.Tenant, Conversation: id.ID, Kinds: []string{kindDeleted}}
+	err = r.Log.Tail(ctx, filter, eventlog.TailOptions{From: 1, ToEnd: true}, func(m eventlog.Message) error {
+		if _, _, invalid := m.Decode(); invalid == nil {
+			seq = m.Seq
+		}
+		return nil
+	})
+	return seq, err
+}
+
 // publishWithin limits how long the log and then the read model may take for one event.
 const publishWithin = 30 * time.Second
 
@@ -143,7 +167,7 @@ func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e event
 	defer cancel()
 	// The model may have worked on it for minutes. If the conversation was deleted in the meantime, a summary would
 	// bring back what an erasure removes.
-	if deleted, err := r.newest(ctx, id, kindDeleted); err != nil {
+	if deleted, err := r.deleted(ctx, id); err != nil {
 		return 0, err
 	} else if deleted > 0 {
 		return 0, fmt.Errorf("%s: the conversation was deleted: %w", e.ID, eventlog.ErrConflict)

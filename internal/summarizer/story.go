@@ -117,7 +117,7 @@ func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Anal
 	// meantime.
 	for _, t := range plan.Told {
 		of := events.ConversationID{Tenant: p.Tenant, ID: t.ID}
-		if deleted, err := r.newest(ctx, of, kindDeleted); err != nil || deleted > 0 {
+		if deleted, err := r.deleted(ctx, of); err != nil || deleted > 0 {
 			if err == nil {
 				err = r.awaitProjects(ctx, r.Log.PartitionOf(of.Tenant, of.ID), deleted)
 			}
@@ -146,15 +146,15 @@ func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Anal
 func (r *Reactor) chapterID(ctx context.Context, p project.Project, plan *project.Plan) (id events.ConversationID, known uint64, err error) {
 	for n := 0; ; n++ {
 		id = events.ConversationID{Tenant: p.Tenant, ID: project.ChapterID(p.Name, plan.Level, plan.Told, plan.Children, n)}
-		var ended uint64
-		for _, kind := range []string{kindWithdrawn, kindDeleted} { // withdrawn or erased
-			seq, err := r.newest(ctx, id, kind)
-			if err != nil {
-				return id, 0, err
-			}
-			ended = max(ended, seq)
+		withdrawn, err := r.newest(ctx, id, kindWithdrawn)
+		if err != nil {
+			return id, 0, err
 		}
-		if ended == 0 {
+		erased, err := r.deleted(ctx, id)
+		if err != nil {
+			return id, 0, err
+		}
+		if withdrawn == 0 && erased == 0 {
 			known, err = r.newest(ctx, id, kindStory)
 			return id, known, err
 		}
