@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
 )
 
 // databases are synthetic recordings in databases of SQLite, written as SQL.
@@ -102,6 +104,34 @@ func TestASessionWhoseLastMessageIsUnfinishedIsReadAgain(t *testing.T) {
 	for _, i := range items {
 		require.False(t, i.Open)
 	}
+}
+
+func TestAPromptThatWaitsForAnAnswerIsReadAfterIt(t *testing.T) {
+	path, db := makeDatabase(t, "testdata/agents/opencode/opencode.sql")
+	closed := func() (list []events.Event) {
+		items, _, _ := readDatabase(t, path, time.Time{})
+		for _, i := range items {
+			if i.Event.Subject == "opencode:ses_2" && !i.Open {
+				list = append(list, i.Event)
+			}
+		}
+		return list
+	}
+	write := func(statements string) {
+		_, err := db.Exec(statements)
+		require.NoError(t, err)
+	}
+	before := closed()
+	write(`INSERT INTO message VALUES ('msg_6', 'ses_2', 1767225611600, 1767225611600, '{"role":"user"}');
+		INSERT INTO part VALUES ('prt_9', 'msg_6', 'ses_2', 9, 9, '{"type":"text","text":"And the discount."}')`)
+	require.Equal(t, before, closed(), "msg_5 is still written")
+	write(`UPDATE message SET data = json_set(data, '$.time.completed', 1767225612000) WHERE id = 'msg_5'`)
+	finished := closed()
+	require.Equal(t, before, finished[:len(before)])
+	require.Equal(t, "msg_6", finished[len(finished)-1].ID)
+	write(`UPDATE message SET data = json_remove(data, '$.time.completed') WHERE id = 'msg_5';
+		INSERT INTO message VALUES ('msg_7', 'ses_2', 1767225613000, 1767225613000, '{"role":"assistant","time":{"created":1767225613000}}')`)
+	require.Equal(t, finished, closed(), "an answer that another one follows is finished, even if its agent was killed")
 }
 
 func TestADatabaseOfNoKnownAgentIsUnknown(t *testing.T) {

@@ -18,6 +18,7 @@ const opencodeFormat = "opencode"
 type opencode struct {
 	prefix, agent string
 	second        bool // the tables of version 2
+	running       int  // the first item of an answer that may still be written, -1 if there is none
 }
 
 func opencodeOf(name string) opencode {
@@ -140,9 +141,9 @@ func (o *opencode) session(ctx context.Context, tx *sql.Tx, s stored, out *batch
 	}
 	t := o.begin(s)
 	var now *opencodeMessage
-	flush := func(last bool) {
+	flush := func() {
 		if now != nil {
-			o.message(out, t, now, last)
+			o.message(out, t, now)
 		}
 	}
 	err := query(ctx, tx, func(scan func(...any) error) error {
@@ -152,7 +153,7 @@ func (o *opencode) session(ctx context.Context, tx *sql.Tx, s stored, out *batch
 			return err
 		}
 		if now == nil || string(now.Info.ID) != id {
-			flush(false)
+			flush()
 			now = &opencodeMessage{}
 			out.line++
 			if err := json.Unmarshal(data, &now.Info); err != nil {
@@ -175,12 +176,14 @@ func (o *opencode) session(ctx context.Context, tx *sql.Tx, s stored, out *batch
 	if err != nil {
 		return err
 	}
-	flush(true)
+	flush()
+	o.end(out)
 	titleUnless(out, t, s.title)
 	return nil
 }
 
 func (o *opencode) begin(s stored) *talk {
+	o.running = -1
 	return &talk{
 		id: o.prefix + ":" + s.id, source: "import/" + o.prefix, began: milliseconds(s.created),
 		start: events.ConversationStarted{Agent: o.agent, Cwd: s.folder},
@@ -194,8 +197,8 @@ func titleUnless(out *batch, t *talk, title string) {
 	}
 }
 
-// message adds a message. The last one of a session is open until it is finished.
-func (o *opencode) message(out *batch, t *talk, m *opencodeMessage, last bool) {
+// message adds a message.
+func (o *opencode) message(out *batch, t *talk, m *opencodeMessage) {
 	i := &m.Info
 	first := len(out.items)
 	at := opencodeAt(i.Time.Created)
@@ -215,10 +218,20 @@ func (o *opencode) message(out *batch, t *talk, m *opencodeMessage, last bool) {
 		out.skip(opencodeFormat, "", "message of "+string(i.Role))
 		return
 	}
-	if last && given(i.Time.Completed) == nil && given(i.Error) == nil {
-		for n := range out.items[first:] {
-			out.items[first+n].Open = true
-		}
+	// A session has one answer at a time: those before are what they will be, also if the agent was killed.
+	o.running = -1
+	if given(i.Time.Completed) == nil && given(i.Error) == nil {
+		o.running = first
+	}
+}
+
+// end marks the answer that is not finished, and what comes after it, such as a prompt that waits for its end.
+func (o *opencode) end(out *batch) {
+	if o.running < 0 {
+		return
+	}
+	for i := range out.items[o.running:] {
+		out.items[o.running+i].Open = true
 	}
 }
 
@@ -347,7 +360,7 @@ type opencodeDocument struct{ opencode }
 
 func newOpencode(name string) converter { return &opencodeDocument{opencodeOf(name)} }
 
-func (o *opencodeDocument) end(*batch)                   {}
+func (o *opencodeDocument) end(*batch)                   {} // of the file; a session has ended before
 func (o *opencodeDocument) refuse(out *batch, err error) { out.refuse(err) }
 
 func (o *opencodeDocument) value(out *batch, raw []byte) error {
@@ -370,8 +383,9 @@ func (o *opencodeDocument) value(out *batch, raw []byte) error {
 			refuseAt(out, "messages", i, errors.New("info.id: is missing"))
 			continue
 		}
-		o.message(out, t, &m, i == len(x.Messages)-1)
+		o.message(out, t, &m)
 	}
+	o.opencode.end(out)
 	titleUnless(out, t, string(x.Info.Title))
 	return nil
 }
