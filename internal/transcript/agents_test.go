@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -138,4 +140,20 @@ func TestAFolderWithAnEndlessNameIsNotRead(t *testing.T) {
 	require.Empty(t, at(strings.Repeat("a", maxFolder+1)))
 	require.Empty(t, folderIn("**Workspace Directories:**\n  - /"+strings.Repeat("a", maxFolder)+"\n", geminiFolder))
 	require.Equal(t, "/w/cli", folderIn("**Workspace Directories:**\n  - /w/cli\n", geminiFolder))
+}
+
+func TestABlockOfCodeThatAiderDidNotEndHoldsOneAnswer(t *testing.T) {
+	said := func(text string) (list []string) {
+		for _, i := range readAll(t, []byte("# aider chat started at 2026-10-05 09:00:00\n\n#### one\n\n"+text), ".aider.chat.history.md", aiderFormat)[1:] {
+			r, err := events.Record(i.Event)
+			require.NoError(t, err)
+			m := r.Payload.(*events.MessageCreated)
+			list = append(list, m.Role+": "+m.Content)
+		}
+		return list
+	}
+	for _, end := range []string{"> ^C again to exit", "> Tokens: 1k sent, 20 received."} {
+		require.Equal(t, []string{"user: one", "assistant: Look:\n\n```go\ntotal :=", "user: two", "assistant: Well."}, said("Look:\n\n```go\ntotal :=\n"+end+"\n\n#### two\n\nWell.\n"))
+	}
+	require.Equal(t, []string{"user: one", "assistant: ````md\n```go\n#### code\n```\n> code\n````", "user: two"}, said("````md\n```go\n#### code\n```\n> code\n````\n\n> Applied edit\n\n#### two\n"))
 }

@@ -26,7 +26,7 @@ type aider struct {
 	text   []string
 	line   int // where it began
 	bytes  int
-	fenced bool
+	fence  int // of the block of code that is open: its number of backticks, 0 if there is none
 	count  int // messages of this chat
 }
 
@@ -59,11 +59,14 @@ func (a *aider) value(out *batch, raw []byte) error {
 		a.begin("")
 	}
 	said, user := strings.CutPrefix(line, "#### ")
+	fence := fenceOf(line)
 	switch {
-	case a.role == "assistant" && strings.HasPrefix(line, "```"):
-		a.fenced = !a.fenced
+	case endsAnswer(line): // also in a block of code that was interrupted
+		a.flush(out)
+	case a.fence > 0 && fence >= a.fence && strings.TrimSpace(line) == line[:fence]:
+		a.fence = 0
 		a.add(out, "assistant", line)
-	case a.fenced:
+	case a.fence > 0:
 		a.add(out, "assistant", line)
 	case user:
 		a.add(out, "user", strings.TrimRight(said, " "))
@@ -73,12 +76,24 @@ func (a *aider) value(out *batch, raw []byte) error {
 		a.flush(out)
 	case a.role != "assistant" && strings.TrimSpace(line) == "":
 	default:
-		if strings.HasPrefix(line, "```") {
-			a.fenced = true
-		}
 		a.add(out, "assistant", line)
+		a.fence = fence
 	}
 	return nil
+}
+
+// fenceOf returns how many backticks begin or end a block of code, 0 if the line does neither. Around a text with such
+// lines a fence is longer than these.
+func fenceOf(line string) int {
+	if n := len(line) - len(strings.TrimLeft(line, "`")); n >= 3 {
+		return n
+	}
+	return 0
+}
+
+// endsAnswer reports whether a line is what Aider prints after an answer, finished or interrupted.
+func endsAnswer(line string) bool {
+	return strings.HasPrefix(line, "> ^C again to exit") || strings.HasPrefix(line, "> Tokens: ")
 }
 
 // begin begins a chat.
@@ -93,14 +108,15 @@ func (a *aider) begin(at string) {
 		began = ""
 	}
 	a.talk = &talk{id: id, source: "import/aider", began: began, start: events.ConversationStarted{Agent: "Aider"}}
-	a.count, a.fenced = 0, false
+	a.count, a.fence = 0, 0
 }
 
 // add adds a line to the message of a role.
 func (a *aider) add(out *batch, role, line string) {
 	if a.role != role || a.bytes > MaxLineBytes/4 {
+		fence := a.fence
 		a.flush(out)
-		a.role, a.line = role, out.line
+		a.role, a.line, a.fence = role, out.line, fence
 	}
 	a.text = append(a.text, line)
 	a.bytes += len(line) + 1
@@ -110,7 +126,7 @@ func (a *aider) add(out *batch, role, line string) {
 func (a *aider) flush(out *batch) {
 	content := strings.TrimSpace(strings.Join(a.text, "\n"))
 	role := a.role
-	a.role, a.text, a.bytes, a.fenced = "", nil, 0, false
+	a.role, a.text, a.bytes, a.fence = "", nil, 0, 0
 	if role == "" || content == "" {
 		return
 	}
