@@ -219,30 +219,37 @@ func (f *Folder) written() (n int) {
 	return n
 }
 
+// maxOccurrences is of how many places a refusal names the lines.
+const maxOccurrences = 20
+
 func (f *Folder) replace(ctx context.Context, c Command) (string, *events.MemoryChanged, error) {
 	at, text, err := f.editable(ctx, c.Path)
 	if err != nil {
 		return "", nil, err
 	}
-	var lines []string
-	first := -1
-	for from := 0; c.OldStr != ""; {
+	var lines []string // of the first occurrences
+	first, count := 0, 0
+	for from, line := 0, 0; c.OldStr != ""; from++ {
 		i := strings.Index(text[from:], c.OldStr)
 		if i < 0 {
 			break
 		}
-		line := strings.Count(text[:from+i], "\n")
-		if first < 0 {
+		line += strings.Count(text[max(0, from-1):from+i], "\n")
+		from += i
+		if count == 0 {
 			first = line
 		}
-		lines = append(lines, fmt.Sprint(line+1))
-		from += i + 1
+		if count++; count <= maxOccurrences {
+			lines = append(lines, fmt.Sprint(line+1))
+		}
 	}
-	switch len(lines) {
-	case 0:
+	switch {
+	case count == 0:
 		return "", nil, refuse("No replacement was performed, old_str `%s` did not appear verbatim in %s.", c.OldStr, c.Path)
-	case 1:
-	default:
+	case count > 1:
+		if count > maxOccurrences {
+			lines = append(lines, fmt.Sprintf("… (%d occurrences)", count))
+		}
 		return "", nil, refuse("No replacement was performed. Multiple occurrences of old_str `%s` in lines: %s. Please ensure it is unique", c.OldStr, strings.Join(lines, ", "))
 	}
 	text = strings.Replace(text, c.OldStr, unframed(c.NewStr), 1)

@@ -98,6 +98,17 @@ func TestEveryCommandAnswersAsItsDocumentationSays(t *testing.T) {
 	}
 }
 
+func TestTheLinesOfOnlySomeOfManyOccurrencesAreNamed(t *testing.T) {
+	d := &disk{}
+	d.run(memory.Command{Command: "create", Path: "/memories/a.md", FileText: strings.Repeat("\n- done", 21)})
+	c := memory.Command{Command: "str_replace", Path: "/memories/a.md", OldStr: "\n- done", NewStr: "x"}
+	got, _ := d.run(c)
+	require.Equal(t, "No replacement was performed. Multiple occurrences of old_str `\n- done` in lines: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, … (21 occurrences). Please ensure it is unique", got)
+	c.OldStr = "done\n- done\n- done"
+	got, _ = d.run(c)
+	require.Contains(t, got, "in lines: 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20. Please", "they may overlap")
+}
+
 func TestNoPathLeadsOutOfTheMemory(t *testing.T) {
 	d := &disk{}
 	for _, path := range []string{
