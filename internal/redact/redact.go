@@ -186,25 +186,32 @@ func fresh(start, end int, done [][]int) bool {
 
 // Text replaces each secret in a text with [redacted:kind], and returns the kinds of the secrets.
 func (r *Rules) Text(text string) (redacted string, kinds []string) {
-	return r.replace(text, func(string) string { return "" })
+	return r.replace(text, false)
 }
 
 // Lines is as [Rules.Text], but every line keeps its number: the lines of a secret that are replaced stay, empty.
 func (r *Rules) Lines(text string) (redacted string, kinds []string) {
-	return r.replace(text, func(secret string) string { return strings.Repeat("\n", strings.Count(secret, "\n")) })
+	return r.replace(text, true)
 }
 
-// replace replaces secrets. What rest returns for a secret follows the placeholder.
-func (r *Rules) replace(text string, rest func(secret string) string) (redacted string, kinds []string) {
+func (r *Rules) replace(text string, lines bool) (redacted string, kinds []string) {
 	for {
 		found := r.Find(text)
+		if lines { // what stays of a secret is none, also if a rule of one's own matches ends of lines
+			found = slices.DeleteFunc(found, func(f Finding) bool {
+				return strings.Trim(replaced.ReplaceAllString(text[f.Start:f.End], ""), "\n") == ""
+			})
+		}
 		if len(found) == 0 {
 			return text, kinds
 		}
 		var b strings.Builder
 		at := 0
 		for _, f := range found {
-			b.WriteString(text[at:f.Start] + placeholder + f.Kind + "]" + rest(text[f.Start:f.End]))
+			b.WriteString(text[at:f.Start] + placeholder + f.Kind + "]")
+			if lines {
+				b.WriteString(strings.Repeat("\n", strings.Count(text[f.Start:f.End], "\n")))
+			}
 			at, kinds = f.End, append(kinds, f.Kind)
 		}
 		text = b.String() + text[at:]

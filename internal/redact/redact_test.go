@@ -107,6 +107,11 @@ func TestRulesOfOnesOwn(t *testing.T) {
 	got, kinds := r.Text("EMP-123456")
 	assert.Equal(t, "EMP-[redacted:employee]", got, "what was replaced is not matched again")
 	assert.Equal(t, []string{"employee"}, kinds)
+	write("rules: [{kind: blank, pattern: '\\s+'}]")
+	r, err = Load(path)
+	require.NoError(t, err)
+	got, _ = r.Lines("a \n\nb")
+	assert.Equal(t, "a[redacted:blank]\n\nb", got)
 	for bad, says := range map[string]string{
 		"":                                    "EOF",
 		"rules: []":                           "has no rules",
@@ -143,6 +148,8 @@ func checkText(t require.TestingT, s string) {
 	again, more := Default().Text(once)
 	require.Equal(t, once, again)
 	require.Empty(t, more)
+	lines, _ := Default().Lines(s)
+	require.Equal(t, strings.Count(s, "\n"), strings.Count(lines, "\n"))
 	last := 0
 	for _, f := range Default().Find(s) {
 		require.LessOrEqual(t, last, f.Start)
