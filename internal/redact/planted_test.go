@@ -41,6 +41,7 @@ var forms = []func(r *rand.Rand) (text, secret string){
 		s := "S" + "G." + random(r, alnum, 22) + "." + random(r, alnum, 43)
 		return s, s
 	},
+	alone("mne"+"me_", alnum, 49), alone("lin"+"_api_", alnum, 40), around("curl -s -u admin:", "", alnum, 16, " https://api.internal"),
 	alone("dop"+"_v1_", hexa, 64), alone("dck"+"r_pat_", alnum, 27), alone("hv"+"s.", alnum, 90),
 	func(r *rand.Rand) (string, string) {
 		part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
@@ -81,22 +82,18 @@ func secrets(n int) []string {
 	return list
 }
 
-// TestPlantedSecretsAreFound plants 200 secrets of 40 forms in texts as people, programs and tools write them.
+// TestPlantedSecretsAreFound plants a secret of each form in texts as people, programs and tools write them.
 func TestPlantedSecretsAreFound(t *testing.T) {
-	assert.Len(t, forms, 40)
 	places := []string{"%", "my key is %, keep it", "$ cat .env\n%\n$", "\t12→%\n", "```\n%\n```"}
 	r := rand.New(rand.NewPCG(3, 4))
-	missed := 0
-	for i := range 200 {
+	for i := range len(forms) * len(places) {
 		text, secret := forms[i%len(forms)](r)
 		in := strings.ReplaceAll(places[i/len(forms)], "%", text)
 		out, _ := Default().Text(in)
 		if strings.Contains(out, secret) {
-			missed++
 			t.Errorf("form %d, place %d: missed in %q", i%len(forms), i/len(forms), in)
 		}
 	}
-	t.Logf("missed %d of 200", missed)
 }
 
 func BenchmarkText(b *testing.B) {

@@ -22,6 +22,7 @@ func TestSecretsAreReplaced(t *testing.T) {
 		`"password": "` + `hunter2!"`:                   `"password": "[redacted:password]"`,
 		"DB_PASSWORD=" + "Tr0ub4dor&x":                  "DB_PASSWORD=[redacted:password]&x",
 		"a <private>my address</private> b":             "a [redacted:private] b",
+		"curl -sS --user 'admin:" + "hunter22secret' x": "curl -sS --user 'admin:[redacted:password]' x",
 	} {
 		got, kinds := Default().Text(in)
 		assert.Equal(t, want, got)

@@ -66,9 +66,12 @@ var defaults = []rule{
 	prefixed("shopify-token", `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`, "shpat_", "shpca_", "shppa_", "shpss_"),
 	prefixed("telegram-token", `\d{8,10}:AA[A-Za-z0-9_-]{33}`, ":AA"),
 	prefixed("age-key", `AGE-SECRET-KEY-1[0-9A-Z]{58}`, "AGE-SECRET-KEY-1"),
+	prefixed("linear-key", `lin_(?:api|oauth)_[A-Za-z0-9]{32,64}`, "lin_api_", "lin_oauth_"),
+	prefixed("mneme-token", `mneme_[0-9A-Za-z]{49}`, "mneme_"),
 	prefixed("jwt", `eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, "eyJ"),
 
 	{kind: "url-password", gates: []string{"://"}, find: regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/:@"'<>\[\]{}()` + "`" + `]{0,100}:([^\s/:@"'<>` + "`" + `]{3,200})@[A-Za-z0-9\[]`), plausible: password},
+	{kind: "password", gates: []string{"curl "}, find: regexp.MustCompile(`\bcurl [^\n|;]{0,300}?(?:-u|--user)[ =]?\\?["']?[^\s:"'\\]{1,64}:([^\s"'\\]{6,200})`), plausible: password},
 	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: regexp.MustCompile(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+([A-Za-z0-9+/=_.~-]{12,})`), plausible: credential},
 	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER "}, find: regexp.MustCompile(`\b(?:Bearer|bearer|BEARER) +([A-Za-z0-9+/=_.~-]{20,})`), plausible: credential},
 	{kind: "password"},
