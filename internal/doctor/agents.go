@@ -51,6 +51,8 @@ func (e *examination) agent(ctx context.Context, s *connect.State) {
 		}
 		if _, err := os.Stat(o.TokenFile); o.TokenFile != "" && err != nil {
 			report(Failed, "the token of its hooks can't be read: "+err.Error(), "correct the path, then mneme connect "+s.Agent+" --token-file PATH")
+		} else if why := denied(ctx, o, s); why != "" {
+			report(Failed, "the server takes no event of its hooks: "+why, "put a token of the role write into a file, for example by mneme tokens create, then mneme connect "+s.Agent+" --token-file PATH")
 		}
 		if e.answers && !s.ToolsOnly {
 			calls, err := e.calls(ctx, o.Tenant)
@@ -83,6 +85,16 @@ func (e *examination) agent(ctx context.Context, s *connect.State) {
 	if sound {
 		e.add(check, OK, runs+"; "+called, "")
 	}
+}
+
+// denied returns why the server takes nothing from an agent's hooks, "" if it does.
+func denied(ctx context.Context, o ring.Options, s *connect.State) string {
+	if s.ToolsOnly {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return ring.Denied(ctx, o, s.Agent)
 }
 
 // tryHook runs the program of a hook so that it does nothing.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/connect"
 	"mneme.dev/mneme/internal/hook/ring"
 	"mneme.dev/mneme/internal/httpapi"
@@ -125,6 +127,37 @@ func TestEventsThatWaitForTheServerAreCounted(t *testing.T) {
 	require.Contains(t, findings["hooks"].Detail, "in time: 2, in "+filepath.Join(m.home, ".local", "state", "mneme", "hooks-"))
 	require.Equal(t, OK, findings["agent claude-code"].Level, "its settings are right: the server is missing")
 	require.Contains(t, findings["agent claude-code"].Detail, "the server does not answer")
+}
+
+func TestHooksWhoseTokenMayNotWriteAreAFailure(t *testing.T) {
+	m := newMachine(t)
+	file := filepath.Join(t.TempDir(), "tokens.jsonl")
+	issue := func(role access.Role) string {
+		token, record, err := access.Issue(access.Rights{Tenant: "default", Role: role}, "test", time.Now(), 0)
+		require.NoError(t, err)
+		require.NoError(t, access.NewFile(file).Add(t.Context(), record))
+		path := filepath.Join(t.TempDir(), "token")
+		require.NoError(t, os.WriteFile(path, []byte(token), 0o600))
+		return path
+	}
+	reads, writes := issue(access.Read), issue(access.Write)
+	i, err := instance.Start(t.Context(), instance.Config{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: settings.Access{TokensFile: file},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	invalid := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(invalid, []byte(access.NewToken()), 0o600))
+	for path, why := range map[string]string{reads: "role write", invalid: "token"} {
+		m.connect(connect.ClaudeCode, "--url", i.HTTPURL(), "--token-file", path)
+		f := examine(t, i.HTTPURL(), i.NATSURL(), "")["agent claude-code"]
+		require.Equal(t, Failed, f.Level, "%+v", f)
+		require.Contains(t, f.Detail, "the server takes no event of its hooks")
+		require.Contains(t, f.Detail, why)
+		require.Contains(t, f.Remedy, "--token-file")
+	}
+	m.connect(connect.ClaudeCode, "--url", i.HTTPURL(), "--token-file", writes)
+	require.NotEqual(t, Failed, examine(t, i.HTTPURL(), i.NATSURL(), "")["agent claude-code"].Level)
 }
 
 func TestAnAgentWhoseHooksCannotWorkIsAFailure(t *testing.T) {

@@ -147,6 +147,33 @@ var (
 	errRefused = errors.New("the server refuses the event")
 )
 
+// deniedError has the answer to a token that is not valid or may not write.
+type deniedError struct{ answer []byte }
+
+func (e *deniedError) Error() string {
+	var problem struct {
+		Detail string `json:"detail"`
+	}
+	if json.Unmarshal(e.answer, &problem) == nil && problem.Detail != "" {
+		return problem.Detail
+	}
+	return "the server denies access"
+}
+
+// Denied returns why the server takes no event of a hook, "" if it takes them or does not answer. It sends an event without
+// a session, with which the server does nothing.
+func Denied(ctx context.Context, o Options, agent string) string {
+	s, err := o.server()
+	if err != nil {
+		return ""
+	}
+	_, err = s.send(ctx, agent, Event{}, true)
+	if denied := (*deniedError)(nil); errors.As(err, &denied) {
+		return denied.Error()
+	}
+	return ""
+}
+
 type server struct {
 	Options
 	http http.Client
@@ -203,6 +230,8 @@ func (s *server) send(ctx context.Context, agent string, e Event, late bool) ([]
 	switch {
 	case err != nil || response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests:
 		return nil, errAway
+	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
+		return nil, &deniedError{answer}
 	case response.StatusCode >= 300 || len(answer) > maxAnswer:
 		return nil, errRefused
 	}
