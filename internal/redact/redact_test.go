@@ -64,6 +64,9 @@ func TestAPrivateKeyWithoutItsEndIsReplaced(t *testing.T) {
 		got, _ := Default().Text(in)
 		assert.Equal(t, want, got)
 	}
+	short := "-----BEG" + "IN PRIVATE KEY-----\n" + line() + "\n-----E" + "ND PRIVATE KEY-----" // of Ed25519
+	got, _ := Default().Text(short + "\n")
+	assert.Equal(t, gone+"\n", got)
 	for _, s := range []string{
 		"A file with " + begin + " holds a key,\nwhich begins like this:\n" + begin + "\nMIIEpAIBAAKCAQEA...\n", begin + "\n" + strings.Repeat("x", 64) + "\n" + strings.Repeat("x", 64),
 		"if !strings.Contains(s, \"" + begin + "\") {\n\treturn errors.New(\"" + strings.Repeat("no key ", 20) + "\")\n}",
