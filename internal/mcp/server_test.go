@@ -255,7 +255,7 @@ func TestANoteIsInTheLogWhenItIsAnsweredAndOnlyOnce(t *testing.T) {
 	again := value[noted](a, "memory_remember", note)
 	require.True(t, again.Duplicate)
 	b.appliedTo(first.Seq)
-	require.Contains(t, a.text("memory_context", arguments{"query": "how are prices stored?"}), "Prices are stored in cents")
+	require.Contains(t, a.text("memory_context", arguments{"query": "how are prices stored?"}), " Note: Prices are stored in cents", "no user said it")
 	later := value[noted](a, "memory_remember", note)
 	require.True(t, later.Duplicate, "the read model knows it long after the log has forgotten")
 	require.Equal(t, first.Seq, later.Seq)

@@ -135,6 +135,14 @@ var weights = map[string]float64{project.LessonTaught: 1, project.LessonSolved: 
 // lessonLabels are the kinds of lessons as a reader sees them.
 var lessonLabels = map[string]string{project.LessonTaught: "User", project.LessonSolved: "Solved", project.LessonFound: "Found", project.LessonPicked: "Found"}
 
+// label says who taught a lesson. Where no user asked for anything, an agent was told to remember it: see events.OriginNote.
+func label(s *project.Session, l *project.Lesson) string {
+	if l.Kind == project.LessonTaught && s.Request == nil {
+		return "Note"
+	}
+	return lessonLabels[l.Kind]
+}
+
 // collectLearnt shows what the user corrected or asked for in general, failures with their solutions, and findings of
 // summaries: first those of the newest sessions and of sessions that the query resembles. If lines are similar, only
 // the newest is shown.
@@ -150,7 +158,7 @@ func collectLearnt(b *builder, _ int) []window.Item {
 			}
 			known = append(known, l.Terms)
 			list = append(list, lesson{
-				window.Item{Kind: window.KindNote, Session: s.ID.ID, Turn: l.Turn, Seq: l.Seq, Label: cite(s, l.Turn) + " " + lessonLabels[l.Kind], Text: l.Text},
+				window.Item{Kind: window.KindNote, Session: s.ID.ID, Turn: l.Turn, Seq: l.Seq, Label: cite(s, l.Turn) + " " + label(s, &l), Text: l.Text},
 				weights[l.Kind] * (recency(i) + s.Fit + overlap(b.query, l.Terms)),
 			})
 		}
