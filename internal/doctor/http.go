@@ -178,7 +178,7 @@ func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
 	case p.State == "idle":
 		return Warning, "no process is known to drive it", "start " + program + ", or mneme up"
 	case p.Failed > 0:
-		return Warning, fmt.Sprintf("events that were skipped: %d", p.Failed), "mneme failed list says why; mneme failed retry tries them again"
+		return Warning, fmt.Sprintf("events that were skipped: %d", p.Failed), "mneme failed list says why; mneme failed retry tries them again, and mneme erase conversation ID removes those of one that was deleted"
 	case p.Lag > manyBehind:
 		return Warning, "it lags far behind", "mneme status shows whether it catches up; if it does not, check the log of " + program
 	}
