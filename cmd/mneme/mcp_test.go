@@ -110,6 +110,25 @@ func TestAnAgentThatStartsMnemeMCPRemembersItsProject(t *testing.T) {
 	require.Contains(t, text, "The newest: "+root, "the root folder is no project")
 }
 
+func TestMnemeMCPAnswersWhatItHasReadWhenItsInputEnds(t *testing.T) {
+	s := up(t, t.TempDir())
+	binary, err := mnemetest.Binary()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), binary, "mcp", "--project", "shop")
+	cmd.Env = append(os.Environ(), "MNEME_URL="+s.HTTP)
+	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"script","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"memory_remember","arguments":{"text":"Releases are cut on Mondays"}}}
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"memory_context","arguments":{}}}
+`)
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	require.Equal(t, 3, strings.Count(string(out), "\n"), "%s", out)
+	require.Contains(t, string(out), "notes:shop")
+	_, stderr, code := s.mneme("conversations", "show", "notes:shop", "--at-least", "1")
+	require.Zero(t, code, stderr)
+}
+
 func TestAnAgentThatStartsMnemeMCPHearsOfChanges(t *testing.T) {
 	s := up(t, t.TempDir())
 	binary, err := mnemetest.Binary()

@@ -16,17 +16,28 @@ import (
 // New returns a transport that reads messages from in, one per line as the protocol demands, and writes to out. It
 // answers invalid lines itself: the SDK's own transport would end the program, so that one bad line would take all
 // tools from an agent.
+//
+// When in ends, the transport ends once every request that was read has its answer, but after two minutes at the latest:
+// the SDK cancels what it works on as soon as there is nothing more to read.
 func New(in io.ReadCloser, out io.WriteCloser) *sdk.IOTransport {
-	to := &whole{WriteCloser: out}
-	return &sdk.IOTransport{Reader: &lines{Closer: in, from: bufio.NewReader(in), out: to}, Writer: to}
+	o := &open{requests: map[jsonrpc.ID]struct{}{}, changed: make(chan struct{}, 1), closed: make(chan struct{})}
+	to := &whole{WriteCloser: out, open: o}
+	return &sdk.IOTransport{Reader: &lines{Closer: in, from: bufio.NewReader(in), out: to, open: o}, Writer: to}
 }
 
 // lines passes a client's messages on, and answers lines that are not messages.
 type lines struct {
 	io.Closer
 	from *bufio.Reader
-	out  io.Writer
+	out  *whole
+	open *open
 	rest []byte // of a message, not read yet
+}
+
+// Close implements io.Closer.
+func (l *lines) Close() error {
+	l.open.end()
+	return l.Closer.Close()
 }
 
 // Read implements io.Reader.
@@ -36,14 +47,16 @@ func (l *lines) Read(p []byte) (int, error) {
 		if message := bytes.TrimSpace(line); len(message) > 0 {
 			refused := refuse(message)
 			if refused == nil {
+				l.open.read(message)
 				l.rest = append(message, '\n')
 				break
 			}
-			if _, err := l.out.Write(refused); err != nil {
+			if err := l.out.send(refused); err != nil {
 				return 0, err
 			}
 		}
 		if err != nil {
+			l.open.wait()
 			return 0, err
 		}
 	}
@@ -90,11 +103,22 @@ func refuse(line []byte) []byte {
 type whole struct {
 	mu sync.Mutex
 	io.WriteCloser
+	open *open
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. The SDK writes each message with one call.
 func (w *whole) Write(p []byte) (int, error) {
+	if err := w.send(p); err != nil {
+		w.open.end() // nobody reads the other answers either
+		return 0, err
+	}
+	w.open.written(p)
+	return len(p), nil
+}
+
+func (w *whole) send(p []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.WriteCloser.Write(p)
+	_, err := w.WriteCloser.Write(p)
+	return err
 }
