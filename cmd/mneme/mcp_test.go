@@ -129,6 +129,21 @@ func TestMnemeMCPAnswersWhatItHasReadWhenItsInputEnds(t *testing.T) {
 	require.Zero(t, code, stderr)
 }
 
+func TestMnemeMCPListsWhatTheTokenAllows(t *testing.T) {
+	s, reading := readable(t)
+	host := hosted(t, t.TempDir(), []string{"MNEME_URL=" + s.HTTP, "MNEME_TOKEN=" + reading}, "--project", "shop")
+	list, err := host.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	require.Equal(t, []string{"memory_context", "memory_file_history", "memory_read", "memory_search"}, names)
+	text, failed := call(t, host, "memory_remember", map[string]any{"text": "x"})
+	require.True(t, failed)
+	require.Equal(t, "memory_remember needs a token with the role write, and the token of this MCP server has a lower one", text)
+}
+
 func TestAnAgentThatStartsMnemeMCPHearsOfChanges(t *testing.T) {
 	s := up(t, t.TempDir())
 	binary, err := mnemetest.Binary()

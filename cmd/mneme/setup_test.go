@@ -38,6 +38,18 @@ func upOn(t *testing.T, data, natsListen string) *server {
 func (s *server) kill()     { s.Kill() }
 func (s *server) stop() int { return s.Stop() }
 
+// readable starts the program so that it demands tokens, and returns a token with the role read.
+func readable(t *testing.T) (s *server, reading string) {
+	t.Helper()
+	s = &server{Server: mnemetest.UpWith(t, "--data", t.TempDir(), "--tokens"), t: t}
+	created := read[createdToken](s, "tokens", "create", "--tenant", "team-a", "--role", "read")
+	require.Eventually(t, func() bool {
+		_, _, code := s.mneme("conversations", "list", "--token", created.Token)
+		return code == exitDone
+	}, mnemetest.Patience, 50*time.Millisecond)
+	return s, created.Token
+}
+
 // mneme runs a client command against the server.
 func (s *server) mneme(args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()

@@ -4,16 +4,20 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/mcp/stdio"
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/pkg/plain"
@@ -72,15 +76,19 @@ func (r Remote) Tools(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// Proxy serves the tools on two streams, for agents that start their MCP servers as programs. It lists tools and
-// prompts itself, and has the server answer each call. It also runs while there is no server: calls then say what is
-// missing, because a host shows nothing of a program that ended.
+// listWithin is how long the server may take to list its tools. Hosts wait for the list before they start.
+const listWithin = 5 * time.Second
+
+// Proxy serves the tools on two streams, for agents that start their MCP servers as programs. It lists prompts itself,
+// and has the server list the tools, which depend on the token, and answer each call. It also runs while there is no
+// server: it then lists all tools, and calls say what is missing, because a host shows nothing of a program that ended.
 func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteCloser, logger *slog.Logger) error {
 	p := &proxy{Remote: remote, watched: map[string]int{}}
 	defer p.drop(nil)
 	o := options(logger)
 	o.SubscribeHandler, o.UnsubscribeHandler = p.subscribe, p.unsubscribe
 	server := newServer(p, o)
+	server.AddReceivingMiddleware(p.offered)
 	p.updated = func(address string) {
 		_ = server.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: address}) // it never fails
 	}
@@ -112,9 +120,49 @@ func (p *proxy) call(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallTool
 	result, err := hand(ctx, p, clientOf(r.Params.Meta, r.Session), func(s *sdk.ClientSession) (*sdk.CallToolResult, error) { return s.CallTool(ctx, params) })
 	if err != nil {
 		result = &sdk.CallToolResult{}
-		result.SetError(refusal(plain.Clip(p.Explain(err), maxError)))
+		result.SetError(refusal(plain.Clip(p.whyNot(params.Name, err), maxError)))
 	}
 	return result, nil
+}
+
+// whyNot says why a call of a tool got no answer. The server does not know a tool that it does not list.
+func (p *proxy) whyNot(tool string, err error) string {
+	var answered *jsonrpc.Error
+	switch {
+	case !isRefused(err) || !errors.As(err, &answered):
+		return p.Explain(err)
+	case access.Tools[tool].Role > access.Read && strings.HasPrefix(answered.Message, "unknown tool"):
+		return fmt.Sprintf("%s needs a token with the role %s, and the token of this MCP server has a lower one", tool, access.Tools[tool].Role)
+	}
+	return answered.Message
+}
+
+// offered leaves out of the list of tools what the server does not list.
+func (p *proxy) offered(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		result, err := next(ctx, method, r)
+		list, ok := result.(*sdk.ListToolsResult)
+		asked, known := r.(*sdk.ListToolsRequest)
+		if err != nil || !ok || !known {
+			return result, err
+		}
+		var meta sdk.Meta
+		if asked.Params != nil {
+			meta = asked.Params.Meta
+		}
+		ctx, cancel := context.WithTimeout(ctx, listWithin)
+		defer cancel()
+		theirs, err := hand(ctx, p, clientOf(meta, asked.Session), func(s *sdk.ClientSession) (*sdk.ListToolsResult, error) {
+			return s.ListTools(ctx, &sdk.ListToolsParams{Meta: traceOf(meta)})
+		})
+		if err != nil {
+			return list, nil
+		}
+		list.Tools = slices.DeleteFunc(list.Tools, func(mine *sdk.Tool) bool {
+			return !slices.ContainsFunc(theirs.Tools, func(t *sdk.Tool) bool { return t.Name == mine.Name })
+		})
+		return list, nil
+	}
 }
 
 func (p *proxy) resources(ctx context.Context, r *sdk.ListResourcesRequest) ([]*sdk.Resource, error) {
