@@ -41,7 +41,8 @@ func (s *server) stop() int { return s.Stop() }
 // readable starts the program so that it demands tokens, and returns a token with the role read.
 func readable(t *testing.T) (s *server, reading string) {
 	t.Helper()
-	s = &server{Server: mnemetest.UpWith(t, "--data", t.TempDir(), "--tokens"), t: t}
+	up := mnemetest.UpWith(t, "--data", t.TempDir(), "--tokens")
+	s = &server{up, t, ready{HTTP: up.HTTP, NATS: up.NATS, Data: up.Data}}
 	created := read[createdToken](s, "tokens", "create", "--tenant", "team-a", "--role", "read")
 	require.Eventually(t, func() bool {
 		_, _, code := s.mneme("conversations", "list", "--token", created.Token)

@@ -38,7 +38,7 @@ While the server does not answer it waits and tries again, for ever. What was re
 
 With --index it also keeps the code of projects indexed: it looks for changed files every ten seconds, or less often where a look takes long. Nothing is indexed that is not named.
 
-The exit code of --once is 1 if a line was refused or a file could not be read.
+The exit code of --once is 1 if a line was refused, a file could not be read, or the server refuses the token; without --once the token may still be replaced on the server, so it tries again.
 
 Examples:
 
@@ -88,9 +88,15 @@ func (c *WatchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return interruptedIsDone(ctx, err)
 	}
 	logger := slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	receiver := capture.New(capture.Config{
+	how := capture.Config{
 		Log: log, Tenant: g.Tenant, Roots: roots, Lookup: api.lookup, Redact: rules, Follow: follow, Marks: state, Logger: logger,
-	})
+	}
+	denied := make(chan error, 1)
+	if c.Once {
+		once := onceLog{log, denied}
+		how.Log, how.Lookup = once, once.lookup
+	}
+	receiver := capture.New(how)
 	code := &codeFollower{folders: indexed, log: log, logger: logger}
 	var following sync.WaitGroup
 	following.Go(func() {
@@ -101,11 +107,11 @@ func (c *WatchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		}
 	})
 	if !c.Once || len(follow()) > 0 {
-		c.await(ctx, receiver, t)
+		err = c.await(ctx, receiver, denied, t)
 	}
 	receiver.Close()
 	following.Wait()
-	return c.report(g, t, receiver.Status(), code)
+	return errors.Join(c.report(g, t, receiver.Status(), code), err)
 }
 
 // transcriptFolders returns where all agents keep transcripts.
@@ -207,8 +213,8 @@ func interruptedIsDone(ctx context.Context, err error) error {
 }
 
 // await waits until the user ends the command, or with --once until all is read. On a terminal it shows how
-// much of the history is left.
-func (c *WatchCmd) await(ctx context.Context, r *capture.Receiver, t *terminal) {
+// much of the history is left. The error is one of denied.
+func (c *WatchCmd) await(ctx context.Context, r *capture.Receiver, denied <-chan error, t *terminal) error {
 	bar, most, shown := t.counter("reading earlier sessions"), 0, true
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -226,12 +232,16 @@ func (c *WatchCmd) await(ctx context.Context, r *capture.Receiver, t *terminal) 
 		}
 		select {
 		case <-tick.C:
+		case err := <-denied:
+			_ = bar.Clear()
+			return err
 		case <-ctx.Done():
 			_ = bar.Clear()
-			return
+			return nil
 		}
 	}
 	_ = bar.Clear()
+	return nil
 }
 
 func (c *WatchCmd) report(g *Globals, t *terminal, s capture.Status, code *codeFollower) error {

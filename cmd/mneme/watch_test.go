@@ -36,6 +36,21 @@ func TestMistakesInWatchSayWhatToDo(t *testing.T) {
 	require.Contains(t, stderr, "another mneme watch uses "+state+": end it")
 }
 
+func TestWatchOnceEndsIfTheTokenMayNotWrite(t *testing.T) {
+	t.Parallel()
+	s, reading := readable(t)
+	home, env := agentHome(t)
+	session := filepath.Join(home, ".claude", "projects", "-src", "0b6c8b1e-0000-4000-8000-000000000001.jsonl")
+	require.NoError(t, os.MkdirAll(filepath.Dir(session), 0o700))
+	require.NoError(t, os.WriteFile(session, []byte(`{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-01-01T00:00:00Z","cwd":"/src","message":{"role":"user","content":"hello"}}`+"\n"), 0o600))
+	require.NoError(t, os.Chtimes(session, time.Time{}, time.Now().Add(-time.Hour)))
+	out, stderr, code := mnemeWith(t, env, "watch", "--agent", "claude-code", "--once", "--url", s.ready.HTTP, "--token", reading)
+	require.Equal(t, exitFailed, code, stderr)
+	require.Equal(t, "published 0 events\n", out)
+	require.Contains(t, stderr, "needs the role write, and the token has read")
+	require.NotContains(t, stderr, "trying again")
+}
+
 func TestWatchIndexesChangedFiles(t *testing.T) {
 	t.Parallel()
 	s := up(t, t.TempDir())
