@@ -40,12 +40,7 @@ Examples:
 // Run serves until stdin ends.
 func (c *MCPCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.Print != "" {
-		text, where, err := c.configuration(g)
-		if err != nil {
-			return err
-		}
-		t.say("This goes into %s:", where)
-		return t.text(text)
+		return c.print(g, t)
 	}
 	api, err := g.client()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 type mcpClient struct {
 	name      string
 	where     string // the file that the configuration goes into
+	add       string // the client's command that adds a server for all projects, followed by the server's, "" if it has none
 	workspace string // what the client replaces with the folder that it works in, "" if it starts servers there
 	show      func(command string, args []string) any
 	format    func(any) (string, error)
@@ -28,7 +29,7 @@ func common(command string, args []string) any {
 
 // mcpClients are the clients that --print knows.
 var mcpClients = []mcpClient{
-	{name: "claude-code", where: ".mcp.json in the repository; for all of yours: claude mcp add --scope user mneme -- COMMAND", show: common, format: asJSON},
+	{name: "claude-code", where: ".mcp.json in the repository", add: "claude mcp add --scope user mneme --", show: common, format: asJSON},
 	{name: "codex", where: "~/.codex/config.toml", format: asTOML},
 	{name: "cursor", where: "~/.cursor/mcp.json, or .cursor/mcp.json in the repository", workspace: "${workspaceFolder}", show: common, format: asJSON},
 	{name: "vscode", where: ".vscode/mcp.json in the repository", workspace: "${workspaceFolder}", format: asJSON, show: func(command string, args []string) any {
@@ -73,37 +74,57 @@ func thisProgram() (string, error) {
 	return connect.Lasting(program, filepath.Base(os.Args[0]), os.Args[0]), nil
 }
 
-// configuration returns what to paste, and where.
-func (c *MCPCmd) configuration(g *Globals) (text, where string, err error) {
-	program, err := thisProgram() // clients with windows do not have the PATH of a shell
-	if err != nil {
-		return "", "", err
-	}
+// print prints what to paste, and on stderr where, and what else would do.
+func (c *MCPCmd) print(g *Globals, t *terminal) error {
 	of := mcpClients[slices.IndexFunc(mcpClients, func(m mcpClient) bool { return m.name == c.Print })]
-	args := []string{"mcp"}
+	start, err := c.launched(g, of)
+	if err != nil {
+		return err
+	}
+	var value any = start
+	if of.show != nil {
+		value = of.show(start.command, start.args)
+	}
+	text, err := of.format(value)
+	if err != nil {
+		return err
+	}
+	t.say("This goes into %s:", of.where)
+	if err := t.text(text); err != nil || of.add == "" {
+		return err
+	}
+	command, err := connect.CommandLine(append([]string{start.command}, start.args...))
+	if err != nil {
+		return err
+	}
+	t.say("\nOr run this, which adds it for all repositories:\n\n    %s %s", of.add, command)
+	return nil
+}
+
+// launched returns how a client starts this program.
+func (c *MCPCmd) launched(g *Globals, by mcpClient) (start launch, err error) {
+	if start.command, err = thisProgram(); err != nil { // clients with windows do not have the PATH of a shell
+		return start, err
+	}
+	start.args = []string{"mcp"}
 	if project := c.Project; project != "" {
 		if project, err = c.project(); err != nil {
-			return "", "", err
+			return start, err
 		}
-		args = append(args, "--project", project)
-	} else if of.workspace != "" {
-		args = append(args, "--project", of.workspace)
+		start.args = append(start.args, "--project", project)
+	} else if by.workspace != "" {
+		start.args = append(start.args, "--project", by.workspace)
 	}
 	if c.ReadOnly {
-		args = append(args, "--read-only")
+		start.args = append(start.args, "--read-only")
 	}
 	if g.given["MNEME_URL"] || os.Getenv("MNEME_URL") != "" {
-		args = append(args, "--url", g.URL)
+		start.args = append(start.args, "--url", g.URL)
 	}
 	if g.Tenant != "" {
-		args = append(args, "--tenant", g.Tenant)
+		start.args = append(start.args, "--tenant", g.Tenant)
 	}
-	var value any = launch{program, args}
-	if of.show != nil {
-		value = of.show(program, args)
-	}
-	text, err = of.format(value)
-	return text, strings.ReplaceAll(of.where, "COMMAND", program+" "+strings.Join(args, " ")), err
+	return start, nil
 }
 
 func asJSON(value any) (string, error) {

@@ -234,6 +234,9 @@ func TestTheConfigurationOfEachClientIsWellFormed(t *testing.T) {
 		out, where, code := mnemeWith(t, nil, "mcp", "--print", c.name, "--url", "http://127.0.0.1:9999", "--read-only")
 		require.Zero(t, code, where)
 		require.Contains(t, where, "This goes into ", c.name)
+		if c.name == "claude-code" {
+			require.Regexp(t, `\n    claude mcp add --scope user mneme -- \S+/mneme mcp --read-only --url http://127.0.0.1:9999\n$`, where, "the command can be copied as a line")
+		}
 		require.Contains(t, out, "http://127.0.0.1:9999", c.name)
 		require.Contains(t, out, "--read-only", c.name)
 		switch c.name {

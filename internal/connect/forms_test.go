@@ -89,7 +89,7 @@ func TestEachAgentGetsTheFormThatItReads(t *testing.T) {
 		o := options(agent)
 		_, err := Connect(t.Context(), o)
 		require.NoError(t, err)
-		hook, err := commandLine([]string{o.Hook})
+		hook, err := CommandLine([]string{o.Hook})
 		require.NoError(t, err)
 		for path, text := range want {
 			text = strings.NewReplacer("HOOK", strings.Trim(quoted(hook), `"`), "MNEME", strings.Trim(quoted(o.Mneme), `"`)).Replace(text)

@@ -69,13 +69,13 @@ func (f jsonFile) handler(command []string, e event) (handler, error) {
 	if !f.shape.shell {
 		return h, nil
 	}
-	line, err := commandLine(command)
+	line, err := CommandLine(command)
 	h.Command, h.Args = line, nil
 	return h, err
 }
 
-// commandLine returns a command as a shell reads it.
-func commandLine(command []string) (string, error) {
+// CommandLine returns a command as a shell reads it. It fails if a word holds what no shell can read.
+func CommandLine(command []string) (string, error) {
 	words := make([]string, len(command))
 	for i, word := range command {
 		quoted, err := syntax.Quote(word, syntax.LangPOSIX)

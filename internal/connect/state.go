@@ -237,7 +237,7 @@ func Next(o Options) (lines []string) {
 		}
 		home, err := a.home(a.moved)
 		if err != nil || !claudeServer(home) {
-			if command, err := commandLine(append([]string{"claude", "mcp", "add", "--scope", "user", "mneme", "--", o.Mneme, "mcp"}, o.Flags...)); err == nil {
+			if command, err := CommandLine(append([]string{"claude", "mcp", "add", "--scope", "user", "mneme", "--", o.Mneme, "mcp"}, o.Flags...)); err == nil {
 				lines = append(lines, "To let the agent also search by itself: "+command)
 			}
 		}
