@@ -26,7 +26,7 @@ type MCPCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*MCPCmd) Help() string {
-	return `Agents start this program themselves. It speaks the Model Context Protocol on stdin and stdout, and has the server at --url answer each call, so mneme up must run somewhere. If the server asks for tokens, put MNEME_TOKEN or MNEME_TOKEN_FILE into the client's configuration.
+	return `Agents start this program themselves. It speaks the Model Context Protocol on stdin and stdout, and has the server at --url answer each call, so mneme up must run somewhere. If the server asks for tokens, give --token-file, which --print prints too, or put MNEME_TOKEN into the environment of the program.
 
 The root folder and the home directory are never taken for a project: agents that start in one of them must name it.
 
@@ -34,6 +34,7 @@ Examples:
 
     mneme mcp --print claude-code           what to paste, and where
     mneme mcp --print codex --read-only
+    mneme mcp --print cursor --url https://mneme.example.com --token-file ~/.mneme-token
     mneme mcp --project .                   serve, for a client of your own`
 }
 

@@ -124,6 +124,13 @@ func (c *MCPCmd) launched(g *Globals, by mcpClient) (start launch, err error) {
 	if g.Tenant != "" {
 		start.args = append(start.args, "--tenant", g.Tenant)
 	}
+	if g.TokenFile != "" {
+		path, err := filepath.Abs(g.TokenFile)
+		if err != nil {
+			return start, err
+		}
+		start.args = append(start.args, "--token-file", path)
+	}
 	return start, nil
 }
 

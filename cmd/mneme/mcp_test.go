@@ -250,7 +250,12 @@ func TestTheConfigurationOfEachClientIsWellFormed(t *testing.T) {
 			}
 		}
 	}
-	_, stderr, code := mneme(t, "mcp", "--print", "emacs")
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("x"), 0o600))
+	out, stderr, code := mneme(t, "mcp", "--print", "cursor", "--token-file", token)
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, `"--token-file",`+"\n        "+`"`+token+`"`)
+	_, stderr, code = mneme(t, "mcp", "--print", "emacs")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "claude-code")
 }
