@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,11 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if c.Out != "" && !c.DryRun {
+		if err := writable(c.Out); err != nil {
+			return usageError("--out: nothing was erased, because the report could not be written: %v", err)
+		}
+	}
 	last, same := c.last(ctx, api, &request) // started by a command that was then killed
 	if same && !c.DryRun && last.State != string(erasure.Done) {
 		t.say("this erasure was asked for before, and runs")
@@ -121,6 +127,26 @@ func (c *EraseCmd) finish(ctx context.Context, g *Globals, api *client, t *termi
 		return t.json(state)
 	}
 	return c.print(t, &state)
+}
+
+// writable returns why a file can't be written. It does not change the file, and leaves none behind.
+func writable(path string) error {
+	info, err := os.Stat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		return nil // to open a pipe and close it would end its reader
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if isNew {
+		if real, err := filepath.EvalSymlinks(path); err == nil { // a link may point to no file
+			_ = os.Remove(real)
+		}
+	}
+	return err
 }
 
 // last returns the running erasure, or else the last one, and whether it is the requested one.

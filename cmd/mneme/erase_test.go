@@ -54,6 +54,24 @@ func TestEraseRemovesAConversationAndProvesIt(t *testing.T) {
 	run(1, "conversations", "show", "gone")
 }
 
+func TestEraseChecksItsArgumentsBeforeItErases(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := mnemetest.Up(t, filepath.Join(dir, "data"))
+	_, stderr, code := s.Run("conversations", "create", "--id", "kept")
+	require.Zero(t, code, stderr)
+	_, stderr, code = s.Run("erase", "conversation", "kept", "--yes", "--out", filepath.Join(dir, "missing", "report.json"))
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "nothing was erased")
+	_, stderr, code = s.Run("conversations", "show", "kept")
+	require.Zero(t, code, stderr)
+
+	report := filepath.Join(dir, "report.json")
+	_, _, code = s.Run("erase", "conversation", "kept", "--out", report) // there is no terminal to ask
+	require.Equal(t, exitUsage, code)
+	require.NoFileExists(t, report)
+}
+
 // Whatever reads the log during an erasure may have read events that the erasure then removes. None of these readers
 // may write what it has read to a place where the erasure has already looked.
 func TestAnErasureLeavesNothingWhileReadModelsAreRebuiltAndSessionsImportedAndSummarised(t *testing.T) {
