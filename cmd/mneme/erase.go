@@ -83,11 +83,16 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if c.DryRun {
-		return c.list(g, t, &found)
+	if c.DryRun && (g.JSON || len(found.Conversations) > 0) {
+		if err := c.list(g, t, &found); err != nil || len(found.Conversations) > 0 {
+			return err
+		}
 	}
 	if found.Todo == 0 && same {
 		t.say("this was erased before, and nothing has come since")
+		if c.DryRun {
+			return nil
+		}
 		return c.finish(ctx, g, api, t, last)
 	}
 	if len(found.Conversations) == 0 {

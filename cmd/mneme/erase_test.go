@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,6 +71,13 @@ func TestEraseChecksItsArgumentsBeforeItErases(t *testing.T) {
 	_, _, code = s.Run("erase", "conversation", "kept", "--out", report) // there is no terminal to ask
 	require.Equal(t, exitUsage, code)
 	require.NoFileExists(t, report)
+
+	for _, flags := range [][]string{{"--yes"}, {"--dry-run"}, {"--dry-run", "--json"}} {
+		out, stderr, code := s.Run(append([]string{"erase", "conversation", "unknown"}, flags...)...)
+		require.Equal(t, exitFailed, code, flags)
+		require.Contains(t, stderr, "conversation unknown of tenant default: there is nothing to erase", flags)
+		require.Equal(t, slices.Contains(flags, "--json"), out != "", out)
+	}
 }
 
 // Whatever reads the log during an erasure may have read events that the erasure then removes. None of these readers
