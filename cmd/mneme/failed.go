@@ -254,6 +254,14 @@ func (c *FailedRetryCmd) print(t *terminal, total httpapi.Retry) error {
 	}, rows, styles); err != nil {
 		return err
 	}
-	t.say("\n%s in %s: %s applied now, %s failed again or could not be tried.", counted(total.Applied+total.Failed, "skipped event"), counted(len(total.Conversations), "conversation"), number(total.Applied), number(total.Failed))
+	conversations, models := map[[2]string]bool{}, map[string]bool{}
+	for _, r := range total.Conversations {
+		conversations[[2]string{r.Tenant, r.Conversation}], models[r.Projection] = true, true
+	}
+	note := ""
+	if len(models) > 1 {
+		note = " (an event counts once for each projection that skipped it)"
+	}
+	t.say("\n%s in %s%s: %s applied now, %s failed again or could not be tried.", counted(total.Applied+total.Failed, "skipped event"), counted(len(conversations), "conversation"), note, number(total.Applied), number(total.Failed))
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -66,7 +67,7 @@ func TestARetryGoesThroughAllPages(t *testing.T) {
 			http.Error(w, "not as it was asked", http.StatusUnprocessableEntity)
 			return
 		}
-		page := httpapi.Retry{Applied: 10, NextAfter: request.After + 100, Conversations: []httpapi.RetriedConversation{{Projection: "graph", Conversation: "c", Applied: 10}}}
+		page := httpapi.Retry{Applied: 10, NextAfter: request.After + 100, Conversations: []httpapi.RetriedConversation{{Projection: "graph", Conversation: fmt.Sprint(request.After), Applied: 10}}}
 		if page.NextAfter == 300 {
 			page.NextAfter = 0
 		}
@@ -76,6 +77,20 @@ func TestARetryGoesThroughAllPages(t *testing.T) {
 	_, stderr, code := mneme(t, "failed", "retry", "--all", "--url", server.URL)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stderr, "30 skipped events in 3 conversations: 30 applied now, 0 failed again")
+}
+
+func TestARetryCountsAConversationOnceForAllProjections(t *testing.T) {
+	t.Parallel()
+	page := httpapi.Retry{Applied: 3, Conversations: []httpapi.RetriedConversation{
+		{Projection: "graph", Tenant: "a", Conversation: "c", Applied: 1},
+		{Projection: "files", Tenant: "a", Conversation: "c", Applied: 1},
+		{Projection: "files", Tenant: "b", Conversation: "c", Applied: 1},
+	}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(page) }))
+	defer server.Close()
+	_, stderr, code := mneme(t, "failed", "retry", "--all", "--url", server.URL)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "3 skipped events in 2 conversations (an event counts once for each projection that skipped it): 3 applied now, 0 failed again")
 }
 
 func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
