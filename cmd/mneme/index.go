@@ -146,7 +146,13 @@ func (c *IndexCmd) print(g *Globals, t *terminal, r codeindex.Report) error {
 	lines := []string{fmt.Sprintf("%s %s with %s of %s; %s unchanged, %s removed", verb, counted(r.Indexed, "file"), counted(r.Scopes, "scope"), r.Project, number(r.Unchanged), number(r.Removed))}
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
-		reasons = append(reasons, fmt.Sprintf("%s %s", number(r.Skipped[reason]), reason))
+		n := r.Skipped[reason]
+		switch reason {
+		case "link", "long path":
+			reasons = append(reasons, counted(n, reason))
+		default: // such as empty
+			reasons = append(reasons, number(n)+" "+reason)
+		}
 	}
 	if len(reasons) > 0 {
 		lines = append(lines, "left out: "+strings.Join(reasons, ", "))

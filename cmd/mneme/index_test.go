@@ -48,6 +48,17 @@ func TestAnIndexWaitsForTheQuotaOfItsTenant(t *testing.T) {
 	require.Regexp(t, `^waiting, and trying again: .* is over its quota of 25.6 events per second`, stderr)
 }
 
+func TestIndexSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	root := checkout(t, map[string]string{"a.go": "package a\n\nfunc A() {\n}\n", "empty.py": "\n"})
+	for _, name := range []string{"b.go", "c.go"} {
+		require.NoError(t, os.Symlink("a.go", filepath.Join(root, name)))
+	}
+	out, stderr, code := mneme(t, "index", root, "--dry-run")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "would index 1 file with 1 scope of "+root+"; 0 unchanged, 0 removed\nleft out: 1 empty, 2 links\n")
+}
+
 func TestTheCodeOfAProjectIsIndexedAndFound(t *testing.T) {
 	t.Parallel()
 	s := up(t, t.TempDir())

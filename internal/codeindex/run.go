@@ -62,7 +62,7 @@ type Report struct {
 	Project   string         `json:"project"`
 	Root      string         `json:"root"`
 	Files     int            `json:"files"`     // that could be indexed by their names
-	Unchanged int            `json:"unchanged"` // since the last run
+	Unchanged int            `json:"unchanged"` // since the last run, without those that are left out
 	Indexed   int            `json:"indexed"`   // published
 	Removed   int            `json:"removed"`   // published as removed
 	Scopes    int            `json:"scopes"`    // of the files that were published
@@ -203,15 +203,21 @@ func (r *run) changed(all []found) (list []job, there map[string]bool) {
 		there[f.path] = true
 		old := r.state.Files[f.path]
 		if old != nil && old.same(f) {
-			r.report.Unchanged++
-			if old.Why != "" {
-				r.report.Skipped[old.Why]++
-			}
+			r.unchanged(old.Why)
 			continue
 		}
 		list = append(list, job{f, old})
 	}
 	return list, there
+}
+
+// unchanged counts a file that is as it was; why says why it is left out, "" if it is in the index.
+func (r *run) unchanged(why string) {
+	if why == "" {
+		r.report.Unchanged++
+	} else {
+		r.report.Skipped[why]++
+	}
 }
 
 // gone returns the paths that are in the index and no longer in the folder, sorted. While a folder can't be read, nothing
@@ -243,7 +249,7 @@ func (r *run) index(ctx context.Context, list []job) error {
 		return nil
 	})
 	group.Go(func() error {
-		done := r.report.Unchanged
+		done := r.report.Files - len(list)
 		for chunk := range chunks {
 			if err := r.publishFiles(ctx, chunk); err != nil {
 				return err
@@ -366,14 +372,16 @@ func (r *run) publishFiles(ctx context.Context, list []outcome) error {
 		if old != nil {
 			now.ID, now.Gone = old.ID, old.Gone
 		}
+		keep := func() { r.state.Files[o.path] = now }
+		if old != nil && old.Hash == o.hash {
+			r.unchanged(o.why)
+			r.remembered(keep)
+			continue
+		}
 		if o.why != "" {
 			r.report.Skipped[o.why]++
 		}
-		keep := func() { r.state.Files[o.path] = now }
 		switch {
-		case old != nil && old.Hash == o.hash:
-			r.report.Unchanged++
-			r.remembered(keep)
 		case o.why != "" && !old.shown():
 			r.remembered(keep)
 		case o.why != "": // it no longer holds anything to find
