@@ -37,7 +37,7 @@ func (s *Capturing) Check() error {
 
 // Redacting says what is redacted before it is published.
 type Redacting struct {
-	Redact string `envconfig:"MNEME_REDACT" default:"auto" oneof:"auto,on,off" desc:"whether secrets are replaced before they are published: auto does so in transcripts that an agent wrote itself, on in every format, off never"`
+	Redact string `envconfig:"MNEME_REDACT" default:"auto" oneof:"auto,on,off" desc:"whether secrets are replaced before they are published: auto does so in transcripts that an agent wrote itself and in indexed code, on in every format, off never"`
 	RedactRules
 }
 
