@@ -45,6 +45,22 @@ func TestHelpGolden(t *testing.T) {
 	golden(t, "help.txt", bare)
 }
 
+func TestHelpAndVersionAreFoundUnderTheirUsualNames(t *testing.T) {
+	t.Parallel()
+	for usual, ours := range map[string]string{
+		"help": "--help", "help tail": "tail --help", "help conversations list": "conversations list --help",
+		"--version --local": "version --local", "--version --json": "version --json",
+	} {
+		want, _, _ := mneme(t, append(strings.Fields(ours), "--url", "http://127.0.0.1:1")...)
+		out, stderr, code := mneme(t, append(strings.Fields(usual), "--url", "http://127.0.0.1:1")...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, want, out, usual)
+	}
+	_, stderr, code := mneme(t, "help", "nothing")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "nothing")
+}
+
 func TestEveryCommandsExampleParses(t *testing.T) {
 	t.Parallel()
 	var commands CLI

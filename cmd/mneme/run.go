@@ -30,6 +30,20 @@ var errDifference = errors.New("a check found a difference")
 // errInterrupted is the error of a command that its user ended, unless it has more to say.
 var errInterrupted = errors.New("interrupted")
 
+// asUsual returns arguments with the spellings of other programs replaced: mneme --version is mneme version, and mneme
+// help COMMAND is mneme COMMAND --help.
+func asUsual(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "--version":
+		return append([]string{"version"}, args[1:]...)
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
+}
+
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == completeCommand {
 		complete(ctx, args[1:], stdout)
@@ -47,10 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "mneme:", err)
 		return exitFailed
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(asUsual(args))
 	if exited >= 0 { // --help
 		return exited
 	}

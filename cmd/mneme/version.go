@@ -15,7 +15,9 @@ type VersionCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*VersionCmd) Help() string {
-	return `Example:
+	return `mneme --version does the same.
+
+Example:
 
     mneme version --json`
 }
