@@ -107,7 +107,7 @@ func (c *AnalyzeCmd) analyst(g *Globals) (*analyst, error) {
 	}
 	profile, ok := c.LLM()
 	if !ok {
-		return nil, usageError("no model is configured: set MNEME_SUMMARY_WRITER to openai or anthropic, and MNEME_LLM_MODEL")
+		return nil, errors.New("no model is configured: set MNEME_SUMMARY_WRITER to openai or anthropic, and MNEME_LLM_MODEL")
 	}
 	schema := ""
 	if c.Schema != "" {

@@ -140,7 +140,7 @@ func TestAnalyzeDoesTasksInTheFormOfASchema(t *testing.T) {
 		require.Contains(t, stderr, "the schema", text)
 	}
 	_, stderr, code = s.mneme("analyze")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, exitFailed, code, "as condense")
 	require.Contains(t, stderr, "no model is configured: set MNEME_SUMMARY_WRITER")
 }
 
