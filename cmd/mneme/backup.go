@@ -39,7 +39,7 @@ It is made over NATS (--nats-url), whose snapshot API the credentials must allow
 
 Examples:
 
-    mneme backup --out backup-2026-01-31
+    mneme backup create --out backup-2026-01-31
     mneme backup verify backup-2026-01-31
     mneme restore backup-2026-01-31`
 }
