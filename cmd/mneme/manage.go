@@ -213,15 +213,35 @@ Examples:
 
 // Run deletes it after confirmation.
 func (c *ConversationsDeleteCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	lost := c.lost(ctx, g)
 	if !c.Yes {
 		of := ""
 		if g.Tenant != "" {
 			of = " of tenant " + g.Tenant
 		}
-		question := fmt.Sprintf("Delete conversation %s%s? This cannot be undone.", c.ID, of)
+		question := fmt.Sprintf("Delete conversation %s%s? This cannot be undone.%s", c.ID, of, lost)
 		if err := confirm(ctx, t, question, "delete "+c.ID, "nothing was deleted"); err != nil {
 			return err
 		}
+	} else if lost != "" {
+		t.say("%s", strings.TrimSpace(lost))
 	}
 	return g.change(ctx, t, http.MethodDelete, conversation(c.ID), "deleted", parameters{"reason": c.Reason}, nil)
+}
+
+// lost says what branches lose with the conversation, "" if it has none or if that is not known: if the server can't
+// list them, it says itself whether it can delete.
+func (c *ConversationsDeleteCmd) lost(ctx context.Context, g *Globals) string {
+	api, err := g.client()
+	if err != nil {
+		return ""
+	}
+	branches, err := api.pages(ctx, "/v1/conversations", "conversations", 0, parameters{"branch_of": c.ID})
+	switch {
+	case err != nil || len(branches) == 0:
+		return ""
+	case len(branches) == 1:
+		return " Its branch loses what it shares with it."
+	}
+	return fmt.Sprintf(" Its %s branches lose what they share with it.", number(len(branches)))
 }

@@ -188,9 +188,13 @@ func TestCreateChangeBranchAndDeleteAConversation(t *testing.T) {
 	out, stderr, code = s.mneme("conversations", "delete", id, "--yes", "--reason", "a test")
 	require.Zero(t, code, stderr)
 	require.True(t, strings.HasPrefix(out, id+"\t"), out)
+	require.NotContains(t, stderr, "branch")
 	_, stderr, code = s.mneme("conversations", "delete", id, "--yes")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "deleted")
+	_, stderr, code = s.mneme("conversations", "delete", "parent", "--yes")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "Its branch loses what it shares with it.")
 }
 
 func TestAnExportIsImportedElsewhere(t *testing.T) {
