@@ -87,7 +87,7 @@ func (c *ConnectCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return show(g, t, connection{o.Agent, files, connect.Next(o)})
+	return show(g, t, connection{o.Agent, files, append(unwritten(g), connect.Next(o)...)})
 }
 
 // Run disconnects.
@@ -129,6 +129,17 @@ func serverFlags(g *Globals) (flags []string, err error) {
 		flags = append(flags, "--token-file", path)
 	}
 	return flags, nil
+}
+
+// unwritten says which flags are not in the configuration of an agent, and what to do instead.
+func unwritten(g *Globals) (lines []string) {
+	if g.Token.Token != "" {
+		lines = append(lines, "The token is not written: unless MNEME_TOKEN is in the agent's environment too, the server answers 401. Save it in a file, and run this again with --token-file.")
+	}
+	if g.CAFile != "" {
+		lines = append(lines, "--ca-file is not written: put MNEME_CA_FILE into the agent's environment.")
+	}
+	return lines
 }
 
 // show prints what was done.

@@ -81,6 +81,24 @@ func TestAProgramThatWasStartedByALinkIsConnectedByIt(t *testing.T) {
 	connect(bin, program)
 }
 
+func TestConnectSaysThatItDoesNotWriteTheToken(t *testing.T) {
+	t.Parallel()
+	home, env := agentHome(t)
+	file := filepath.Join(home, "token")
+	require.NoError(t, os.WriteFile(file, []byte("mneme_x\n"), 0o600))
+	for _, args := range [][]string{{"connect", "gemini-cli", "--dry-run"}, {"mcp", "--print", "gemini-cli"}} {
+		out, stderr, code := mnemeWith(t, append(env, "MNEME_TOKEN=mneme_x"), args...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stderr, "The token is not written: ")
+		require.Contains(t, stderr, "--token-file")
+		require.NotContains(t, out, "mneme_x")
+		out, stderr, code = mnemeWith(t, env, append(args, "--token-file", file)...)
+		require.Zero(t, code, stderr)
+		require.NotContains(t, stderr, "The token")
+		require.Contains(t, out, file)
+	}
+}
+
 func TestMistakesInConnectSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	home, env := agentHome(t)

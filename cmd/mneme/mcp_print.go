@@ -89,6 +89,9 @@ func (c *MCPCmd) print(g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	for _, line := range unwritten(g) {
+		t.say("%s", line)
+	}
 	t.say("This goes into %s:", of.where)
 	if err := t.text(text); err != nil || of.add == "" {
 		return err
