@@ -199,10 +199,11 @@ func TestATranscriptThatGrowsInPiecesGivesTheEventsOfTheFinishedFile(t *testing.
 	require.NoError(t, err)
 	claude, err := os.ReadFile(filepath.Join("..", "transcript", "testdata", session))
 	require.NoError(t, err)
+	continued := strings.NewReplacer(`"m1"`, `"m0"`, `"m3"`, `"m2"`).Replace(turns(5)) // messages continue after a prompt
 	whole := []struct {
 		agent, name string
 		text        string
-	}{{"claude-code", session, turns(20)}, {"claude-code", session, string(claude)}, {"codex", rollout, string(codex)}}
+	}{{"claude-code", session, turns(20)}, {"claude-code", session, continued}, {"claude-code", session, string(claude)}, {"codex", rollout, string(codex)}}
 	var cases atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
 		of := rapid.SampledFrom(whole).Draw(t, "transcript")

@@ -26,7 +26,7 @@
 // import. A session that writes at least every ten seconds is thus followed until it rests.
 //
 // The last message of a file may be incomplete. As with mneme import, it is left out until the
-// next message begins or the file has not changed for two minutes; the receiver looks at that
+// next message or prompt begins or the file has not changed for two minutes; the receiver looks at that
 // time too.
 //
 // # Folders

@@ -246,12 +246,17 @@ func (c *claudeCode) user(out *batch, l *claudeLine) error {
 		return errors.New("uuid: is missing")
 	}
 	c.start(out)
+	returned := false
 	for i := range l.Message.Content {
 		if b := &l.Message.Content[i]; b.Type == "tool_result" {
 			c.result(out, l, b)
+			returned = true
 		}
 	}
 	content, any := l.Message.Content.text("tool_result")
+	if any && !returned && !l.IsMeta {
+		c.group.close(c, out) // the next turn begins
+	}
 	switch {
 	case !any:
 	case l.IsCompactSummary:

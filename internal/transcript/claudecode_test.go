@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +160,43 @@ func TestOpenMessageIsEmittedBeforeTooMuchIsHeld(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"claude_code:s", "msg:a", "t0", "res:t0", "t1", "res:t1", "t2", "res:t2", "t3", "res:t3", "msg:z"}, ids)
+}
+
+func TestAPromptEndsTheAgentsMessage(t *testing.T) {
+	answer := func(uuid, block string) string {
+		return fmt.Sprintf(`{"type":"assistant","uuid":%q,"sessionId":"s","message":{"id":"m","content":[%s]}}`, uuid, block)
+	}
+	begin := []string{
+		`{"type":"user","uuid":"u","sessionId":"s","message":{"content":"Where is it?"}}`,
+		answer("a", `{"type":"text","text":"In main.go."}`),
+	}
+	prompt := `{"type":"user","uuid":"v","sessionId":"s","message":{"content":[{"type":"text","text":"And the tests?"}]}}`
+	shown := func(lines ...string) (ids []string, open int) {
+		for _, i := range readAll(t, []byte(strings.Join(append(slices.Clone(begin), lines...), "\n")), "", Auto) {
+			require.Nil(t, i.Err)
+			if ids = append(ids, i.Event.ID); i.Open {
+				open++
+			}
+		}
+		return ids, open
+	}
+	ids, open := shown(prompt)
+	assert.Equal(t, []string{"claude_code:s", "msg:u", "msg:a", "msg:v"}, ids)
+	assert.Zero(t, open)
+
+	for what, line := range map[string]string{
+		"a result":              `{"type":"user","uuid":"v","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}}`,
+		"a result with a text":  `{"type":"user","uuid":"v","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"},{"type":"text","text":"y"}]}}`,
+		"a text of the program": `{"type":"user","uuid":"v","isMeta":true,"message":{"content":"reminder"}}`,
+		"nothing":               `{"type":"user","uuid":"v","message":{"content":[]}}`,
+	} {
+		_, open := shown(line)
+		assert.NotZero(t, open, "%s does not end it", what)
+	}
+
+	ids, open = shown(prompt, answer("b", `{"type":"text","text":"More."}`), answer("c", `{"type":"tool_use","id":"t","name":"X","input":{}}`))
+	assert.Equal(t, []string{"claude_code:s", "msg:u", "msg:a", "msg:v", "msg:b", "t"}, ids, "what is emitted does not change")
+	assert.Equal(t, 2, open)
 }
 
 func TestEqualValuesHaveEqualBytesDespiteEscapes(t *testing.T) {

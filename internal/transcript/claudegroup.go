@@ -12,8 +12,11 @@ import (
 // group is the agent's open message. Claude Code writes each block of a message on its own
 // line, all with the same message.id and each with the usage so far, and results of the
 // first calls can come in between. So the message and whatever follows it are held back
-// until a line of another message comes. At most [MaxLineBytes] are held; beyond that the
-// message is emitted as it is.
+// until a line of another message comes, or a prompt: in no recorded session does a message
+// continue after one. Where one does, the rest becomes a message of its own, so that what was
+// emitted stays as it is. That stop_reason is set says nothing: some lines have it and are
+// followed by others of their message. At most [MaxLineBytes] are held; beyond that the message
+// is emitted as it is.
 type group struct {
 	id        string // message.id
 	event     string // the id of its event

@@ -173,6 +173,30 @@ func TestNativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
 	}, conversations)
 }
 
+// A message that continued after a prompt would become two.
+func TestEachMessageOfClaudeCodeIsOneEvent(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "native", "claude-code", "*.jsonl.gz"))
+	require.NoError(t, err)
+	messages := 0
+	for _, path := range paths {
+		ids := map[string]bool{}
+		for l := range testdata.Lines[claudeLine](t, path) {
+			if l.Type == "assistant" && !l.IsSidechain {
+				ids[l.Message.ID] = true
+			}
+		}
+		told := 0
+		for _, e := range good(t, readFile(t, path, Auto)) {
+			if m, ok := e.Payload.(*events.MessageCreated); ok && m.Role == "assistant" {
+				told++
+			}
+		}
+		assert.Len(t, ids, told, path)
+		messages += told
+	}
+	assert.Equal(t, 3_134, messages)
+}
+
 func TestASessionOfPiGivesTheEventsOfItsNeutralForm(t *testing.T) {
 	dir := testdata.Dir(t)
 	neutral := map[string][]events.Recorded{}
