@@ -160,3 +160,38 @@ func TestAnExportIsImportedFromTheCommandLine(t *testing.T) {
 		require.Equal(t, p.Hash, got.Projections[i].Hash, p.Name)
 	}
 }
+
+func TestASessionThatWasDeletedIsLeftOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	home, env := agentHome(t)
+	s, projects := up(t, filepath.Join(dir, "data")), filepath.Join(home, ".claude", "projects", "-shop")
+	file := filepath.Join(projects, "11111111-2222-4333-8444-555555555555.jsonl")
+	require.NoError(t, os.MkdirAll(projects, 0o755))
+	say := func(n int) {
+		t.Helper()
+		text := ""
+		for i := range n {
+			text += fmt.Sprintf(`{"type":"user","uuid":"u%d","cwd":"/shop","message":{"content":"prompt %d"}}`+"\n", i, i)
+		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	run := func(args ...string) (stdout, stderr string) {
+		t.Helper()
+		stdout, stderr, code := s.mneme(args...)
+		require.Zero(t, code, "%s %s", stdout, stderr)
+		return stdout, stderr
+	}
+	say(2)
+	run("import", projects, "--wait")
+	run("erase", "conversation", "claude_code:11111111-2222-4333-8444-555555555555", "--yes")
+
+	say(3)
+	stdout, stderr := run("import", projects)
+	require.Contains(t, stdout, "rejected 0")
+	require.Equal(t, "left out: 4 events of conversations that were deleted\n", stderr)
+	out, stderr, code := mnemeWith(t, env, "watch", "--once", "--agent", "claude-code", "--url", s.ready.HTTP)
+	require.Zero(t, code, stderr)
+	require.Equal(t, "published 0 events\n", out)
+	require.Equal(t, importer.Report{Read: 4, Deleted: 4, Conversations: 1}, read[importer.Report](s, "import", projects))
+}

@@ -144,6 +144,9 @@ func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
 	if r.HeldBack > 0 {
 		t.say("held back: %s of messages that may be unfinished; import again later", counted(r.HeldBack, "event"))
 	}
+	if r.Deleted > 0 {
+		t.say("left out: %s of conversations that were deleted", counted(r.Deleted, "event"))
+	}
 	if r.Redacted > 0 {
 		t.say("redacted: secrets in %s", counted(r.Redacted, "event"))
 	}

@@ -22,6 +22,7 @@ type mark struct {
 	held     bool // its last message may be incomplete
 	failed   bool // it could not be read to its end
 	refused  int  // lines
+	deleted  int  // events of deleted conversations
 	skipped  map[string]int
 	until    time.Time // of a database, see [transcript.ReadDatabase]
 	at       time.Time // when it was last compared
@@ -135,7 +136,7 @@ func (r *Receiver) importFile(j job, path string, info fs.FileInfo, o *outcome) 
 			logger.Warn("lines of a transcript were refused; the others are in the log", "lines", report.Rejected, "first", refused)
 		})
 	default:
-		logger.Debug("imported a transcript", "published", report.Published, "read", report.Read, "held_back", report.HeldBack)
+		logger.Debug("imported a transcript", "published", report.Published, "read", report.Read, "held_back", report.HeldBack, "deleted", report.Deleted)
 	}
 }
 
@@ -220,7 +221,7 @@ func (r *Receiver) note(k key, info fs.FileInfo, held bool, report importer.Repo
 	r.dirty = true
 	r.marks[k] = &mark{
 		size: info.Size(), modified: info.ModTime(), held: held, failed: unread,
-		refused: report.Rejected, skipped: maps.Clone(report.Skipped), until: report.Until, at: now,
+		refused: report.Rejected, deleted: report.Deleted, skipped: maps.Clone(report.Skipped), until: report.Until, at: now,
 	}
 	return report.Rejected > 0 && (before == nil || report.Rejected > before.refused)
 }

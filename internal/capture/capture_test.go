@@ -482,6 +482,25 @@ func TestTheStatusCountsEachLineOnce(t *testing.T) {
 	require.Empty(t, s.LastError)
 }
 
+func TestASessionThatWasDeletedIsNotRefused(t *testing.T) {
+	b := setup(t)
+	r := b.receiver(Config{Lookup: func(_ context.Context, list []events.Event) ([]importer.Known, error) {
+		known := make([]importer.Known, len(list))
+		for i := range known {
+			known[i].Seq = 7 // of the deletion
+		}
+		return known, nil
+	}})
+	path := b.path(session)
+	for n := range 2 {
+		add(t, path, prompt(n))
+		require.NoError(t, r.Ring("claude-code", "s", path))
+		await(t, r, func(s Status) bool { return s.Deleted == n+2 })
+	}
+	require.Zero(t, r.Status().RefusedLines)
+	require.Zero(t, b.events(t, "t"))
+}
+
 func TestRootsFollowTheAgentsVariables(t *testing.T) {
 	t.Setenv("HOME", "/home/lea")
 	t.Setenv("CLAUDE_CONFIG_DIR", "")

@@ -26,9 +26,10 @@ type Status struct {
 	// must still be read and were not being written when they were found.
 	Followed []Followed `json:"followed,omitempty"`
 	History  int        `json:"history"`
-	// RefusedLines and Skipped count lines of the remembered files, as of the last import of each.
-	// Skipped counts lines of unknown types by type, see importer.Report.
+	// RefusedLines and Skipped count lines of the remembered files, as of the last import of each, and Deleted events of
+	// conversations that were deleted. Skipped counts lines of unknown types by type, see importer.Report.
 	RefusedLines  int                  `json:"refused_lines"`
+	Deleted       int                  `json:"deleted,omitempty"`
 	Skipped       map[string]int       `json:"skipped,omitempty"`
 	UnreadFiles   int                  `json:"unread_files,omitempty"` // remembered files that could not be read to their end
 	LastError     string               `json:"last_error,omitempty"`
@@ -52,6 +53,7 @@ func (r *Receiver) Status() Status {
 	}
 	for _, m := range r.marks {
 		s.RefusedLines += m.refused
+		s.Deleted += m.deleted
 		if m.failed {
 			s.UnreadFiles++
 		}

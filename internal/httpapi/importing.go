@@ -76,22 +76,23 @@ func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput,
 	case err != nil:
 		return nil, a.brokenOff(err, importer.Report{})
 	}
+	refused := func(_ string, bad *transcript.LineError) {
+		if len(out.Body.Problems) < maxLineProblems {
+			out.Body.Problems = append(out.Body.Problems, LineProblem{Line: bad.Line, Reason: bad.Reason})
+		}
+	}
 	report, err := importer.ImportFrom(ctx, a.Log, "the request's body", lines, importer.Options{
 		Tenant: in.Tenant,
 		Format: importFormat, MaxRefused: maxRefusedLines,
-		Lookup: importer.Lookup(in.Tenant, a.Models.Graph),
-		Admit:  func(count, size int) (func(), error) { return a.hold(in.Tenant, count, size) },
-		Rejected: func(_ string, bad *transcript.LineError) {
-			if len(out.Body.Problems) < maxLineProblems {
-				out.Body.Problems = append(out.Body.Problems, LineProblem{Line: bad.Line, Reason: bad.Reason})
-			}
-		},
+		Lookup:   importer.Lookup(in.Tenant, a.Models.Graph),
+		Admit:    func(count, size int) (func(), error) { return a.hold(in.Tenant, count, size) },
+		Rejected: refused, Deleted: refused,
 	})
 	if err != nil {
 		return nil, a.brokenOff(errors.Join(body.broken, err), report)
 	}
 	slices.SortFunc(out.Body.Problems, func(a, b LineProblem) int { return cmp.Compare(a.Line, b.Line) })
-	out.Body.Read, out.Body.Published, out.Body.Duplicate, out.Body.Rejected = report.Read, report.Published, report.Duplicate, report.Rejected
+	out.Body.Read, out.Body.Published, out.Body.Duplicate, out.Body.Rejected = report.Read, report.Published, report.Duplicate, report.Rejected+report.Deleted
 	out.Body.Conversations, out.Body.Seq = report.Conversations, report.LastSeq
 	return out, nil
 }

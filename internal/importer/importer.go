@@ -60,9 +60,10 @@ type Options struct {
 	// Lookup returns what the read model knows about each event, in the same order. If it
 	// is nil, only the server's duplicate window and the read models drop duplicates.
 	Lookup func(context.Context, []events.Event) ([]Known, error)
-	// Rejected is called for each line that could not be imported, and once for each
-	// deleted conversation.
+	// Rejected is called for each line that could not be imported.
 	Rejected func(file string, err *transcript.LineError)
+	// Deleted is called once for each deleted conversation whose events were left out, with the line of the first one.
+	Deleted func(file string, first *transcript.LineError)
 	// Admit is called before new events are published, with the size of their data. If it fails, the import ends with
 	// its error; otherwise settle is called once they are published, or can't be. Nil admits all.
 	Admit func(count, size int) (settle func(), err error)
@@ -88,12 +89,13 @@ type Options struct {
 	Progress func(bytes int64, items int)
 }
 
-// Report counts what an import did: Read = Published + Duplicate + Rejected + HeldBack.
+// Report counts what an import did: Read = Published + Duplicate + Rejected + Deleted + HeldBack.
 type Report struct {
 	Read          int    `json:"read"`
 	Published     int    `json:"published"`
 	Duplicate     int    `json:"duplicate"`
 	Rejected      int    `json:"rejected"`
+	Deleted       int    `json:"deleted"`   // events of conversations that were deleted: they stay so
 	HeldBack      int    `json:"held_back"` // events of messages that may be unfinished
 	Conversations int    `json:"conversations"`
 	LastSeq       uint64 `json:"last_seq"` // highest published sequence
@@ -159,7 +161,7 @@ type run struct {
 	Options
 	counts        Report
 	conversations map[string]bool
-	deleted       map[string]bool // conversations already reported as deleted
+	deleted       map[string]bool // conversations already told to Deleted
 	moves         moves
 	cleaner       *intake.Cleaner
 	name          string
@@ -462,11 +464,12 @@ func (r *run) known(item transcript.Item, k Known) {
 	case k.Content == item.Event.Content().String():
 		r.counts.Duplicate++
 		r.moves.note(conversation, item.Seq, k.Seq)
-	case k.Content == "" && r.deleted[conversation]:
-		r.counts.Rejected++
 	case k.Content == "":
+		r.counts.Deleted++
+		if r.Deleted != nil && !r.deleted[conversation] {
+			r.Deleted(r.name, &transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d, so its events are not imported", conversation, k.Seq)})
+		}
 		r.deleted[conversation] = true
-		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d, so its events are not imported", conversation, k.Seq)})
 	case item.Cleaned || r.FirstCounts: // it was cleaned by other rules then; the event in the log counts
 		r.counts.Duplicate++
 	default:

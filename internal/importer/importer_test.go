@@ -36,6 +36,7 @@ type bundle struct {
 	*testing.T
 	*instance.Instance
 	rejected []string
+	deleted  []string
 }
 
 func setup(t *testing.T) *bundle {
@@ -82,8 +83,11 @@ func (b *bundle) bring(paths ...string) (importer.Report, error) {
 		Rejected: func(file string, err *transcript.LineError) {
 			b.rejected = append(b.rejected, fmt.Sprintf("%s: %v", filepath.Base(file), err))
 		},
+		Deleted: func(file string, err *transcript.LineError) {
+			b.deleted = append(b.deleted, fmt.Sprintf("%s: %v", filepath.Base(file), err))
+		},
 	})
-	require.Equal(b, report.Read, report.Published+report.Duplicate+report.Rejected+report.HeldBack)
+	require.Equal(b, report.Read, report.Published+report.Duplicate+report.Rejected+report.Deleted+report.HeldBack)
 	b.settle()
 	return report, err
 }
@@ -212,9 +216,10 @@ func TestADeletedConversationIsNotImportedAgain(t *testing.T) {
 	write(t, file, message("a:1", "1", "x"), message("a:1", "2", "y"), message("a:2", "1", "z"), message("a:1", "3", "new"))
 	report, err := b.bring(file)
 	require.NoError(t, err)
-	require.Equal(t, importer.Report{Read: 4, Duplicate: 1, Rejected: 3, Conversations: 2}, report)
+	require.Equal(t, importer.Report{Read: 4, Duplicate: 1, Deleted: 3, Conversations: 2}, report)
 	require.EqualValues(t, 4, b.head())
-	require.Equal(t, []string{`a.jsonl: line 1: conversation "a:1" was deleted at sequence 4, so its events are not imported`}, b.rejected)
+	require.Equal(t, []string{`a.jsonl: line 1: conversation "a:1" was deleted at sequence 4, so its events are not imported`}, b.deleted)
+	require.Empty(t, b.rejected)
 }
 
 func TestAnUnfinishedMessageIsImportedOnceComplete(t *testing.T) {

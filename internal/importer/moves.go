@@ -103,7 +103,7 @@ func (r *run) settle(ctx context.Context, item *transcript.Item) (refused *trans
 		}
 	}
 	if r.deleted[e.Subject] {
-		return nil, nil // flush rejects it like the conversation's other events
+		return nil, nil // flush leaves it out like the conversation's other events
 	}
 	first, last, ok := of.span(p.FirstSeq, p.LastSeq)
 	if !ok {
