@@ -20,6 +20,7 @@ type mark struct {
 	size     int64
 	modified time.Time
 	held     bool // its last message may be incomplete
+	asked    bool // it was read as that of a turn that has ended
 	failed   bool // it could not be read to its end
 	refused  int  // lines
 	deleted  int  // events of deleted conversations
@@ -43,9 +44,11 @@ func (r *Receiver) bring(j job) (o outcome) {
 		o.err = errors.Join(ErrPath, err)
 		return o
 	}
+	other := j
+	other.ended = time.Time{} // the doorbell told of the session's own file
 	for _, earlier := range r.earlier(j.agent, path) {
 		if real, info, err := r.resolve(j.agent, earlier); err == nil && o.err == nil { // otherwise the session's own look reports the error
-			r.importFile(j, real, info, &o)
+			r.importFile(other, real, info, &o)
 		}
 	}
 	if o.err != nil {
@@ -70,7 +73,7 @@ func (r *Receiver) bring(j job) (o outcome) {
 				r.refuse(job{key: key{j.agent, child}, session: j.session}, err)
 			}
 		default:
-			r.importFile(j, real, info, &o)
+			r.importFile(other, real, info, &o)
 		}
 	}
 	return o
@@ -102,12 +105,14 @@ func (r *Receiver) earlier(agent, path string) (paths []string) {
 // importFile imports one file unless it is as it was.
 func (r *Receiver) importFile(j job, path string, info fs.FileInfo, o *outcome) {
 	k := key{j.agent, path}
-	if !r.changed(k, info, j.rung, o) {
+	if !r.changed(k, info, j, o) {
 		return
 	}
+	answered := answeredAt(info, j.ended)
+	ended := !answered.IsZero() && !time.Now().Before(answered)
 	began, refused := time.Now(), ""
 	report, err := importer.Import(r.ctx, r.Log, []transcript.File{{Path: path, Size: info.Size()}}, importer.Options{
-		Tenant: r.Tenant, Format: agents[j.agent].format, Lookup: r.Lookup, StillWritten: r.StillWritten, Redact: r.Redact, Since: r.until(k),
+		Tenant: r.Tenant, Format: agents[j.agent].format, Lookup: r.Lookup, StillWritten: r.StillWritten, TurnEnded: ended, Redact: r.Redact, Since: r.until(k),
 		Rejected: func(_ string, err *transcript.LineError) {
 			if refused == "" {
 				refused = err.Error()
@@ -122,8 +127,11 @@ func (r *Receiver) importFile(j job, path string, info fs.FileInfo, o *outcome) 
 	held := report.HeldBack > 0 && report.Until.IsZero() // a database changes when its last message is finished
 	if held {
 		o.complete(r.completeAt(info))
+		if !ended && !answered.IsZero() {
+			o.complete(answered)
+		}
 	}
-	more := r.note(k, info, held, report, err)
+	more := r.note(k, info, held, ended, report, err)
 	logger := r.Logger.With("agent", j.agent, "session", j.session, "file", path)
 	switch {
 	case r.ctx.Err() != nil:
@@ -155,8 +163,21 @@ func (r *Receiver) completeAt(info fs.FileInfo) time.Time {
 	return info.ModTime().Add(r.StillWritten)
 }
 
+// late is how long after the end of a turn a change of the file still belongs to that turn. A later one is of the next
+// turn, of which no hook has told: another hook made the agent go on, or a task in the background has ended.
+const late = time.Second
+
+// answeredAt returns when the answer at the end of a file counts as complete, because the turn has ended; zero if the
+// file has changed later.
+func answeredAt(info fs.FileInfo, ended time.Time) time.Time {
+	if ended.IsZero() || info.ModTime().After(ended.Add(late)) {
+		return time.Time{}
+	}
+	return later(info.ModTime(), ended).Add(importer.TurnWritten)
+}
+
 // changed reports whether a file must be read.
-func (r *Receiver) changed(k key, info fs.FileInfo, rung bool, o *outcome) bool {
+func (r *Receiver) changed(k key, info fs.FileInfo, j job, o *outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.marks[k]
@@ -168,11 +189,17 @@ func (r *Receiver) changed(k key, info fs.FileInfo, rung bool, o *outcome) bool 
 	case m.size != info.Size() || !m.modified.Equal(info.ModTime()):
 		return true
 	case m.failed:
-		return rung
+		return j.rung
 	case !m.held:
 		return false
 	case time.Since(m.modified) >= r.StillWritten:
 		return true
+	}
+	if at := answeredAt(info, j.ended); !at.IsZero() && !m.asked {
+		if !time.Now().Before(at) {
+			return true
+		}
+		o.complete(at)
 	}
 	o.complete(r.completeAt(info))
 	return false
@@ -189,8 +216,8 @@ func (r *Receiver) until(k key) time.Time {
 }
 
 // note remembers the state of a file after an import, and counts what the import did. held says that the file's last
-// message counts as complete once the file rests. more reports that the import refused more lines than the one before.
-func (r *Receiver) note(k key, info fs.FileInfo, held bool, report importer.Report, err error) (more bool) {
+// message counts as complete once the file rests, and asked that it was read as that of a turn that has ended. more reports that the import refused more lines than the one before.
+func (r *Receiver) note(k key, info fs.FileInfo, held, asked bool, report importer.Report, err error) (more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, now := &r.status, time.Now()
@@ -220,7 +247,7 @@ func (r *Receiver) note(k key, info fs.FileInfo, held bool, report importer.Repo
 	}
 	r.dirty = true
 	r.marks[k] = &mark{
-		size: info.Size(), modified: info.ModTime(), held: held, failed: unread,
+		size: info.Size(), modified: info.ModTime(), held: held, asked: asked, failed: unread,
 		refused: report.Rejected, deleted: report.Deleted, skipped: maps.Clone(report.Skipped), until: report.Until, at: now,
 	}
 	return report.Rejected > 0 && (before == nil || report.Rejected > before.refused)

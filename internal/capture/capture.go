@@ -112,6 +112,7 @@ type file struct {
 	rung    bool      // it rang since the worker last took it
 	reading bool      // the worker has it
 	missing bool      // it did not exist at the last look
+	ended   time.Time // when the agent said that its turn has ended; zero if it goes on
 	due     time.Time // when the worker takes it; zero if it is idle
 	base    time.Time // the time from which looks count
 	look    int       // index of the next look
@@ -164,6 +165,20 @@ func (r *Receiver) Close() {
 // transcripts have, [ErrBusy] if [MaxFiles] files wait, or [ErrClosed]. A file that is not below
 // a root is refused later, see Status.
 func (r *Receiver) Ring(agent, session, path string) error {
+	return r.ring(agent, session, path, func(*file) {})
+}
+
+// Began is [Receiver.Ring] at the begin of a turn.
+func (r *Receiver) Began(agent, session, path string) error {
+	return r.ring(agent, session, path, func(f *file) { f.ended = time.Time{} })
+}
+
+// Ended is [Receiver.Ring] at the end of a turn, or of the session. The agent may still have to write the last lines.
+func (r *Receiver) Ended(agent, session, path string) error {
+	return r.ring(agent, session, path, func(f *file) { f.ended = time.Now() })
+}
+
+func (r *Receiver) ring(agent, session, path string, turn func(*file)) error {
 	_, err := agentNamed(agent)
 	if err == nil {
 		err = check(agent, path)
@@ -172,7 +187,10 @@ func (r *Receiver) Ring(agent, session, path string) error {
 	defer r.mu.Unlock()
 	r.status.Rings++
 	if err == nil {
-		err = r.queue(key{agent, filepath.Clean(path)}, session)
+		k := key{agent, filepath.Clean(path)}
+		if err = r.queue(k, session); err == nil {
+			turn(r.files[k])
+		}
 	}
 	if err != nil {
 		r.status.Refused++
@@ -277,7 +295,7 @@ func (r *Receiver) next() (f *file, j job, wait time.Duration) {
 		j, wait = r.nextPast()
 		return nil, j, min(wait, due)
 	}
-	j = job{f.key, f.session, f.rung}
+	j = job{f.key, f.session, f.rung, f.ended}
 	f.rung, f.reading = false, true
 	return f, j, 0
 }
@@ -286,7 +304,8 @@ func (r *Receiver) next() (f *file, j job, wait time.Duration) {
 type job struct {
 	key
 	session string
-	rung    bool // a doorbell asked for it
+	rung    bool      // a doorbell asked for it
+	ended   time.Time // when the turn ended that the file records; zero if it goes on
 }
 
 // outcome is what became of a job.

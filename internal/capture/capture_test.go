@@ -220,13 +220,14 @@ func TestATranscriptThatGrowsInPiecesGivesTheEventsOfTheFinishedFile(t *testing.
 		}
 		r := start(c, p)
 		defer r.Close()
+		ring := rapid.SampledFrom([]func(agent, session, path string) error{r.Ring, r.Began, r.Ended}).Draw(t, "doorbell")
 		at := 0
 		for i := range cut {
 			to := min(len(of.text), at+cut[i]/3)
 			add(t, path, of.text[at:to])
 			at = to
 			if !follow {
-				require.NoError(t, r.Ring(of.agent, "s", path))
+				require.NoError(t, ring(of.agent, "s", path))
 			}
 			time.Sleep(time.Duration(pause[i]) * time.Millisecond)
 		}
@@ -271,6 +272,65 @@ func TestTheLastMessageIsImportedOnceTheFileRests(t *testing.T) {
 	b.awaitEvents(3)
 	await(t, r, func(s Status) bool { return s.Published == 3 })
 	require.Zero(t, r.Status().RefusedLines)
+}
+
+func TestTheAnswerIsImportedSoonAfterTheTurnHasEnded(t *testing.T) {
+	const answer = `{"type":"assistant","uuid":"a","sessionId":"s","message":{"id":"m","content":[{"type":"text","text":"Last."}]}}` + "\n"
+	b := setup(t)
+	r := b.receiver(Config{}) // an answer is left out for two minutes
+	path := b.path(session)
+	add(t, path, prompt(0))
+	require.NoError(t, r.Began("claude-code", "s", path))
+	b.awaitEvents(2)
+	require.NoError(t, r.Ended("claude-code", "s", path))
+	add(t, path, answer) // the hook fires before it is on disk
+	now := time.Now().Add(-late / 2)
+	require.NoError(t, os.Chtimes(path, now, now)) // on a busy machine too
+	b.awaitEvents(3)
+	await(t, r, func(s Status) bool { return s.Published == 3 })
+
+	subagent := b.path(filepath.Join(strings.TrimSuffix(session, ".jsonl"), "subagents", "agent-1.jsonl"))
+	add(t, subagent, prompt(1)+answer)
+	require.NoError(t, r.Ended("claude-code", "s", subagent))
+	b.awaitEvents(6)
+	require.Zero(t, r.Status().RefusedLines)
+}
+
+func TestOnlyWhatIsWrittenWithTheEndOfATurnBelongsToIt(t *testing.T) {
+	b := setup(t)
+	r := b.receiver(Config{Lookup: func(context.Context, []events.Event) ([]importer.Known, error) { return nil, errors.New("away") }}) // nothing is read
+	path := b.path(session)
+	add(t, path, prompt(0))
+	at := func(change time.Duration) time.Time {
+		t.Helper()
+		r.mu.Lock()
+		ended := r.files[key{"claude-code", path}].ended
+		r.mu.Unlock()
+		changed := time.Now().Add(change)
+		if !ended.IsZero() {
+			changed = ended.Add(change)
+		}
+		require.NoError(t, os.Chtimes(path, changed, changed))
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		at := answeredAt(info, ended)
+		if !at.IsZero() {
+			require.False(t, at.Before(ended.Add(importer.TurnWritten)))
+			require.False(t, at.Before(info.ModTime().Add(importer.TurnWritten)))
+		}
+		return at
+	}
+	require.NoError(t, r.Ring("claude-code", "s", path))
+	require.Zero(t, at(0), "no turn has ended")
+	require.NoError(t, r.Ended("claude-code", "s", path))
+	require.NotZero(t, at(0))
+	require.NotZero(t, at(-time.Hour))
+	require.NotZero(t, at(late))
+	require.Zero(t, at(2*late), "the next turn has begun")
+	require.NoError(t, r.Ring("claude-code", "s", path))
+	require.NotZero(t, at(0), "a doorbell that knows of no turn")
+	require.NoError(t, r.Began("claude-code", "s", path))
+	require.Zero(t, at(0))
 }
 
 func TestADoorbellDuringAnImportIsNotLost(t *testing.T) {

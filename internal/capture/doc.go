@@ -29,6 +29,13 @@
 // next message or prompt begins or the file has not changed for two minutes; the receiver looks at that
 // time too.
 //
+// A doorbell can say that the agent's turn has ended. The answer then comes two seconds later: if the
+// file ends with an answer, a text without a call and without a part of a line, and did not change
+// meanwhile. Changes more than a second after the doorbell belong to another turn, and so does
+// everything after a doorbell that says that one begins. What was published never changes: should
+// the message go on nevertheless, the log keeps its beginning and refuses the longer one, as after
+// two minutes.
+//
 // # Folders
 //
 // A walk at the start compares each file of a followed folder with its mark: the file's state when

@@ -13,6 +13,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"mneme.dev/mneme/internal/hook/ring"
 )
 
 // moment is what an event means.
@@ -23,6 +25,8 @@ const (
 	begins                  // a session begins, or continues
 	compacted               // its context was replaced by a summary
 	asks                    // the user has sent a prompt
+	rests                   // the agent has answered, or its session ends
+	reports                 // a subagent has answered
 )
 
 // Agent is a coding agent that runs hooks.
@@ -36,13 +40,13 @@ type Agent struct {
 
 // Agents are the agents whose events are understood.
 var Agents = []Agent{
-	{Name: "claude-code", Prefix: "claude_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: specific},
-	{Name: "codex", Prefix: "codex:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: specific},
-	{Name: "gemini-cli", Prefix: "gemini_cli:", events: map[string]moment{"SessionStart": begins, "BeforeAgent": asks}, answer: specific},
-	{Name: "opencode", Prefix: "opencode:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: specific},
+	{Name: "claude-code", Prefix: "claude_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SubagentStop": reports, "SessionEnd": rests}, answer: specific},
+	{Name: "codex", Prefix: "codex:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests}, answer: specific},
+	{Name: "gemini-cli", Prefix: "gemini_cli:", events: map[string]moment{"SessionStart": begins, "BeforeAgent": asks, "AfterAgent": rests, "SessionEnd": rests}, answer: specific},
+	{Name: "opencode", Prefix: "opencode:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests}, answer: specific},
 	{Name: "cursor", Prefix: "cursor:", events: map[string]moment{"sessionStart": begins, "beforeSubmitPrompt": asks}, answer: ofCursor},
-	{Name: "copilot-cli", Prefix: "copilot_cli:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: plainly},
-	{Name: "openhands", Prefix: "openhands:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}, answer: plainly, hex: true},
+	{Name: "copilot-cli", Prefix: "copilot_cli:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly},
+	{Name: "openhands", Prefix: "openhands:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly, hex: true},
 }
 
 // specific is the form in which Claude Code, and agents modelled on it, accept a text.
@@ -109,6 +113,22 @@ func (a *Agent) moment(name, source string) moment {
 		return compacted
 	}
 	return m
+}
+
+// turns returns what an event means for the turn of the session, and for that of the subagent whose transcript it names.
+// One that arrives late says nothing: the session may have gone on.
+func (a *Agent) turns(e ring.Event, late bool) (session, subagent Turn) {
+	switch m := a.moment(e.Name, e.Source); {
+	case late:
+	case m == reports:
+		return Goes, Ended
+	case e.Subagent != "":
+	case m == rests:
+		return Ended, Goes
+	case m == begins, m == compacted, m == asks:
+		return Began, Goes
+	}
+	return Goes, Goes
 }
 
 // conversation returns the id of a session's conversation.

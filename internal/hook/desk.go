@@ -25,8 +25,18 @@ const (
 // because anyone can send the event. It must ignore a path outside of the folders where the agent keeps its
 // transcripts.
 type Doorbell interface {
-	Ring(tenant, agent, session, path string)
+	Ring(tenant, agent, session, path string, turn Turn)
 }
+
+// Turn says what an event means for the turn that a transcript records.
+type Turn int
+
+// Turns.
+const (
+	Goes  Turn = iota // nothing is known
+	Began             // it begins, or the session does
+	Ended             // the agent has answered, or its session has ended; it may still write the last lines
+)
 
 // Text is a text for an agent, and the sequence of the log as of which it was made.
 type Text struct {
@@ -76,9 +86,10 @@ func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e r
 	where := place{tenant, a.Name, e.Session}
 	d.memory.fired(where, Fired{Agent: a.Name, Session: e.Session, Transcript: e.Transcript, Folder: e.Folder, Event: e.Name, At: d.now().UTC()})
 	if d.doorbell != nil {
-		for _, path := range []string{e.Transcript, e.SubagentTranscript} {
+		session, subagent := a.turns(e, late)
+		for path, turn := range map[string]Turn{e.Transcript: session, e.SubagentTranscript: subagent} {
 			if path != "" {
-				d.doorbell.Ring(tenant, a.Name, e.Session, path)
+				d.doorbell.Ring(tenant, a.Name, e.Session, path, turn)
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/hook/ring"
 )
 
 func TestWhatFitsAPromptNamesTheSame(t *testing.T) {
@@ -76,6 +78,29 @@ func TestEachAgentIsAnsweredInItsOwnForm(t *testing.T) {
 func TestASessionHasTheConversationOfItsTranscript(t *testing.T) {
 	require.Equal(t, "openhands:0123abcd", Find("openhands").conversation("0123-ab-cd"))
 	require.Equal(t, "copilot_cli:0123-ab-cd", Find("copilot-cli").conversation("0123-ab-cd"))
+}
+
+func TestTheEndOfATurnIsTold(t *testing.T) {
+	for _, c := range []struct {
+		agent             string
+		event             ring.Event
+		late              bool
+		session, subagent Turn
+	}{
+		{"claude-code", ring.Event{Name: "Stop"}, false, Ended, Goes},
+		{"claude-code", ring.Event{Name: "SessionEnd"}, false, Ended, Goes},
+		{"claude-code", ring.Event{Name: "Stop"}, true, Goes, Goes},
+		{"claude-code", ring.Event{Name: "Stop", Subagent: "a"}, false, Goes, Goes},
+		{"claude-code", ring.Event{Name: "SubagentStop", Subagent: "a"}, false, Goes, Ended},
+		{"claude-code", ring.Event{Name: "SubagentStop", Subagent: "a"}, true, Goes, Goes},
+		{"claude-code", ring.Event{Name: "UserPromptSubmit"}, false, Began, Goes},
+		{"claude-code", ring.Event{Name: "SessionStart", Source: "compact"}, false, Began, Goes},
+		{"claude-code", ring.Event{Name: "PostToolUse"}, false, Goes, Goes},
+		{"gemini-cli", ring.Event{Name: "AfterAgent"}, false, Ended, Goes},
+	} {
+		session, subagent := Find(c.agent).turns(c.event, c.late)
+		require.Equal(t, [2]Turn{c.session, c.subagent}, [2]Turn{session, subagent}, "%+v", c)
+	}
 }
 
 func TestMemoryIsBoundedAndKeepsTheNewest(t *testing.T) {

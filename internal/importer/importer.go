@@ -32,6 +32,10 @@ const (
 // compressed, is imported as it is.
 const StillWritten = 2 * time.Minute
 
+// TurnWritten is how long after the end of its turn an agent may take to write the last lines. Hooks of Claude Code fire
+// before these are on disk, by about 100 ms.
+const TurnWritten = 2 * time.Second
+
 // ErrUnread means that files could not be read, or not completely. The other files were
 // imported.
 var ErrUnread = errors.New("not everything could be read")
@@ -82,6 +86,9 @@ type Options struct {
 	MaxRefused int
 	// StillWritten replaces [StillWritten]; 0 means that.
 	StillWritten time.Duration
+	// TurnEnded says that the agent's turn has ended. An answer at the end of a recording that has not changed for
+	// [TurnWritten] then counts as complete.
+	TurnEnded bool
 	// Since is the time from which on databases are read, see [transcript.ReadDatabase]; zero means from their start.
 	Since time.Time
 	// Progress is called with the number of compressed bytes of a file read since the last
@@ -134,14 +141,14 @@ func Import(ctx context.Context, log Log, files []transcript.File, o Options) (R
 // reader fails, everything read before is imported.
 func ImportFrom(ctx context.Context, log Log, name string, in io.Reader, o Options) (Report, error) {
 	im := newRun(log, o)
-	unread, err := im.recording(ctx, name, in, func() bool { return false })
+	unread, err := im.recording(ctx, name, in, finished)
 	return im.report(), errors.Join(err, unread)
 }
 
 // ImportItems is [Import] of items that were read already; name is used in messages.
 func ImportItems(ctx context.Context, log Log, name string, items []transcript.Item, o Options) (Report, error) {
 	im := newRun(log, o)
-	unread, err := im.items(ctx, name, &countingReader{}, func() bool { return false }, func(yield func(transcript.Item) error, _ ...transcript.Option) error {
+	unread, err := im.items(ctx, name, &countingReader{}, finished, func(yield func(transcript.Item) error, _ ...transcript.Option) error {
 		for _, item := range items {
 			if err := yield(item); err != nil {
 				return err
@@ -151,6 +158,9 @@ func ImportItems(ctx context.Context, log Log, name string, items []transcript.I
 	})
 	return im.report(), errors.Join(err, unread)
 }
+
+// finished is for recordings that no agent is writing.
+func finished(transcript.Item) bool { return false }
 
 func newRun(log Log, o Options) *run {
 	return &run{log: log, Options: o, conversations: map[string]bool{}, deleted: map[string]bool{}}
@@ -204,15 +214,22 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 	}
 	// Call this after the end was read: a copying program may write the last bytes, and then set an old time, after
 	// they were missed here. So the file must have been old when it was opened, and unchanged since.
-	growing := sync.OnceValue(func() bool {
-		if f.Named || compressed(f.Path) {
+	rested := sync.OnceValue(func() time.Duration {
+		now, err := in.Stat()
+		if err == nil && (now.Size() != opened.Size() || !now.ModTime().Equal(opened.ModTime())) {
+			return -1
+		}
+		return time.Since(opened.ModTime())
+	})
+	return r.recording(ctx, f.Path, in, func(item transcript.Item) bool {
+		switch {
+		case f.Named, compressed(f.Path):
+			return false
+		case item.Answered && r.TurnEnded && rested() >= TurnWritten:
 			return false
 		}
-		now, err := in.Stat()
-		changed := err == nil && (now.Size() != opened.Size() || !now.ModTime().Equal(opened.ModTime()))
-		return changed || time.Since(opened.ModTime()) < cmp.Or(r.StillWritten, StillWritten)
+		return rested() < cmp.Or(r.StillWritten, StillWritten)
 	})
-	return r.recording(ctx, f.Path, in, growing)
 }
 
 func compressed(path string) bool {
@@ -224,15 +241,15 @@ func compressed(path string) bool {
 // its last change does not matter.
 func (r *run) database(ctx context.Context, f transcript.File, size int64) (unread, err error) {
 	counted := &countingReader{n: size}
-	return r.items(ctx, f.Path, counted, func() bool { return !f.Named }, func(yield func(transcript.Item) error, options ...transcript.Option) (err error) {
+	return r.items(ctx, f.Path, counted, func(transcript.Item) bool { return !f.Named }, func(yield func(transcript.Item) error, options ...transcript.Option) (err error) {
 		r.counts.Until, err = transcript.ReadDatabase(ctx, f.Path, r.Format, r.Since, yield, options...)
 		return err
 	})
 }
 
-// recording imports one recording from a reader; growing reports whether its agent may still be writing it.
+// recording imports one recording from a reader; growing reports whether its agent may still be writing an open item.
 // Its errors are those of file.
-func (r *run) recording(ctx context.Context, name string, in io.Reader, growing func() bool) (unread, err error) {
+func (r *run) recording(ctx context.Context, name string, in io.Reader, growing func(transcript.Item) bool) (unread, err error) {
 	counted := &countingReader{Reader: in}
 	return r.items(ctx, name, counted, growing, func(yield func(transcript.Item) error, options ...transcript.Option) error {
 		return transcript.Read(ctx, counted, name, r.Format, yield, options...)
@@ -240,11 +257,11 @@ func (r *run) recording(ctx context.Context, name string, in io.Reader, growing 
 }
 
 // items imports the items that read yields. Its errors are those of file.
-func (r *run) items(ctx context.Context, name string, counted *countingReader, growing func() bool, read func(func(transcript.Item) error, ...transcript.Option) error) (unread, err error) {
+func (r *run) items(ctx context.Context, name string, counted *countingReader, growing func(transcript.Item) bool, read func(func(transcript.Item) error, ...transcript.Option) error) (unread, err error) {
 	r.name, r.moves, r.cleaner = name, moves{}, cmp.Or(r.Cleaner, &intake.Cleaner{})
 	unread = read(func(item transcript.Item) error {
 		r.counts.Read++
-		if item.Open && growing() {
+		if item.Open && growing(item) {
 			r.counts.HeldBack++
 			return nil
 		}

@@ -259,6 +259,36 @@ func TestAnUnfinishedMessageIsImportedOnceComplete(t *testing.T) {
 	require.Regexp(t, `(?s)One\.\s+Two\..*Three\.`, string(text))
 }
 
+func TestAnAnswerIsImportedSoonAfterItsTurnHasEnded(t *testing.T) {
+	b := setup(t)
+	const (
+		prompt = `{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`
+		answer = `{"type":"assistant","uuid":"a","sessionId":"s","message":{"id":"m","content":[{"type":"text","text":"One."}]}}`
+		call   = `{"type":"assistant","uuid":"b","sessionId":"s","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"X","input":{}}]}}`
+	)
+	for name, c := range map[string]struct {
+		lines []string
+		age   time.Duration
+		ended bool
+		held  int
+	}{
+		"answered":            {[]string{prompt, answer}, importer.TurnWritten, true, 0},
+		"just written":        {[]string{prompt, answer}, 0, true, 1},
+		"the turn goes on":    {[]string{prompt, answer}, importer.TurnWritten, false, 1},
+		"a call, no answer":   {[]string{prompt, answer, call}, importer.TurnWritten, true, 2},
+		"a part of a line":    {[]string{prompt, answer, call[:50]}, importer.TurnWritten, true, 2},
+		"only a part of line": {[]string{prompt, call[:50]}, importer.TurnWritten, true, 1},
+	} {
+		file := write(t, filepath.Join(t.TempDir(), "s.jsonl"), c.lines...)
+		at := time.Now().Add(-c.age)
+		require.NoError(t, os.Chtimes(file, at, at))
+		report, err := importer.Import(t.Context(), b.Log, []transcript.File{{Path: file}}, importer.Options{Tenant: "default", Format: "claude-code", TurnEnded: c.ended})
+		require.NoError(t, err)
+		require.Equal(t, c.held, report.HeldBack, name)
+		require.Zero(t, report.Rejected, name)
+	}
+}
+
 // A program that copies a file writes the last bytes, then sets the time of the original.
 func TestAFileThatBecomesOldWhileItIsReadIsNotTakenForComplete(t *testing.T) {
 	b := setup(t)

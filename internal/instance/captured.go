@@ -13,6 +13,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/capture"
 	"mneme.dev/mneme/internal/connect"
+	"mneme.dev/mneme/internal/hook"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/view"
@@ -129,8 +130,16 @@ type doorbell struct {
 }
 
 // Ring implements [hook.Doorbell].
-func (d doorbell) Ring(tenant, agent, session, path string) {
-	if tenant == capturedTenant && slices.Contains(d.agents, agent) {
-		_ = d.to.Ring(agent, session, path) // the receiver counts and logs what it refuses
+func (d doorbell) Ring(tenant, agent, session, path string, turn hook.Turn) {
+	if tenant != capturedTenant || !slices.Contains(d.agents, agent) {
+		return
 	}
+	ring := d.to.Ring
+	switch turn {
+	case hook.Began:
+		ring = d.to.Began
+	case hook.Ended:
+		ring = d.to.Ended
+	}
+	_ = ring(agent, session, path) // the receiver counts and logs what it refuses
 }

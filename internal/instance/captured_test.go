@@ -1,6 +1,7 @@
 package instance_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -87,6 +88,20 @@ func TestAHookBringsItsTranscriptIntoTheLogWithoutSecrets(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 	status, _ := r.get("/v1/conversations/claude_code:elsewhere")
 	require.Equal(t, http.StatusNotFound, status)
+}
+
+func TestTheAnswerOfATurnIsThereSoonAfterItsHook(t *testing.T) {
+	r := start(t, "claude-code")
+	path := r.session(r.folder, "s1", "Where is it?")
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString(`{"type":"assistant","uuid":"a","sessionId":"s1","message":{"id":"m","content":[{"type":"text","text":"In main.go."}]}}` + "\n")
+	require.NoError(t, errors.Join(err, file.Close()))
+	r.hook("s1", path)
+	require.Eventually(t, func() bool {
+		_, body := r.get("/v1/conversations/claude_code:s1/messages")
+		return strings.Contains(body, "In main.go.")
+	}, patience, 10*time.Millisecond)
 }
 
 func TestWithoutCaptureAHookBringsNothing(t *testing.T) {

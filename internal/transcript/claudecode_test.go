@@ -199,6 +199,34 @@ func TestAPromptEndsTheAgentsMessage(t *testing.T) {
 	assert.Equal(t, 2, open)
 }
 
+func TestATranscriptThatEndsWithAnAnswerSaysSo(t *testing.T) {
+	block := func(uuid, block string) string {
+		return fmt.Sprintf(`{"type":"assistant","uuid":%q,"sessionId":"s","message":{"id":"m","content":[%s]}}`, uuid, block)
+	}
+	text, thought, call := `{"type":"text","text":"x"}`, `{"type":"thinking","thinking":"x"}`, `{"type":"tool_use","id":"t","name":"X","input":{}}`
+	result := `{"type":"user","uuid":"r","sessionId":"s","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}}`
+	for what, c := range map[string]struct {
+		lines    []string
+		answered bool
+	}{
+		"text":                     {[]string{block("a", thought), block("b", text)}, true},
+		"text and more":            {[]string{block("a", text), `{"type":"system","subtype":"turn_duration","uuid":"d"}`}, true},
+		"thought":                  {[]string{block("a", thought)}, false},
+		"text, thought":            {[]string{block("a", text), block("b", thought)}, false},
+		"text, call":               {[]string{block("a", text), block("b", call)}, false},
+		"text, call, result":       {[]string{block("a", text), block("b", call), result}, false},
+		"call, result, text":       {[]string{block("a", call), result, block("b", text)}, false},
+		"text and part of a line":  {[]string{block("a", text), `{"type":"assis`}, false},
+		"text, a line of the user": {[]string{block("a", text), `{"type":"user","uuid":"v","isMeta":true,"message":{"content":"y"}}`}, true},
+	} {
+		items := readAll(t, []byte(strings.Join(c.lines, "\n")), "", "claude-code")
+		for i, item := range items[1:] {
+			assert.True(t, item.Open, "%s: item %d", what, i+1)
+			assert.Equal(t, c.answered, item.Answered, "%s: item %d", what, i+1)
+		}
+	}
+}
+
 func TestEqualValuesHaveEqualBytesDespiteEscapes(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":"\u003cb\u003e \/ \n"}`:  `{"a":"<b> / \n"}`,

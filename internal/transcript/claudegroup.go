@@ -28,6 +28,8 @@ type group struct {
 	text      []string
 	reasoning []string
 	bytes     int
+	answer    bool // its last block is a text, and it has no calls
+	called    bool
 	pieces    map[string]bool // uuids seen, because a line can be written twice
 	after     batch
 }
@@ -84,7 +86,10 @@ func (c *claudeCode) assistant(out *batch, l *claudeLine) error {
 	g.model = cmp.Or(string(m.Model), g.model)
 	g.usage = or(usageOf(m.Usage), string(g.usage))
 	for i := range m.Content {
-		switch b := &m.Content[i]; b.Type {
+		b := &m.Content[i]
+		g.called = g.called || b.Type == "tool_use"
+		g.answer = b.Type == "text" && !g.called
+		switch b.Type {
 		case "tool_use":
 			c.call(out, l, b)
 		case "thinking":

@@ -185,11 +185,13 @@ func (g *gemini) refuse(out *batch, err error) {
 }
 
 func (g *gemini) end(out *batch) {
-	first := len(out.items)
-	g.release(out, true)
-	for i := range out.items[first:] {
-		out.items[first+i].Open = true
+	first, answered := len(out.items), false
+	if n := len(g.held); n > 0 {
+		last := g.held[n-1]
+		answered = last.Type == "gemini" && len(last.ToolCalls) == 0 && last.Content.join() != ""
 	}
+	g.release(out, true)
+	out.open(first, answered)
 }
 
 func (g *gemini) value(out *batch, raw []byte) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ type Item struct {
 	// Open means that the item may change if the agent is still writing the recording,
 	// because the recording ends here. All later items are open too.
 	Open bool
+	// Answered means that the recording ends with an answer of the agent, so that this open item can change only if the
+	// agent's turn goes on.
+	Answered bool
 	// Cleaned is for importers: they changed the event after it was read.
 	Cleaned bool
 	// Format is the name of the recording's format.
@@ -108,6 +112,15 @@ func (b *batch) refuse(err error) {
 func (b *batch) take(o *batch) {
 	b.items = append(b.items, o.items...)
 	o.clear()
+}
+
+// open marks the items from the first one on as open. They are not answered if a line among them was cut off.
+func (b *batch) open(first int, answered bool) {
+	open := b.items[first:]
+	answered = answered && !slices.ContainsFunc(open, func(i Item) bool { return i.Err != nil && errors.Is(i.Err, errCut) })
+	for i := range open {
+		open[i].Open, open[i].Answered = true, answered
+	}
 }
 
 func (b *batch) clear() {
