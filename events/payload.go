@@ -71,6 +71,9 @@ type MessageCreated struct {
 	Origin     string          `json:"origin,omitempty"` // The origin of a message that no user or model wrote, such as compaction.
 }
 
+// NotesPrefix begins the id of the conversation that holds the notes of a project, see [OriginNote].
+const NotesPrefix = "notes:"
+
 // OriginNote is the origin of a message that an agent was asked to remember: nobody said it in a conversation.
 const OriginNote = "note"
 

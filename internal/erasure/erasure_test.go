@@ -303,8 +303,9 @@ func TestEventsWithoutATimeAreAsOldAsTheirPlaceInTheLog(t *testing.T) {
 	old := history(t, "mixed", "canarymixed", "")
 	w.publish(old)
 	summary := event(t, "mixed", "summary", &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 1, LastSeq: 1, Conversation: "what was said", Method: "extractive"})
-	summary.Time = time.Time{}
-	w.publish([]events.Event{summary})
+	served := event(t, "mixed", "served", &events.ContextServed{AsOf: 1, Hash: strings.Repeat("a", 64), MaxChars: 1, Strategy: "recent"})
+	summary.Time, served.Time = time.Time{}, time.Time{}
+	w.publish([]events.Event{summary, served})
 	w.applied()
 	found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Before: time.Now().Add(-time.Hour)})
 	require.NoError(t, err)
@@ -351,12 +352,14 @@ func TestAProjectIsErasedWithItsMemoryAndItsCode(t *testing.T) {
 	other := &events.CodeIndexed{Project: "other", Path: "a.go", Hash: strings.Repeat("a", 64), Scopes: code.Scopes}
 	w.publish([]events.Event{
 		event(t, events.CodePrefix+"acme", "file", code), event(t, events.CodePrefix+"other", "file", other),
+		event(t, events.MemoryPrefix+"acme", "start", &events.ConversationStarted{Project: "acme"}),
+		event(t, events.NotesPrefix+"acme", "start", &events.ConversationStarted{Project: "acme"}),
 		event(t, events.MemoryPrefix+"acme", "note", &events.MemoryChanged{Path: "notes/a.md", Content: new("canarymemory")}),
 	})
 	w.applied()
 	found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Project: "acme"})
 	require.NoError(t, err)
-	require.Equal(t, []erasure.Found{{ID: "c", Events: 8}, {ID: "code:acme", Events: 1}, {ID: "memory:acme", Events: 1}}, found)
+	require.Equal(t, []erasure.Found{{ID: "c", Events: 8}, {ID: "code:acme", Events: 1}, {ID: "memory:acme", Events: 2}, {ID: "notes:acme", Events: 1}}, found)
 	found, err = w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Before: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	require.Equal(t, []erasure.Found{{ID: "c", Events: 8}}, found, "they do not age")

@@ -43,12 +43,17 @@ type StoreReport struct {
 	Left          string `json:"left,omitempty"`
 }
 
-// giveUp adds what the erasure did not reach, once.
-func (r *Report) giveUp(what, why string) {
-	if !slices.ContainsFunc(r.NotReached, func(s string) bool { return strings.HasPrefix(s, what+" ") }) {
-		r.NotReached = append(r.NotReached, what+why)
-	}
+// giveUp says that a read model was not reached, and why.
+func (r *Report) giveUp(name, why string) {
+	r.NotReached = append(r.NotReached, fmt.Sprintf("%s (%s): erase again once it has applied all", readModel(name), why))
 }
+
+// tryAgain takes back what giveUp said.
+func (r *Report) tryAgain(name string) {
+	r.NotReached = slices.DeleteFunc(slices.Clone(r.NotReached), func(s string) bool { return strings.HasPrefix(s, readModel(name)+" ") })
+}
+
+func readModel(name string) string { return "the read model " + name }
 
 // notReached is what no erasure can reach.
 var notReached = []string{

@@ -134,6 +134,7 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 	for _, name := range p.Names {
 		own[project.Conversation(events.CodePrefix, name)] = true
 		own[project.Conversation(events.MemoryPrefix, name)] = true
+		own[project.Conversation(events.NotesPrefix, name)] = true
 	}
 	var list []Found
 	for _, id := range slices.Sorted(maps.Keys(held)) {
@@ -147,9 +148,12 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 			}
 		}
 		belongs := s.All || own[id]
-		if in, lives := living[id]; !belongs && lives {
+		in, lives := living[id]
+		switch {
+		case belongs || total == 0 || !s.Before.IsZero() && ageless(id) && held[id][kindDeleted] == 0:
+		case lives:
 			belongs = in
-		} else if !belongs && total > 0 && !ofProject(id) {
+		default:
 			if belongs, err = s.held(ctx, log, r, p, id, held[id]); err != nil {
 				return nil, err
 			}
@@ -161,10 +165,10 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 	return list, nil
 }
 
-// ofProject reports whether a conversation is the memory of a project or the index of its code. These have no age: what
-// nobody has changed for years counts, and a project can't begin them again.
-func ofProject(id string) bool {
-	return strings.HasPrefix(id, events.CodePrefix) || strings.HasPrefix(id, events.MemoryPrefix)
+// ageless reports whether a conversation holds the memory, the notes or the code of a project: what nobody has changed for
+// years counts, and a project can't begin them again.
+func ageless(id string) bool {
+	return strings.HasPrefix(id, events.CodePrefix) || strings.HasPrefix(id, events.MemoryPrefix) || strings.HasPrefix(id, events.NotesPrefix)
 }
 
 // one finds the conversation that the scope names, even if only a read model holds it.
@@ -254,11 +258,11 @@ func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p 
 }
 
 // old reports whether the newest event of a conversation is older than the scope's time. An event that has no time is as old
-// as its place in the log. What mneme itself derived from the others says nothing about their age.
+// as its place in the log. What mneme itself adds to a conversation says nothing about its age.
 func (s Scope) old(ctx context.Context, log *eventlog.Log, id string, kinds map[string]uint64) (bool, error) {
 	var newest eventlog.Message
 	for kind := range kinds {
-		if slices.Contains(derived, kind) {
+		if slices.Contains(added, kind) {
 			continue
 		}
 		m, err := log.LastOfKind(ctx, s.Tenant, id, kind)
@@ -279,7 +283,9 @@ func (s Scope) old(ctx context.Context, log *eventlog.Log, id string, kinds map[
 	return at.Before(s.Before), nil
 }
 
-var derived = []string{events.Kind(events.TypeSummaryWritten), events.Kind(events.TypeToolCondensed), events.Kind(events.TypeInsightWritten)}
+var added = []string{
+	events.Kind(events.TypeSummaryWritten), events.Kind(events.TypeToolCondensed), events.Kind(events.TypeInsightWritten), events.Kind(events.TypeContextServed),
+}
 
 // Text describes the scope for a person.
 func (s Scope) Text() string {

@@ -1,6 +1,7 @@
 package erasure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,19 +123,20 @@ func (e *Eraser) targets(ctx context.Context, r *Record) (list []string, err err
 	return slices.Compact(list), err
 }
 
-// await waits until every read model has applied the tombstones, but for those that only enrich others not for long.
+// await waits until every read model has applied the tombstones, but for those that only enrich others only while
+// they get on.
 func (e *Eraser) await(ctx context.Context, r *Record) error {
 	goals, err := e.goals(ctx)
 	if err != nil {
 		return err
 	}
 	for _, m := range e.Projections {
-		for began := time.Now(); ; {
+		for wait := e.patienceWith(m); ; {
 			behind, err := e.behind(ctx, m.Name, goals)
 			if err != nil {
 				return err
 			}
-			if behind == "" || e.givesUp(m, began) {
+			if behind == "" || wait.over(behind) {
 				break
 			}
 			if err := e.waitFor(ctx, r, behind); err != nil {
@@ -145,9 +147,27 @@ func (e *Eraser) await(ctx context.Context, r *Record) error {
 	return nil
 }
 
-// givesUp reports whether an erasure that has waited since this time for a read model goes on without it.
-func (e *Eraser) givesUp(m readmodel.Info, since time.Time) bool {
-	return m.Enriches && time.Since(since) > e.Patience
+// wait is how long an erasure waits for something that does not change.
+type wait struct {
+	limit time.Duration // 0: without end
+	what  string
+	since time.Time
+}
+
+// patienceWith returns how long an erasure waits for a read model.
+func (e *Eraser) patienceWith(m readmodel.Info) wait {
+	if m.Enriches {
+		return wait{limit: e.Patience}
+	}
+	return wait{}
+}
+
+// over reports whether the erasure has waited for this long enough, and goes on without it.
+func (w *wait) over(what string) bool {
+	if w.what != what {
+		w.what, w.since = what, time.Now()
+	}
+	return w.limit != 0 && time.Since(w.since) > w.limit
 }
 
 // goals returns the newest sequence of each partition.
@@ -384,10 +404,17 @@ func (e *Eraser) clean(ctx context.Context, r *Record) (next State, err error) {
 		return "", err
 	}
 	for _, m := range e.Projections {
-		for began := time.Now(); ; {
-			left, err := e.cleanModel(ctx, r, m.Name, list)
-			if err == nil && left == "" && m.Enriches { // the only ones that may not have applied the tombstones
+		r.Report.tryAgain(m.Name)
+		for wait := e.patienceWith(m); ; {
+			left, err := "", error(nil)
+			if m.Enriches { // the only ones that may not have applied the tombstones
 				left, err = e.behind(ctx, m.Name, goals)
+			}
+			over := left != "" && wait.over(left)
+			if err == nil && (left == "" || over) {
+				var uncleaned string
+				uncleaned, err = e.cleanModel(ctx, r, m.Name, list)
+				left = cmp.Or(left, uncleaned)
 			}
 			if err != nil {
 				return "", err
@@ -395,8 +422,8 @@ func (e *Eraser) clean(ctx context.Context, r *Record) (next State, err error) {
 			if left == "" {
 				break
 			}
-			if e.givesUp(m, began) {
-				r.Report.giveUp("the read model "+m.Name, fmt.Sprintf(" (%s): erase again once it has applied all", left))
+			if over || wait.over(left) {
+				r.Report.giveUp(m.Name, left)
 				break
 			}
 			if err := e.waitFor(ctx, r, left); err != nil {

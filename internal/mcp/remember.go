@@ -13,12 +13,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-const (
-	// sourceOfNotes is the CloudEvents source of notes.
-	sourceOfNotes = "mneme/mcp"
-	// notesPrefix begins the id of the conversation that holds the notes of a project.
-	notesPrefix = "notes:"
-)
+// sourceOfNotes is the CloudEvents source of notes.
+const sourceOfNotes = "mneme/mcp"
 
 type rememberArguments struct {
 	Text    string   `json:"text"`
@@ -51,7 +47,7 @@ func (c *call) remember(ctx context.Context, in rememberArguments) (answer, erro
 		said += "\n[tags: " + plain.Line(strings.Join(in.Tags, ", ")) + "]"
 	}
 	speaker := plain.Speaker(c.client)
-	id := events.ConversationID{Tenant: c.tenant, ID: project.Conversation(notesPrefix, p.Name)}
+	id := events.ConversationID{Tenant: c.tenant, ID: project.Conversation(events.NotesPrefix, p.Name)}
 	sum := events.DigestOf(p.Name, said, speaker)
 	key := hex.EncodeToString(sum[:])
 	if ack, err := c.known(ctx, id, key); err != nil || ack != 0 {
