@@ -19,49 +19,48 @@ type indexes struct {
 }
 
 type heldIndex struct {
-	indexKey
-	*codebase.Index
-}
-
-type indexKey struct {
 	id         events.ConversationID
 	generation int
 	repairs    uint64
-	until      uint64 // see codebase.Index
+	*codebase.Index
 }
 
 // codeDivisor sets how much memory indexes of code may take in addition to a cache's budget: the budget divided by this.
 const codeDivisor = 2
 
-// Code brings the index of a project's code in memory up to date with the store and returns it, or an older one if only
-// that one can be searched as of this sequence.
-func (c *Cache) Code(ctx context.Context, r codebase.Reader, generation int, id events.ConversationID, asOf uint64) (*codebase.Index, error) {
-	repairs, err := repairsOf(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	key := indexKey{id, generation, repairs, 0}
-	x, err := c.follow(ctx, r, key)
-	if err != nil {
-		return nil, err
-	}
-	if until, past := x.Past(asOf); past {
-		key.until = until
-		return c.follow(ctx, r, key)
-	}
-	return x, nil
+// Code brings the index of a project's code in memory up to date with the store and returns it.
+func (c *Cache) Code(ctx context.Context, r codebase.Reader, generation int, id events.ConversationID) (*codebase.Index, error) {
+	return c.index(ctx, r, generation, id, func(x *codebase.Index) error { return x.Follow(ctx, r, id) })
 }
 
-func (c *Cache) follow(ctx context.Context, r codebase.Reader, key indexKey) (*codebase.Index, error) {
-	x := c.indexes.of(key)
-	if err := x.Follow(ctx, r, key.id); err != nil {
+// epoch does the same and returns what searches as of a sequence look at.
+func (c *Cache) epoch(ctx context.Context, r codebase.Reader, generation int, id events.ConversationID, asOf uint64) (e *codebase.Epoch, err error) {
+	_, err = c.index(ctx, r, generation, id, func(x *codebase.Index) (err error) {
+		e, err = x.Epoch(ctx, r, id, asOf)
+		return err
+	})
+	return e, err
+}
+
+// index returns an index after it has read.
+func (c *Cache) index(ctx context.Context, r codebase.Reader, generation int, id events.ConversationID, read func(*codebase.Index) error) (*codebase.Index, error) {
+	for again := true; ; again = false {
+		repairs, err := repairsOf(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		x := c.indexes.of(id, generation, repairs)
+		if err = read(x.Index); err == nil {
+			c.indexes.evict(c.budget / codeDivisor)
+			return x.Index, nil
+		}
 		if ctx.Err() == nil && !errors.Is(err, projection.ErrUnavailable) {
 			c.indexes.forget(x)
 		}
-		return nil, err
+		if !again || !errors.Is(err, codebase.ErrChanged) {
+			return nil, err
+		}
 	}
-	c.indexes.evict(c.budget / codeDivisor)
-	return x.Index, nil
 }
 
 // repairsOf counts the repairs of a read model: each may have changed stored rows.
@@ -73,20 +72,18 @@ func repairsOf(ctx context.Context, r projection.ReadStore) (n uint64, err error
 	return n, err
 }
 
-func (l *indexes) of(key indexKey) *heldIndex {
+func (l *indexes) of(id events.ConversationID, generation int, repairs uint64) *heldIndex {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, x := range l.list {
-		if x.indexKey == key {
+		if x.id == id && x.generation == generation && x.repairs == repairs {
 			copy(l.list[1:i+1], l.list[:i])
 			l.list[0] = x
 			return x
 		}
 	}
-	x := &heldIndex{key, &codebase.Index{Until: key.until}}
-	l.list = slices.Insert(slices.DeleteFunc(l.list, func(old *heldIndex) bool {
-		return old.id == key.id && (old.generation != key.generation || old.repairs != key.repairs)
-	}), 0, x)
+	x := &heldIndex{id: id, generation: generation, repairs: repairs, Index: &codebase.Index{}}
+	l.list = slices.Insert(slices.DeleteFunc(l.list, func(old *heldIndex) bool { return old.id == id }), 0, x)
 	return x
 }
 
@@ -137,15 +134,15 @@ func (c *Cache) SearchCode(ctx context.Context, r codebase.Reader, generation in
 		if scan == nil {
 			continue
 		}
-		hits, left, err := c.searchIndex(ctx, r, generation, id, q)
+		x, err := c.epoch(ctx, r, generation, id, q.AsOf)
 		if err != nil {
 			return found, err
 		}
-		for _, h := range hits {
+		for _, h := range x.Search(q) {
 			all = append(all, hit{h, len(searched)})
 		}
 		searched = append(searched, id)
-		found.Indexes, found.Left = append(found.Indexes, *scan), found.Left+left
+		found.Indexes, found.Left = append(found.Indexes, *scan), found.Left+x.Left(q.AsOf)
 	}
 	slices.SortStableFunc(all, func(a, b hit) int { return cmp.Compare(b.Score, a.Score) })
 	all = all[:min(len(all), q.Limit)]
@@ -168,17 +165,4 @@ func (c *Cache) SearchCode(ctx context.Context, r codebase.Reader, generation in
 		found.Hits, found.Of = append(found.Hits, h.Hit), append(found.Of, h.of)
 	}
 	return found, nil
-}
-
-func (c *Cache) searchIndex(ctx context.Context, r codebase.Reader, generation int, id events.ConversationID, q codebase.Query) (hits []codebase.Hit, left int, err error) {
-	for {
-		x, err := c.Code(ctx, r, generation, id, q.AsOf)
-		if err != nil {
-			return nil, 0, err
-		}
-		hits, left = x.Search(q), x.Left(q.AsOf)
-		if _, past := x.Past(q.AsOf); !past { // or it became so meanwhile
-			return hits, left, nil
-		}
-	}
 }

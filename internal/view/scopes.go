@@ -45,7 +45,7 @@ func (c *Cache) Scopes(ctx context.Context, r codebase.Reader, generation int, p
 			continue
 		}
 		indexed = true
-		x, err := c.Code(ctx, r, generation, id, graph.Latest)
+		x, err := c.Code(ctx, r, generation, id)
 		if err != nil {
 			return nil, false, err
 		}

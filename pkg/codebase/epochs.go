@@ -2,70 +2,63 @@ package codebase
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"slices"
 	"strings"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// epochs divide the versions of an index, because a search can't look at all scopes that there ever were. The first epoch
-// begins with the first version, and each has the versions that follow, until no more scopes fit. If versions that were
-// replaced hold at least a quarter of the room, a new epoch begins then, with the versions that count; until they do, further
+// epoch is a part of an index's versions: a search can't look at all scopes that there ever were. The first epoch begins with
+// the first version, and each takes in the versions that follow, until no more scopes fit. If versions that were replaced
+// hold at least a quarter of the room, a new epoch begins then, with the versions that count; until they do, further
 // versions are left out.
 //
 // Only the versions decide, so an index that grew with the log and one that was read at once have the same epochs.
-type epochs struct {
-	epoch   int      // the number of the current one
-	begins  []uint64 // the sequences with which epochs began, but for the first
-	members []int32  // the versions of the current one, in the order of the log
-	held    int      // scopes of the members
-	stale   int      // scopes of members that were replaced
-	full    bool     // a version was left out
-}
-
-// Past reports whether a search as of a sequence needs another index, and its Until: the scopes of that time are
-// not searched here any more.
-func (x *Index) Past(asOf uint64) (until uint64, past bool) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for _, begin := range x.begins {
-		if asOf < begin {
-			return begin - 1, true
-		}
-	}
-	return 0, false
+type epoch struct {
+	begin   uint64  // the sequence from which on it counts
+	members []int32 // its versions that have scopes, in the order of the log
+	held    int     // scopes of the members
+	stale   int     // scopes of members that were replaced
+	full    bool    // a version was left out
 }
 
 func (x *Index) add(v *Version) {
-	x.epoch = max(x.epoch, 1)
-	limit := cmp.Or(x.Max, MaxScopes)
-	f := file{seq: v.Seq, eventID: strings.Clone(v.EventID), path: strings.Clone(v.Path), language: v.Language, removed: v.Removed, scopes: v.Scopes}
+	if len(x.epochs) == 0 {
+		x.epochs, x.of = []epoch{{}}, map[string][]int32{}
+	}
+	current, limit := len(x.epochs)-1, cmp.Or(x.Max, MaxScopes)
+	f := file{seq: v.Seq, eventID: strings.Clone(v.EventID), path: strings.Clone(v.Path), language: v.Language, removed: v.Removed, scopes: v.Scopes, epoch: -1}
+	e := &x.epochs[current]
 	if old := x.of[f.path]; len(old) > 0 {
-		if o := &x.files[old[len(old)-1]]; o.epoch == x.epoch {
-			x.stale += len(o.scopes)
+		if o := &x.files[old[len(old)-1]]; o.epoch == current {
+			e.stale += len(o.scopes)
 		}
 	}
 	n := int32(len(x.files))
 	x.files = append(x.files, f)
 	x.of[f.path] = append(x.of[f.path], n)
 	x.bytes += 128 + 2*len(f.path) + 64*len(f.scopes)
-	fits := x.held+len(f.scopes) <= limit
+	fits := e.held+len(f.scopes) <= limit
 	switch {
-	case (x.full || !fits) && 4*x.stale >= limit:
+	case (e.full || !fits) && 4*e.stale >= limit:
 		x.begin(limit)
 	case fits:
 		x.join(n)
 	default:
-		x.full = true
+		e.full = true
 	}
 }
 
+// join adds a version to the current epoch.
 func (x *Index) join(n int32) {
-	f := &x.files[n]
-	f.epoch = x.epoch
-	x.held += len(f.scopes)
+	f, e := &x.files[n], &x.epochs[len(x.epochs)-1]
+	f.epoch = len(x.epochs) - 1
+	e.held += len(f.scopes)
 	if len(f.scopes) > 0 {
-		x.members = append(x.members, n)
+		e.members = append(e.members, n)
 	}
 }
 
@@ -84,16 +77,18 @@ func (x *Index) begin(limit int) {
 		first--
 		room -= len(x.files[counting[first]].scopes)
 	}
-	x.epochs = epochs{epoch: x.epoch + 1, begins: append(x.begins, x.files[len(x.files)-1].seq), full: first > 0}
+	x.epochs = append(x.epochs, epoch{begin: x.last(), full: first > 0})
 	for _, n := range counting[first:] {
 		x.join(n)
 	}
 }
 
-// searched is what searches look at.
-type searched struct {
-	epoch    int
-	versions int // how many of the epoch's members it has
+// Epoch is the part of an index that searches of a time look at.
+type Epoch struct {
+	x        *Index
+	number   int
+	until    uint64 // answers are as of this sequence at the latest
+	versions int    // how many of the members it has
 	index    recall.Index
 	scopes   []place // a scope's number in the index is its number here plus one
 }
@@ -104,8 +99,73 @@ type place struct {
 	n    int32 // in its version
 }
 
+// ErrChanged means that versions went away while they were read: the index was deleted or repaired.
+var ErrChanged = errors.New("the index of code changed while it was read")
+
+// Epoch follows the store and returns what searches as of a sequence look at. If it fails, what it has read stays, except
+// after [ErrChanged]: then the Index is of no use any more.
+func (x *Index) Epoch(ctx context.Context, r Reader, id events.ConversationID, asOf uint64) (*Epoch, error) {
+	x.following.Lock()
+	defer x.following.Unlock()
+	if err := x.follow(ctx, r, id); err != nil {
+		return nil, err
+	}
+	number, until := 0, x.last()
+	for n, e := range x.epochs {
+		if e.begin <= asOf {
+			number = n
+		} else {
+			until = e.begin - 1
+			break
+		}
+	}
+	e := x.loaded
+	if e == nil || e.number != number {
+		e = &Epoch{x: x, number: number}
+		x.mu.Lock()
+		x.loaded = e
+		x.mu.Unlock()
+	}
+	if len(x.epochs) == 0 {
+		return e, nil
+	}
+	for members := x.epochs[number].members; e.versions < len(members); {
+		if err := e.read(ctx, r, id, members[e.versions:min(e.versions+page, len(members))]); err != nil {
+			return nil, err
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e.until = until
+	return e, nil
+}
+
+// read reads what searches need of some versions.
+func (e *Epoch) read(ctx context.Context, r Reader, id events.ConversationID, members []int32) error {
+	seqs := make([]uint64, len(members))
+	for i, n := range members {
+		seqs[i] = e.x.files[n].seq
+	}
+	bags, err := r.Bags(ctx, id, seqs)
+	if err != nil {
+		return err
+	}
+	e.x.mu.Lock()
+	defer e.x.mu.Unlock()
+	for i, n := range members {
+		of, there := bags[seqs[i]]
+		if !there {
+			return ErrChanged
+		}
+		if err := e.add(n, &e.x.files[n], of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // add adds a version with its bags.
-func (s *searched) add(n int32, f *file, bags []byte) error {
+func (e *Epoch) add(n int32, f *file, bags []byte) error {
 	type one struct {
 		bag     recall.Bag
 		vectors []recall.Vector
@@ -120,28 +180,75 @@ func (s *searched) add(n int32, f *file, bags []byte) error {
 		list[i].bag.Session = f.path + "\x00" + itoa(f.seq)
 	}
 	for i, of := range list {
-		s.scopes = append(s.scopes, place{n, int32(i)})
-		number := uint64(len(s.scopes))
-		if err := s.index.Add(number, of.bag); err != nil {
+		e.scopes = append(e.scopes, place{n, int32(i)})
+		number := uint64(len(e.scopes))
+		if err := e.index.Add(number, of.bag); err != nil {
 			return err
 		}
 		if len(of.bag.Passages) > 0 {
-			if err := s.index.SetVectors(number, of.vectors); err != nil {
+			if err := e.index.SetVectors(number, of.vectors); err != nil {
 				return err
 			}
 		}
 	}
-	s.versions++
+	e.versions++
 	return nil
 }
 
-// until returns how many scopes there were as of a sequence.
-func (s *searched) until(files []file, asOf uint64) int {
-	n, _ := slices.BinarySearchFunc(s.scopes, asOf, func(p place, asOf uint64) int {
-		if files[p.file].seq <= asOf {
+// Search returns the scopes that answer a query, best first. As of one sequence it always returns the same.
+func (e *Epoch) Search(q Query) []Hit {
+	e.x.mu.RLock()
+	defer e.x.mu.RUnlock()
+	q.AsOf = min(q.AsOf, e.until)
+	end, _ := slices.BinarySearchFunc(e.scopes, q.AsOf, func(p place, asOf uint64) int {
+		if e.x.files[p.file].seq <= asOf {
 			return -1
 		}
 		return 1
 	})
-	return n
+	if end == 0 {
+		return nil
+	}
+	most := 4 * q.Limit
+	for {
+		found := e.index.Search(recall.Query{Text: q.Text, Vector: q.Vector, AsOf: uint64(end), Limit: most})
+		list := e.hits(found, q)
+		if len(list) == q.Limit || most == 0 || len(found) < most {
+			return list
+		}
+		most = 0 // many of them were replaced since
+	}
+}
+
+func (e *Epoch) hits(found []recall.Hit, q Query) (list []Hit) {
+	for _, h := range found {
+		if len(list) == q.Limit || h.Score < q.Min {
+			break
+		}
+		at := e.scopes[h.Seq-1]
+		f := &e.x.files[at.file]
+		if e.x.newest(f.path, q.AsOf) != at.file {
+			continue
+		}
+		list = append(list, Hit{Seq: f.seq, EventID: f.eventID, N: int(at.n), Path: f.path, Language: f.language, Scope: f.scopes[at.n], Score: h.Score, Parts: h.Parts})
+	}
+	return list
+}
+
+// Left returns how many of the scopes that count as of a sequence are not searched, because they are too many.
+func (e *Epoch) Left(asOf uint64) (left int) {
+	x := e.x
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if len(x.epochs) == 0 || !x.epochs[e.number].full {
+		return 0
+	}
+	for path := range x.of {
+		if n := x.newest(path, min(asOf, e.until)); n >= 0 {
+			if _, searched := slices.BinarySearch(x.epochs[e.number].members, n); !searched {
+				left += len(x.files[n].scopes)
+			}
+		}
+	}
+	return left
 }

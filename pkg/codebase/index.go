@@ -16,25 +16,20 @@ const MaxScopes = 250_000
 
 const page = 256 // versions read at once
 
-// Index holds what searches of one index of code need. It grows with the log, and answers as of any sequence that it has
-// reached, except that [Index.Past] names searches of which another one must answer. The zero value is ready. It is safe
-// for concurrent use.
+// Index holds one index of code in memory, without its texts. It grows with the log, and answers as of any sequence that it
+// has reached. The zero value is ready. It is safe for concurrent use.
 type Index struct {
 	// Max is how many scopes are searched; 0 means [MaxScopes].
 	Max int
-	// Until is the last sequence that the index takes in; 0 means that it follows the log.
-	Until uint64
 
 	following sync.Mutex // held while the store is read
-	building  *searched  // of a new epoch; used by the caller that holds following
 
-	mu    sync.RWMutex
-	files []file             // every version, in the order of the log
-	of    map[string][]int32 // versions of a path, in their order
-	bytes int
-	epochs
-	searched *searched
-	ready    uint64 // the last version that answers consider
+	mu     sync.RWMutex
+	files  []file             // every version, in the order of the log
+	of     map[string][]int32 // versions of a path, in their order
+	bytes  int
+	epochs []epoch
+	loaded *Epoch // the one that was searched last
 }
 
 // file is a version.
@@ -45,90 +40,53 @@ type file struct {
 	language string
 	removed  bool
 	scopes   []Scope
-	epoch    int // the last one that searches it, 0 if none does
+	epoch    int // the number of the last epoch that has it, -1 if none has
 }
 
 // Bytes estimates the memory used.
 func (x *Index) Bytes() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if x.searched == nil {
+	if x.loaded == nil {
 		return x.bytes
 	}
-	return x.bytes + x.searched.index.Bytes()
+	return x.bytes + x.loaded.index.Bytes()
 }
 
 // Follow reads the versions that are new in the store. If it fails, what it has read stays.
 func (x *Index) Follow(ctx context.Context, r Reader, id events.ConversationID) error {
 	x.following.Lock()
 	defer x.following.Unlock()
-	q := VersionQuery{AsOf: math.MaxInt64, Limit: page}
-	if x.Until != 0 {
-		q.AsOf = min(q.AsOf, x.Until)
-	}
+	return x.follow(ctx, r, id)
+}
+
+func (x *Index) follow(ctx context.Context, r Reader, id events.ConversationID) error {
 	for {
-		if q.From = 0; len(x.files) > 0 {
-			q.From = x.files[len(x.files)-1].seq + 1
-		}
-		list, err := r.Versions(ctx, id, q)
+		list, err := r.Versions(ctx, id, VersionQuery{From: x.last() + 1, AsOf: math.MaxInt64, Limit: page})
 		if err != nil {
 			return err
 		}
 		x.addAll(list)
 		if len(list) < page {
-			return x.load(ctx, r, id)
+			return nil
 		}
 	}
+}
+
+// last returns the sequence of the newest version.
+func (x *Index) last() uint64 {
+	if len(x.files) == 0 {
+		return 0
+	}
+	return x.files[len(x.files)-1].seq
 }
 
 func (x *Index) addAll(list []Version) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.of == nil {
-		x.of = map[string][]int32{}
-	}
 	for i := range list {
 		x.add(&list[i])
 	}
-}
-
-// load reads what searches need of the versions of the epoch. Until it has done so, answers are as of the versions before.
-func (x *Index) load(ctx context.Context, r Reader, id events.ConversationID) error {
-	s := x.searched
-	if s == nil || s.epoch != x.epoch {
-		if x.building == nil || x.building.epoch != x.epoch {
-			x.building = &searched{epoch: x.epoch}
-		}
-		s = x.building
-	}
-	for s.versions < len(x.members) {
-		part := x.members[s.versions:min(s.versions+page, len(x.members))]
-		seqs := make([]uint64, len(part))
-		for i, n := range part {
-			seqs[i] = x.files[n].seq
-		}
-		bags, err := r.Bags(ctx, id, seqs)
-		if err != nil {
-			return err
-		}
-		x.mu.Lock()
-		for _, n := range part {
-			if err == nil {
-				err = s.add(n, &x.files[n], bags[x.files[n].seq])
-			}
-		}
-		x.mu.Unlock()
-		if err != nil {
-			return err
-		}
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.searched, x.building = s, nil
-	if len(x.files) > 0 {
-		x.ready = x.files[len(x.files)-1].seq
-	}
-	return nil
 }
 
 // Query asks for scopes.
@@ -155,46 +113,9 @@ type Hit struct {
 	Parts recall.Parts
 }
 
-// Search returns the scopes that answer a query, best first. As of one sequence it always returns the same.
-func (x *Index) Search(q Query) []Hit {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	end := 0
-	if x.searched != nil {
-		end = x.searched.until(x.files, min(q.AsOf, x.ready))
-	}
-	if end == 0 {
-		return nil
-	}
-	most := 4 * q.Limit
-	for {
-		found := x.searched.index.Search(recall.Query{Text: q.Text, Vector: q.Vector, AsOf: uint64(end), Limit: most})
-		list := x.hits(found, q)
-		if len(list) == q.Limit || most == 0 || len(found) < most {
-			return list
-		}
-		most = 0 // many of them were replaced since
-	}
-}
-
-func (x *Index) hits(found []recall.Hit, q Query) (list []Hit) {
-	for _, h := range found {
-		if len(list) == q.Limit || h.Score < q.Min {
-			break
-		}
-		at := x.searched.scopes[h.Seq-1]
-		f := &x.files[at.file]
-		if x.newest(f.path, q.AsOf) != at.file {
-			continue
-		}
-		list = append(list, Hit{Seq: f.seq, EventID: f.eventID, N: int(at.n), Path: f.path, Language: f.language, Scope: f.scopes[at.n], Score: h.Score, Parts: h.Parts})
-	}
-	return list
-}
-
 // newest returns the version of a path that counts as of a sequence, -1 if none does.
 func (x *Index) newest(path string, asOf uint64) int32 {
-	list, asOf := x.of[path], min(asOf, x.ready)
+	list := x.of[path]
 	for i := len(list) - 1; i >= 0; i-- {
 		if f := &x.files[list[i]]; f.seq <= asOf {
 			if f.removed {
@@ -204,21 +125,6 @@ func (x *Index) newest(path string, asOf uint64) int32 {
 		}
 	}
 	return -1
-}
-
-// Left returns how many of the scopes that count as of a sequence are not searched, because they are too many.
-func (x *Index) Left(asOf uint64) (left int) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if !x.full {
-		return 0
-	}
-	for path := range x.of {
-		if i := x.newest(path, asOf); i >= 0 && x.files[i].epoch != x.epoch {
-			left += len(x.files[i].scopes)
-		}
-	}
-	return left
 }
 
 // Files returns how many files and scopes the index holds as of a sequence.

@@ -18,7 +18,6 @@ func indexOf(t *testing.T, list ...Version) *Index {
 	x := &Index{}
 	for i := range list {
 		list[i].Seq = uint64(10 * (i + 1))
-		x.ready = list[i].Seq
 	}
 	x.addAll(list)
 	return x

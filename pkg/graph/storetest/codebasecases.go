@@ -57,13 +57,21 @@ func RunCodebase(t *testing.T, b Backend[codebase.Store]) {
 // foundCode searches an index and returns what was found as path:start text.
 func foundCode(b *codebaseBench, x *codebase.Index, text string, asOf uint64) (list []string) {
 	b.t.Helper()
-	require.NoError(b.t, x.Follow(b.ctx, b.store, id("code:p")))
-	hits := x.Search(codebase.Query{Text: text, Vector: recall.Quantize(static.Embed(text)), AsOf: asOf, Limit: 5})
+	e, err := x.Epoch(b.ctx, b.store, id("code:p"), asOf)
+	require.NoError(b.t, err)
+	hits := e.Search(codebase.Query{Text: text, Vector: recall.Quantize(static.Embed(text)), AsOf: asOf, Limit: 5})
 	require.NoError(b.t, codebase.Fill(b.ctx, b.store, id("code:p"), hits))
 	for _, h := range hits {
 		list = append(list, fmt.Sprintf("%s:%d %s", h.Path, h.Start, h.Text))
 	}
 	return list
+}
+
+func leftOut(b *codebaseBench, x *codebase.Index, asOf uint64) int {
+	b.t.Helper()
+	e, err := x.Epoch(b.ctx, b.store, id("code:p"), asOf)
+	require.NoError(b.t, err)
+	return e.Left(asOf)
 }
 
 func codebaseCases(w codebaseShop) []namedCase {
@@ -80,7 +88,7 @@ func codebaseCases(w codebaseShop) []namedCase {
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *codebaseBench) {
 				x := &codebase.Index{}
 				require.Equal(t, "a.go:1 alpha retries uploads", foundCode(b, x, "retries uploads", 4)[0])
-				require.Zero(t, x.Left(graph.Latest))
+				require.Zero(t, leftOut(b, x, graph.Latest))
 				files, scopes := x.Files(4)
 				require.Equal(t, []int{2, 3}, []int{files, scopes})
 				require.Equal(t, "b.go:1 gamma retries downloads", foundCode(b, x, "retries downloads", 5)[0])
@@ -145,14 +153,11 @@ func codebaseCases(w codebaseShop) []namedCase {
 			b := w.bench(t)
 			const files, most = 3, 8
 			search := func(x *codebase.Index, asOf uint64) map[string]codebase.Hit {
-				require.NoError(t, x.Follow(b.ctx, b.store, id("code:p")))
-				if until, past := x.Past(asOf); past {
-					x = &codebase.Index{Max: most, Until: until}
-					require.NoError(t, x.Follow(b.ctx, b.store, id("code:p")))
-				}
-				require.Zero(t, x.Left(asOf))
+				e, err := x.Epoch(b.ctx, b.store, id("code:p"), asOf)
+				require.NoError(t, err)
+				require.Zero(t, e.Left(asOf))
 				found := map[string]codebase.Hit{}
-				for _, h := range x.Search(codebase.Query{Text: "needle", WordsOnly: true, AsOf: asOf, Limit: 5}) {
+				for _, h := range e.Search(codebase.Query{Text: "needle", WordsOnly: true, AsOf: asOf, Limit: 5}) {
 					found[h.Path] = h
 				}
 				return found
@@ -175,10 +180,6 @@ func codebaseCases(w codebaseShop) []namedCase {
 				require.Equal(t, found, search(grown, seq), "as of %d", seq)
 				require.Equal(t, found, search(late, seq), "as of %d, in an index that is read at once", seq)
 			}
-			_, past := late.Past(graph.Latest)
-			require.False(t, past)
-			_, past = late.Past(30)
-			require.True(t, past)
 		}},
 		{"of an index that is too large, the files that were indexed last are searched when there is room again", func(t *testing.T) {
 			b := w.bench(t)
@@ -189,15 +190,15 @@ func codebaseCases(w codebaseShop) []namedCase {
 			b.apply(h.Messages)
 			x := &codebase.Index{Max: 4}
 			require.Equal(t, []string{"f0.go:1 needle 0", "f1.go:1 needle 1", "f2.go:1 needle 2", "f3.go:1 needle 3"}, slices.Sorted(slices.Values(foundCode(b, x, "needle", graph.Latest))))
-			require.Equal(t, 2, x.Left(graph.Latest))
-			require.Equal(t, 1, x.Left(5))
-			require.Zero(t, x.Left(4))
+			require.Equal(t, 2, leftOut(b, x, graph.Latest))
+			require.Equal(t, 1, leftOut(b, x, 5))
+			require.Zero(t, leftOut(b, x, 4))
 			h = NewHistory()
 			h.Next = b.cp.Seq + 1
 			h.Add("code:p", codeFile("f0.go", "needle 6"))
 			b.apply(h.Messages)
 			require.Equal(t, []string{"f0.go:1 needle 6", "f3.go:1 needle 3", "f4.go:1 needle 4", "f5.go:1 needle 5"}, slices.Sorted(slices.Values(foundCode(b, x, "needle", graph.Latest))))
-			require.Equal(t, 2, x.Left(graph.Latest))
+			require.Equal(t, 2, leftOut(b, x, graph.Latest))
 		}},
 		{"whatever changes, a search finds what counts then", func(t *testing.T) {
 			b := w.bench(t)
