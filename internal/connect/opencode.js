@@ -52,7 +52,9 @@ export const Mneme = async ({ directory }) => {
           void tell("Stop", session)
           break
         case "session.compacted":
-          if (shown.has(session)) shown.set(session, { start: await tell("SessionStart", session, { source: "compact" }), prompts: new Map() })
+          const of = shown.get(session) // changed, not replaced: a prompt may just be adding its text to it
+          of?.prompts.clear()
+          if (of) of.start = await tell("SessionStart", session, { source: "compact" })
       }
     },
 

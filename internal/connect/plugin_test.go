@@ -71,6 +71,10 @@ await ask("ses_2", "of the model")
 await ask("ses_3", "three")
 await plugin.event({ event: { type: "session.compacted", properties: { sessionID: "ses_1" } } })
 await show("ses_1")
+const compacting = plugin.event({ event: { type: "session.compacted", properties: { sessionID: "ses_3" } } })
+await ask("ses_3", "asked meanwhile")
+await compacting
+await show("ses_3")
 if (plugin["experimental.chat.system.transform"]) throw new Error("recorded text gets into the system prompt")
 `
 
@@ -107,14 +111,19 @@ ses_1 [["of the start","of the prompt"],[],[],[]]
 ses_2 [[],[]]
 ses_3 [["of the start","of the prompt"],[]]
 ses_1 [["of the start"],[],[],[]]
+ses_3 [["of the start"],[],["of the prompt"],[]]
+ses_3 [["of the start"],[],["of the prompt"],[]]
 `, string(out))
 	event := func(name, session, more string) string {
 		return `opencode --url http://it's {"hook_event_name":"` + name + `","session_id":"` + session + `","transcript_path":"/data/opencode.db","cwd":"/shop",` + more + `}`
 	}
+	got := strings.Split(strings.TrimSpace(get(t, heard)), "\n")
+	require.Len(t, got, 8)
 	require.Equal(t, []string{
 		event("SessionStart", "ses_1", `"source":"startup"`), event("UserPromptSubmit", "ses_1", `"prompt":"one"`), event("UserPromptSubmit", "ses_1", `"prompt":"two"`),
 		event("SessionStart", "ses_3", `"source":"resume"`), event("UserPromptSubmit", "ses_3", `"prompt":"three"`), event("SessionStart", "ses_1", `"source":"compact"`),
-	}, strings.Split(strings.TrimSpace(get(t, heard)), "\n"))
+	}, got[:6])
+	require.ElementsMatch(t, []string{event("SessionStart", "ses_3", `"source":"compact"`), event("UserPromptSubmit", "ses_3", `"prompt":"asked meanwhile"`)}, got[6:], "at once")
 }
 
 func TestThePluginOfClaudeCodeIsTheOneThatConnectWrites(t *testing.T) {
