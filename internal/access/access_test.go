@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -323,4 +325,30 @@ func TestAChangedFileOfTokensKeepsItsModeAndItsLink(t *testing.T) {
 	info, err = os.Stat(target)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o640), info.Mode().Perm(), "the server can still read it")
+}
+
+func TestTwoLinksToAFileOfTokensShareOneLock(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	target := filepath.Join(folder, "shared")
+	var edits sync.WaitGroup
+	for _, name := range []string{"one", "two"} {
+		link := filepath.Join(folder, name, "tokens.jsonl")
+		require.NoError(t, os.Mkdir(filepath.Dir(link), 0o700))
+		require.NoError(t, os.Symlink(target, link))
+		var records []access.Record
+		for range 20 {
+			_, record := issue(t, teamA)
+			records = append(records, record)
+		}
+		edits.Go(func() {
+			for _, record := range records {
+				assert.NoError(t, access.NewFile(link).Add(t.Context(), record))
+			}
+		})
+	}
+	edits.Wait()
+	records, err := access.NewFile(target).Read()
+	require.NoError(t, err)
+	require.Len(t, records, 40, "an edit was lost")
 }

@@ -107,15 +107,19 @@ func (f *File) Remove(_ context.Context, hashes ...Hash) error {
 }
 
 // edit replaces the file in one step: no server ever reads half of it. A lock file keeps
-// two commands from losing each other's change.
+// two commands from losing each other's change. It is beside the file itself, so that all links to it share one.
 func (f *File) edit(keep func(out *bytes.Buffer, line []byte, r *Record), add *Record) error {
-	lock := flock.New(f.path + ".lock")
+	path, err := writefile.Follow(f.path)
+	if err != nil {
+		return err
+	}
+	lock := flock.New(path + ".lock")
 	if err := lock.Lock(); err != nil {
 		return err
 	}
 	defer func() { _ = lock.Unlock() }()
 	var out bytes.Buffer
-	err := f.lines(func(line []byte, r *Record) { keep(&out, line, r) })
+	err = f.lines(func(line []byte, r *Record) { keep(&out, line, r) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
