@@ -155,7 +155,8 @@ func (e *examination) spools(list []ring.Spool) {
 		return
 	}
 	e.add("hooks", Warning, "events that wait because the server did not answer hooks in time: "+strings.Join(waiting, "; "),
-		"the next events of an agent send them along; if the number grows, check that the server runs where mneme connected says")
+		"the next events of an agent send them along to the server that they were for; if the number grows, check that the server runs where mneme connected says; "+
+			"a file for a server that no agent is connected to any more can be deleted")
 }
 
 // recent is how long the last problem with a transcript counts: an older one may have been solved.

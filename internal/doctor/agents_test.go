@@ -125,6 +125,7 @@ func TestEventsThatWaitForTheServerAreCounted(t *testing.T) {
 	findings := examine(t, "http://"+nowhere, "nats://"+nowhere, "")
 	require.Equal(t, Warning, findings["hooks"].Level)
 	require.Contains(t, findings["hooks"].Detail, "in time: 2, in "+filepath.Join(m.home, ".local", "state", "mneme", "hooks-"))
+	require.Contains(t, findings["hooks"].Remedy, "can be deleted", "nothing sends it if no agent calls that server any more")
 	require.Equal(t, OK, findings["agent claude-code"].Level, "its settings are right: the server is missing")
 	require.Contains(t, findings["agent claude-code"].Detail, "the server does not answer")
 }
