@@ -50,3 +50,9 @@ func TestManyEntriesAreSeveralRequests(t *testing.T) {
 	}
 	runBoth(t, "batches", between(t, s.HTTP, all))
 }
+
+func TestACallBelongsToAMessageThatIsStillOnItsWay(t *testing.T) {
+	t.Parallel()
+	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
+	runBoth(t, "together", s.HTTP)
+}

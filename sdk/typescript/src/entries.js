@@ -16,7 +16,7 @@ import { encode } from "./http.js";
  */
 
 /**
- * A message of the user, which begins a turn.
+ * A message of the user, which begins a caller.
  * @param {string} text
  * @param {MessageFields & {id?: string}} [fields]
  */
@@ -76,12 +76,18 @@ function maker({ type, id, data }, message) {
   return data.role === "assistant" ? id : undefined;
 }
 
+/**
+ * What a request with messages says of the next calls: the message that makes them, whether the request failed, and,
+ * until it has succeeded, what was so before it.
+ * @typedef {{message: string | undefined, failed?: boolean, before?: Caller}} Caller
+ */
+
 /** Makes the events of one conversation from entries. */
 export class Recorder {
   #conversation;
   #source;
-  /** @type {string | undefined} the message that makes the next calls */
-  #message;
+  /** @type {Caller} of the last request that has not failed */
+  #caller = { message: undefined };
 
   /** @param {string} conversation @param {string} source */
   constructor(conversation, source) {
@@ -90,14 +96,15 @@ export class Recorder {
   }
 
   /**
-   * Yields bodies of requests; to ask for the next one says that this one was recorded. A call belongs to the
-   * message of the model before it, unless it says otherwise.
+   * Yields bodies of requests; to ask for the next one says that this one was recorded, to return says that it failed.
+   * A call belongs to the message of the model before it, unless it says otherwise. That message may still be on its
+   * way, but not have failed.
    * @param {Iterable<Entry>} entries
-   * @returns {Generator<[Entry[], string]>}
+   * @returns {Generator<[Entry[], string], void>}
    */
   *batches(entries) {
     const encoder = new TextEncoder();
-    let message = this.#message, size = 0;
+    let { message } = this.#caller, size = 0;
     /** @type {Entry[]} */
     let batch = [];
     /** @type {string[]} */
@@ -107,23 +114,33 @@ export class Recorder {
       const { length } = encoder.encode(event);
       message = maker(entry, message);
       if (batch.length > 0 && (batch.length === batchSize || size + length > batchBytes)) {
-        yield [batch, `[${events}]`];
-        this.#recorded(batch);
+        yield* this.#request(batch, events);
         [batch, events, size] = [[], [], 0];
       }
       batch.push(entry);
       events.push(event);
       size += length;
     }
-    if (batch.length > 0) {
-      yield [batch, `[${events}]`];
-      this.#recorded(batch);
-    }
+    if (batch.length > 0) yield* this.#request(batch, events);
   }
 
-  /** @param {Entry[]} batch */
-  #recorded(batch) {
-    for (const entry of batch) this.#message = maker(entry, this.#message);
+  /** @param {Entry[]} batch @param {string[]} events @returns {Generator<[Entry[], string], void>} */
+  *#request(batch, events) {
+    const last = batch.findLast(({ type }) => type === "message.created");
+    /** @type {Caller} */
+    const caller = last ? { message: maker(last, undefined), before: this.#caller } : this.#caller;
+    this.#caller = caller;
+    let failed = true;
+    try {
+      yield [batch, `[${events}]`];
+      failed = false;
+    } finally {
+      if (last) {
+        caller.failed = failed;
+        if (!failed) caller.before = undefined;
+        while (this.#caller.failed && this.#caller.before) this.#caller = this.#caller.before;
+      }
+    }
   }
 
   /** @param {Entry} entry @param {string | undefined} message */

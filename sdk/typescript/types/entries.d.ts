@@ -21,7 +21,7 @@ export type Recorded = {
  * @typedef {{id: string, seq: number, duplicate: boolean}} Recorded
  */
 /**
- * A message of the user, which begins a turn.
+ * A message of the user, which begins a caller.
  * @param {string} text
  * @param {MessageFields & {id?: string}} [fields]
  */
@@ -57,16 +57,27 @@ export declare function toolResult(call: string | Recorded, result?: any, fields
 /** @param {ConversationFields} fields @returns {Entry} */
 export declare const started: (fields: ConversationFields) => Entry;
 export declare const newId: () => string;
+export type Caller = {
+    message: string | undefined;
+    failed?: boolean;
+    before?: Caller;
+};
+/**
+ * What a request with messages says of the next calls: the message that makes them, whether the request failed, and,
+ * until it has succeeded, what was so before it.
+ * @typedef {{message: string | undefined, failed?: boolean, before?: Caller}} Caller
+ */
 /** Makes the events of one conversation from entries. */
 export declare class Recorder {
     #private;
     /** @param {string} conversation @param {string} source */
     constructor(conversation: string, source: string);
     /**
-     * Yields bodies of requests; to ask for the next one says that this one was recorded. A call belongs to the
-     * message of the model before it, unless it says otherwise.
+     * Yields bodies of requests; to ask for the next one says that this one was recorded, to return says that it failed.
+     * A call belongs to the message of the model before it, unless it says otherwise. That message may still be on its
+     * way, but not have failed.
      * @param {Iterable<Entry>} entries
-     * @returns {Generator<[Entry[], string]>}
+     * @returns {Generator<[Entry[], string], void>}
      */
-    batches(entries: Iterable<Entry>): Generator<[Entry[], string]>;
+    batches(entries: Iterable<Entry>): Generator<[Entry[], string], void>;
 }

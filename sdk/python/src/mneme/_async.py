@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from uuid import uuid4
 
@@ -124,11 +125,12 @@ class AsyncMemory:
     async def _record(self, recorder: Recorder, entries: Iterable[Entry]) -> list[Recorded]:
         done: list[Recorded] = []
         try:
-            for batch, body in recorder.batches(entries):
-                response = await self._send("POST", path("events"), content=body, media="application/cloudevents-batch+json")
-                answer = decode(response.content)
-                self._position.reached(answer["seq"])
-                done += recorded(batch, answer)
+            with closing(recorder.batches(entries)) as batches:
+                for batch, body in batches:
+                    response = await self._send("POST", path("events"), content=body, media="application/cloudevents-batch+json")
+                    answer = decode(response.content)
+                    self._position.reached(answer["seq"])
+                    done += recorded(batch, answer)
         except MnemeError as error:
             error.recorded = done
             raise

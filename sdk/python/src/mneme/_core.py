@@ -6,7 +6,7 @@ import json
 import os
 import random
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -101,38 +101,58 @@ def _maker(entry: Entry, message: str | None) -> str | None:
     return entry.id if entry.data["role"] == "assistant" else None
 
 
+@dataclass
+class _Caller:
+    """What a request with messages says of the next calls."""
+
+    message: str | None = None  # that makes them
+    failed: bool = False  # the request
+    before: _Caller | None = None  # what was so before it, until it has succeeded
+
+
 class Recorder:
     """Makes the events of one conversation from entries."""
 
     def __init__(self, conversation: str, source: str) -> None:
         self._conversation, self._source = conversation, source
-        self._message: str | None = None  # the message that makes the next calls
+        self._caller = _Caller()  # of the last request that has not failed
 
-    def batches(self, entries: Iterable[Entry]) -> Iterator[tuple[list[Entry], bytes]]:
-        """Yield bodies of requests; to ask for the next one says that this one was recorded.
+    def batches(self, entries: Iterable[Entry]) -> Generator[tuple[list[Entry], bytes], None, None]:
+        """Yield bodies of requests; to ask for the next one says that this one was recorded, to close that it failed.
 
-        A call belongs to the message of the model before it, unless it says otherwise.
+        A call belongs to the message of the model before it, unless it says otherwise. That message may still be on its
+        way, but not have failed.
         """
-        message, size = self._message, 0
+        message, size = self._caller.message, 0
         batch: list[Entry] = []
         events: list[bytes] = []
         for entry in list(entries):
             event = encode(self._event(entry, message))
             message = _maker(entry, message)
             if batch and (len(batch) == BATCH or size + len(event) > BATCH_BYTES):
-                yield batch, b"[" + b",".join(events) + b"]"
-                self._recorded(batch)
+                yield from self._request(batch, events)
                 batch, events, size = [], [], 0
             batch.append(entry)
             events.append(event)
             size += len(event)
         if batch:
-            yield batch, b"[" + b",".join(events) + b"]"
-            self._recorded(batch)
+            yield from self._request(batch, events)
 
-    def _recorded(self, batch: list[Entry]) -> None:
-        for entry in batch:
-            self._message = _maker(entry, self._message)
+    def _request(self, batch: list[Entry], events: list[bytes]) -> Generator[tuple[list[Entry], bytes], None, None]:
+        body = b"[" + b",".join(events) + b"]"
+        messages = [entry for entry in batch if entry.type == "message.created"]
+        if not messages:
+            yield batch, body
+            return
+        caller = self._caller = _Caller(_maker(messages[-1], None), before=self._caller)
+        try:
+            yield batch, body
+            caller.before = None
+        except GeneratorExit:
+            caller.failed = True
+            while self._caller.failed and self._caller.before:
+                self._caller = self._caller.before
+            raise
 
     def _event(self, entry: Entry, message: str | None) -> dict[str, Any]:
         data = dict(entry.data)
