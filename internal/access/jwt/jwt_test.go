@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	jose "github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/access"
@@ -41,11 +43,12 @@ rules:
     role: write
 `
 
-// bundle is a verifier for a provider, with a clock that the test moves.
+// bundle is a verifier for a provider, with a clock that only the test moves.
 type bundle struct {
 	*oidctest.Provider
 	*jwt.Verifier
-	claims string // path of the claims file
+	claims string    // path of the claims file
+	begun  time.Time // what the clock shows until it is moved
 	mu     sync.Mutex
 	off    time.Duration
 }
@@ -53,7 +56,7 @@ type bundle struct {
 func (b *bundle) now() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return time.Now().Add(b.off)
+	return b.begun.Add(b.off)
 }
 
 func (b *bundle) move(d time.Duration) {
@@ -63,19 +66,20 @@ func (b *bundle) move(d time.Duration) {
 }
 
 func setup(t *testing.T, away bool) *bundle {
-	return setupWith(t, away, nil)
+	return setupWith(t, away, http.DefaultClient, mnemetest.Patience)
 }
 
-// setupWith is setup with another client than the default one.
-func setupWith(t *testing.T, away bool, client *http.Client) *bundle {
+// setupWith is setup with another client, and another time that checks wait for a key.
+func setupWith(t *testing.T, away bool, client *http.Client, wait time.Duration) *bundle {
 	t.Helper()
 	t.Parallel()
-	b := &bundle{Provider: oidctest.New(t), claims: filepath.Join(t.TempDir(), "claims.yaml")}
+	b := &bundle{Provider: oidctest.New(t), begun: time.Now(), claims: filepath.Join(t.TempDir(), "claims.yaml")}
 	b.SetAway(away)
 	require.NoError(t, os.WriteFile(b.claims, []byte(rules), 0o600))
 	var err error
 	b.Verifier, err = jwt.New(jwt.Config{Issuer: b.URL, Audience: "mneme", ClientID: "page", Algorithms: []string{"RS256", "ES256", "EdDSA"}, Skew: 30 * time.Second, Claims: b.claims, Now: b.now, Client: client})
 	require.NoError(t, err)
+	b.SetPatience(wait, mnemetest.Patience)
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
 	run.Go(func() { b.Run(ctx, slog.New(slog.NewTextHandler(io.Discard, nil))) })
@@ -86,7 +90,12 @@ func setupWith(t *testing.T, away bool, client *http.Client) *bundle {
 	return b
 }
 
-func (b *bundle) good(changes map[string]any) map[string]any { return b.Claims("mneme", changes) }
+// good returns the claims of a token that is valid when the test begins, with changes.
+func (b *bundle) good(changes map[string]any) map[string]any {
+	claims := map[string]any{"iat": b.begun.Unix(), "nbf": b.begun.Unix(), "exp": b.begun.Add(time.Hour).Unix()}
+	maps.Copy(claims, changes)
+	return b.Claims("mneme", claims)
+}
 
 func (b *bundle) token(t testing.TB, changes map[string]any) string {
 	return oidctest.Sign(t, jose.RS256, "one", b.Key, b.good(changes))
@@ -108,7 +117,7 @@ func TestClaimsBecomeRights(t *testing.T) {
 
 func TestAForgedOrStaleTokenIsRefused(t *testing.T) {
 	b := setup(t, false)
-	now := time.Now()
+	now := b.begun
 	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
 	der, err := x509.MarshalPKIXPublicKey(&b.Key.PublicKey)
@@ -160,14 +169,14 @@ func TestAClockThatIsOffByTenMinutesIsNotForgiven(t *testing.T) {
 	b := setup(t, false)
 	for _, off := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
 		b.move(off)
-		short := b.token(t, map[string]any{"exp": time.Now().Add(5 * time.Minute).Unix()})
+		short := b.token(t, map[string]any{"exp": b.begun.Add(5 * time.Minute).Unix()})
 		_, err := b.Check(t.Context(), short)
 		require.ErrorIs(t, err, access.ErrInvalid, off)
 		b.move(-off)
 	}
 	for _, off := range []time.Duration{-20 * time.Second, 20 * time.Second} {
 		b.move(off)
-		_, err := b.Check(t.Context(), b.token(t, map[string]any{"jti": off.String(), "exp": time.Now().Add(10 * time.Second).Unix()}))
+		_, err := b.Check(t.Context(), b.token(t, map[string]any{"jti": off.String(), "exp": b.begun.Add(10 * time.Second).Unix()}))
 		require.NoError(t, err, off)
 		b.move(-off)
 	}
@@ -218,35 +227,31 @@ func (g *gated) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestAllWhoPresentANewKeyAtOnceAreAccepted(t *testing.T) {
 	slow := &gated{}
-	b := setupWith(t, false, &http.Client{Transport: slow})
+	b := setupWith(t, false, &http.Client{Transport: slow}, mnemetest.Patience)
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	b.Publish("two", edwards)
 	before := b.Fetched()
 	slow.gate.Lock()
-	refused := make(chan error, 20)
-	for i := range cap(refused) {
+	checked := make(chan error, 20)
+	for i := range cap(checked) {
 		token := oidctest.Sign(t, jose.EdDSA, "two", edwards, b.good(map[string]any{"jti": i}))
 		go func() {
 			_, err := b.Check(t.Context(), token)
-			refused <- err
+			checked <- err
 		}()
 	}
-	select {
-	case err := <-refused:
-		require.Fail(t, "a check did not wait for the provider", "%v", err)
-	case <-time.After(200 * time.Millisecond):
-	}
+	assert.Eventually(t, func() bool { return b.Waiting() == cap(checked) }, mnemetest.Patience, time.Millisecond, "a check did not wait for the provider")
 	slow.gate.Unlock()
-	for range cap(refused) {
-		require.NoError(t, <-refused)
+	for range cap(checked) {
+		require.NoError(t, <-checked)
 	}
 	require.Equal(t, 1, b.Fetched()-before)
 }
 
 func TestAnUnknownKeyIsNoReasonToRefuseATokenWhileTheProviderIsAway(t *testing.T) {
 	client := &gated{}
-	b := setupWith(t, false, &http.Client{Transport: client})
+	b := setupWith(t, false, &http.Client{Transport: client}, mnemetest.Patience)
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	b.SetAway(true)
@@ -264,15 +269,16 @@ func TestAnUnknownKeyIsNoReasonToRefuseATokenWhileTheProviderIsAway(t *testing.T
 	require.NoError(t, err)
 }
 
-func TestAProviderThatHangsHoldsUpOnlySomeChecksForAWhile(t *testing.T) {
+func TestAProviderThatHangsHoldsUpOnlySomeChecks(t *testing.T) {
 	hangs := &gated{}
-	b := setupWith(t, false, &http.Client{Transport: hangs})
-	hangs.gate.Lock()
-	defer hangs.gate.Unlock()
+	b := setupWith(t, false, &http.Client{Transport: hangs}, mnemetest.Patience)
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	token := oidctest.Sign(t, jose.EdDSA, "two", edwards, b.good(nil))
-	const many = 100
+	hangs.gate.Lock()
+	open := sync.OnceFunc(hangs.gate.Unlock)
+	defer open()
+	const many = 2 * jwt.MaxWaiting
 	checked := make(chan error, many)
 	for range many {
 		go func() {
@@ -280,22 +286,26 @@ func TestAProviderThatHangsHoldsUpOnlySomeChecksForAWhile(t *testing.T) {
 			checked <- err
 		}()
 	}
-	atOnce := 0
-	for soon := time.After(time.Second); ; {
-		select {
-		case err := <-checked:
-			require.ErrorIs(t, err, access.ErrUnavailable)
-			atOnce++
-			continue
-		case <-soon:
-		}
-		break
+	for range many - jwt.MaxWaiting {
+		require.ErrorIs(t, <-checked, access.ErrUnavailable, "too many wait")
 	}
-	require.Greater(t, atOnce, many/3, "too many checks wait")
-	require.Less(t, atOnce, many*2/3, "too few checks wait")
-	for range many - atOnce {
-		require.ErrorIs(t, <-checked, access.ErrUnavailable)
+	require.Equal(t, jwt.MaxWaiting, b.Waiting())
+	open()
+	for range jwt.MaxWaiting {
+		require.ErrorIs(t, <-checked, access.ErrInvalid, "the provider does not know the key")
 	}
+}
+
+func TestAProviderThatHangsHoldsUpAnUnknownKeyOnlyForAWhile(t *testing.T) {
+	hangs := &gated{}
+	b := setupWith(t, false, &http.Client{Transport: hangs}, 10*time.Millisecond)
+	hangs.gate.Lock()
+	defer hangs.gate.Unlock()
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	_, err = b.Check(t.Context(), oidctest.Sign(t, jose.EdDSA, "two", edwards, b.good(nil)))
+	require.ErrorIs(t, err, access.ErrUnavailable)
+	require.Zero(t, b.Waiting())
 }
 
 func TestAProviderThatIsAwayIsToldAndForgiven(t *testing.T) {

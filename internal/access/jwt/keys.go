@@ -37,7 +37,8 @@ const (
 // never waits for the provider, except for a key that it may have added just now.
 type keys struct {
 	Config
-	algorithms []jose.SignatureAlgorithm
+	algorithms              []jose.SignatureAlgorithm
+	waitWithin, fetchWithin time.Duration // the constants, except in tests
 
 	mu      sync.Mutex
 	set     *jose.JSONWebKeySet // nil until fetched
@@ -51,7 +52,7 @@ type keys struct {
 }
 
 func newKeys(c Config) *keys {
-	k := &keys{Config: c, trouble: errors.New("they have not been fetched yet")}
+	k := &keys{Config: c, waitWithin: waitWithin, fetchWithin: fetchWithin, trouble: errors.New("they have not been fetched yet")}
 	for _, a := range c.Algorithms {
 		k.algorithms = append(k.algorithms, jose.SignatureAlgorithm(a))
 	}
@@ -141,7 +142,7 @@ func (k *keys) renewed(ctx context.Context) error {
 	if k.waiting.Add(1) > maxWaiting {
 		return errors.New("too many checks wait for the provider already")
 	}
-	ctx, cancel := context.WithTimeout(ctx, waitWithin)
+	ctx, cancel := context.WithTimeout(ctx, k.waitWithin)
 	defer cancel()
 	select {
 	case r := <-k.renewing.DoChan("", func() (any, error) { return nil, k.renew(context.WithoutCancel(ctx)) }):
@@ -162,7 +163,7 @@ func (k *keys) renew(ctx context.Context) error {
 	if !asked.IsZero() && k.Now().Sub(asked) < every {
 		return trouble
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	ctx, cancel := context.WithTimeout(ctx, k.fetchWithin)
 	defer cancel()
 	err := k.fetch(ctx)
 	k.mu.Lock()
