@@ -30,6 +30,26 @@ func TestSecretsAreReplaced(t *testing.T) {
 	}
 }
 
+func TestPasswordsOfCurlAreReplaced(t *testing.T) {
+	const secret, gone = "hunter22" + "secret", "[redacted:password]"
+	for _, s := range []string{
+		"curl -u admin:%", "curl -uadmin:% x", "curl -su admin:% x", "curl -fsSLu 'admin:%' x", "curl -s -X POST --user me@x.org:% x", "curl --user=admin:% x", `curl \"https://x\" -u \"admin:%\"`,
+		"curl -s; curl https://svc-users.internal:8443/v1/users?a=1&b=2 -u admin:%", "make && curl -k  -u  admin:% && ls",
+	} {
+		got, kinds := Default().Text(strings.ReplaceAll(s, "%", secret))
+		assert.Equal(t, strings.ReplaceAll(s, "%", gone), got)
+		assert.Equal(t, []string{"password"}, kinds, s)
+	}
+	for _, s := range []string{
+		"curl https://svc-users.internal:8443/v1/users/42", "curl https://my-ubuntu.example.com:8443/v2/catalog", "curl https://auth-user.prod.internal:8443/oauth2/token",
+		"curl -s x docker.io/b-utils:v1.2.3-beta", "curl -s x && docker run -u web:staff2024x y", "curl -s x & docker run -u web:staff2024x y", "curl -s x; docker run -u web:staff2024x y",
+		"curl -s x | sudo -u web:staff2024x y", "curl -s x\ndocker run -u web:staff2024x y", "curl -s -u https://x.internal:8443/v1/users", "curl --user-agent mozilla:v1.2.3-beta x", "curl -output:v1.2.3-beta x",
+	} {
+		got, _ := Default().Text(s)
+		assert.Equal(t, s, got)
+	}
+}
+
 func TestSecretsOfAlignedAssignmentsAndOfSeveralWordsAreReplaced(t *testing.T) {
 	for in, want := range map[string]string{
 		"API_TOKEN        = \"" + `q7Rw2Lm9Xk"`:           "API_TOKEN        = \"[redacted:password]\"",

@@ -8,7 +8,7 @@ import (
 
 // Version is the version of the rules in this package. It grows whenever a text can be redacted
 // differently than before.
-const Version = "2"
+const Version = "3"
 
 // rule finds secrets of one kind.
 type rule struct {
@@ -36,6 +36,9 @@ func prefixed(kind, pattern string, gates ...string) rule {
 const secretName = `pass(?:word|wd|phrase)|pwd|(?:client|app|shared|signing|webhook|jwt|session)[_-]?secret|secret[_-]?(?:access[_-]?)?key|` +
 	`api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|` +
 	`(?:auth|access|refresh|bearer|api|secret|session|deploy|bot|personal)[_-]?token|npm_token|[a-z0-9]+_token|[a-z0-9]+_secret|secret|token`
+
+// curlUser matches the option of curl before USER:PASSWORD, also behind options without a value, as in -sSu.
+const curlUser = `(?:-[aBfgGiIjJklLMnNOpqRsSvZ#0-46]*u[ \t=]*|--user[ \t=]+)`
 
 // defaults are the rules, the most specific first: where two match, the first counts.
 var defaults = []rule{
@@ -71,7 +74,7 @@ var defaults = []rule{
 	prefixed("jwt", `eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, "eyJ"),
 
 	{kind: "url-password", gates: []string{"://"}, find: regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/:@"'<>\[\]{}()` + "`" + `]{0,100}:([^\s/:@"'<>` + "`" + `]{3,200})@[A-Za-z0-9\[]`), plausible: password},
-	{kind: "password", gates: []string{"curl "}, find: regexp.MustCompile(`\bcurl [^\n|;]{0,300}?(?:-u|--user)[ =]?\\?["']?[^\s:"'\\]{1,64}:([^\s"'\\]{6,200})`), plausible: password},
+	{kind: "password", gates: []string{"curl "}, find: regexp.MustCompile(`\bcurl (?:(?:[^\n|;&]|&[^\s|;&]){0,300}?[ \t])?` + curlUser + `\\?["']?[^\s:/"'\\]{1,64}:(/?[^\s/"'\\][^\s"'\\]{5,199})`), plausible: password},
 	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: regexp.MustCompile(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+([A-Za-z0-9+/=_.~-]{12,})`), plausible: credential},
 	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER "}, find: regexp.MustCompile(`\b(?:Bearer|bearer|BEARER) +([A-Za-z0-9+/=_.~-]{20,})`), plausible: credential},
 	{kind: "password"},
