@@ -85,7 +85,7 @@ func valueAfter(text string, at int) (start, end int, quoted bool) {
 // phraseEnd returns the end of a quoted value of several words, of which the first ends at end. It returns end if the
 // quotes are not closed in the same line.
 func phraseEnd(text string, start, end int) int {
-	if end == len(text) || text[end] != ' ' && text[end] != '\t' {
+	if end == len(text) || end > start+maxPhrase || text[end] != ' ' && text[end] != '\t' {
 		return end
 	}
 	quote := text[start-1 : start]

@@ -66,6 +66,11 @@ func TestSecretsOfAlignedAssignmentsAndOfSeveralWordsAreReplaced(t *testing.T) {
 	}
 }
 
+func TestALongFirstWordOfAQuotedValueIsReplaced(t *testing.T) {
+	got, _ := Default().Text(`token: "` + strings.Repeat("aB3dE5gH", 20) + ` and more"`)
+	assert.Equal(t, `token: "[redacted:password] and more"`, got)
+}
+
 func TestAPrivateKeyWithoutItsEndIsReplaced(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	begin, end := "-----BEG"+"IN RSA PRIVATE KEY-----", "-----E"+"ND RSA PRIVATE KEY-----"
