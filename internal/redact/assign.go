@@ -97,19 +97,40 @@ func phraseEnd(text string, start, end int) int {
 	return end + n
 }
 
+// following returns the words between the first word of a quoted value, which is from start to end, and the end of the
+// quotes or of the line. Where there is much text it is not all of them.
+func following(text string, start, end int) []string {
+	if end == len(text) || text[end] != ' ' && text[end] != '\t' {
+		return nil
+	}
+	rest, quote := text[end:min(len(text), end+maxPhrase)], text[start-1:start]
+	if start < 2 || text[start-2] != '\\' { // quotes inside of the value
+		rest = strings.ReplaceAll(rest, `\`+quote, "  ")
+	}
+	if n := strings.IndexAny(rest, "\r\n"+quote); n >= 0 {
+		rest = rest[:n]
+	} else if end+maxPhrase < len(text) {
+		rest = rest[:strings.LastIndexAny(rest, " \t")] // the last word may be cut
+	}
+	return strings.Fields(rest)
+}
+
 // assignments adds the values that are secrets, and that no rule has found, by position.
 func (r *rule) assignments(text string, all []Finding, done [][]int) []Finding {
 	assigned(text, func(start, end int, _ string, quoted bool) {
 		value := text[start:end]
-		if quoted {
-			if whole := phraseEnd(text, start, end); whole > end && phrase(text[start:whole]) {
-				all = insert(all, Finding{r.kind, start, whole}, done)
-				return
+		if !quoted {
+			if len(value) >= 8 && bare(value) {
+				all = insert(all, Finding{r.kind, start, end}, done)
 			}
+			return
 		}
-		if quoted && len(value) >= 6 && password(value) || !quoted && len(value) >= 8 && bare(value) {
-			all = insert(all, Finding{r.kind, start, end}, done)
+		if whole := phraseEnd(text, start, end); strings.TrimSpace(text[end:whole]) != "" && phrase(text[start:whole]) {
+			end = whole
+		} else if !first(value, following(text, start, end)) {
+			return
 		}
+		all = insert(all, Finding{r.kind, start, end}, done)
 	})
 	return all
 }

@@ -115,6 +115,34 @@ func TestTextsThatOnlyMentionSecretsStay(t *testing.T) {
 	}
 }
 
+// sentences have a word of letters and digits, as descriptions in JSON schemas and of OpenAPI have.
+var sentences = []string{
+	"OAuth2 access token", "SHA256 digest", "Base64 encoded password of the user", "Set by actions/checkout@v4 step", "managed by HashiCorp1Vault", "OAuth2.0 token (RFC6749).", "The base64url-encoded key",
+	"Keycloak24 token", "PKCS12 or X509Certificate, at most 4096 bytes", "OAuth2 user's token?", "RFC6749 token", "128-bit key", "S3Bucket key", "Set by docker/build-push-action@v5.1.0", "HS256 - signed with the key", "Name of the KubernetesV1Secret", "an OAuth2APIToken",
+}
+
+func TestSentencesAreNoSecrets(t *testing.T) {
+	for _, s := range sentences {
+		for _, text := range []string{`{"auth_token": "` + s + `"}`, `secret: "` + s + `"`, `{\"password\": \"` + s + `\", \"n\": 1}`, `secret: "` + s + strings.Repeat(" and so on", 60) + `"`, `secret = "` + s + " \n"} {
+			got, _ := Default().Text(text)
+			assert.Equal(t, text, got)
+		}
+		_, secret := Default().Member("token", s)
+		assert.False(t, secret, s)
+	}
+	text := `secret: "OAuth2 \"bearer\" token"`
+	got, _ := Default().Text(text)
+	assert.Equal(t, text, got)
+	for _, s := range []string{
+		"hunter2 x9!k", "hunter2 & 4711", "hunter2! and more", "a1b2c3d4 is it", "a1B2c3 is it", "correct Tr0ub4dor3 horse", "Tr0ub4dor3 is the password", "my Passw0rdX now", "use aB3dE5gH/kL7mN9pQ here", "it is abcd-1234-efgh-5678", "Set to xKqBzRtYpLm3WFdS",
+	} {
+		_, secret := Default().Member("token", s)
+		assert.True(t, secret, s)
+		got, _ := Default().Text(`secret: "` + s + `"`)
+		assert.Equal(t, `secret: "[redacted:password]"`, got)
+	}
+}
+
 func TestAMemberOfAnObjectIsJudgedByItsName(t *testing.T) {
 	_, secret := Default().Member("db_password", "hunter2x")
 	assert.True(t, secret)
@@ -160,7 +188,7 @@ func TestRulesOfOnesOwn(t *testing.T) {
 // pieces draws texts that are likely to hold secrets.
 func pieces() *rapid.Generator[string] {
 	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom(append([]string{
-		"password=", `"`, "'", " ", "\n", "Bearer ", "://u:", "@h", "token: ", "[redacted:", "]", "[redacted:x]", "<private>", "</private>", "eyJ", "sk-", "abc123DEF456",
+		"password=", `"`, "'", " ", "\n", "Bearer ", "://u:", "@h", "token: ", "[redacted:", "]", "[redacted:x]", "<private>", "</private>", "eyJ", "sk-", "abc123DEF456", "curl ", " -u ", "secret: \"", "OAuth2 ", "Tr0ub4dor3 ", "words ", `\"`,
 	}, secrets(40)...)))
 	return rapid.Map(rapid.SliceOfN(piece, 0, 10), func(s []string) string { return strings.Join(s, "") })
 }

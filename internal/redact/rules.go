@@ -146,20 +146,60 @@ func password(s string) bool {
 	return mixed(s) || (lower || upper) && digit || (lower || upper) && strings.ContainsAny(s, "!#$%^&*+=~?") || digit && !lower && !upper && len(s) >= 12
 }
 
-// phrase accepts a value of several words in quotes. Because texts of programs have the names of secrets too, as in
+// phrase accepts a value of several words in quotes. Because descriptions have the names of secrets too, as in
 // password: "Enter the password of 2024", one of the words must be more than a word of a sentence.
 func phrase(s string) bool {
 	if len(s) > maxPhrase || standIn(s) {
 		return false
 	}
 	words := strings.Fields(s)
-	if len(words) > 0 && len(words[0]) >= 6 && password(words[0]) {
-		return true
+	return len(words) > 0 && first(words[0], words[1:]) || slices.ContainsFunc(words, strong)
+}
+
+// first accepts the first word of a value in quotes. A word such as SHA256 or hunter2 can be a password as well as the
+// beginning of a sentence: the words that follow tell which.
+func first(word string, rest []string) bool {
+	return len(word) >= 6 && password(word) && !(sentence([]string{word}) && sentence(rest))
+}
+
+// strong accepts a word that no sentence has.
+func strong(w string) bool {
+	w = strings.TrimRight(w, ".,;:")
+	return len(w) >= 8 && !strings.ContainsAny(w, bareStop) && bare(w) && !plain(w)
+}
+
+// term matches words of technical texts with at most one number in them: OAuth2.0, SHA256, base64url-encoded,
+// X509Certificate, 128-bit, actions/checkout@v4.
+var term = regexp.MustCompile(`^(?:\d{1,4}-)?[A-Za-z]+(?:[-_/.'][A-Za-z]+)*(?:-?\d{1,3}(?:\.\d{1,2}){0,2}(?:[A-Z][A-Za-z]*|url|s)?(?:[-_/.'][A-Za-z]+)*)?(?:/[A-Za-z]+(?:[-_.][A-Za-z]+)*@(?:v?\d+(?:\.\d+){0,3}|[0-9a-f]{40}))?$`)
+
+// camel matches words that are joined by their capital letters, as HashiCorp1Vault.
+var camel = regexp.MustCompile(`^(?:OAuth|IPv|API|AWS|EC|GCP|HMAC|HTTPS?|ID|JSON|JWT|SHA|SSH|TLS|URL|[KSVX]|[A-Z]{2,6}(?:[^A-Za-z]|$)|[A-Z]?[a-z]{2,}|[^A-Za-z]+|[@-]v)+$`)
+
+// plain accepts words as sentences have them.
+func plain(w string) bool {
+	lower, upper, digit, _ := classes(w)
+	return term.MatchString(w) && (camel.MatchString(w) || !mixed(w) && !(lower && upper && digit))
+}
+
+// numeral matches numbers, and names of standards, as RFC6749.
+var numeral = regexp.MustCompile(`^(?:[A-Z]{2,6}-?)?[v+-]?\d{1,6}(?:[.,]\d{1,6})*%?$`)
+
+// sentence accepts words as they are in a text, at least one of letters.
+func sentence(words []string) bool {
+	letters := false
+	for _, w := range words {
+		w = strings.TrimRight(strings.Trim(w, ".,;:()[]{}<>\"'`\\“”‘’§"), "?")
+		switch {
+		case plain(w):
+			letters = true
+		case numeral.MatchString(w):
+			letters = letters || w[0] >= 'A'
+		case len(w) <= 1 || strings.Trim(w, "-–—&|/=+*→…") == "":
+		default:
+			return false
+		}
 	}
-	return slices.ContainsFunc(words, func(w string) bool {
-		w = strings.TrimRight(w, ".,;:")
-		return len(w) >= 8 && !strings.ContainsAny(w, bareStop) && bare(w)
-	})
+	return letters
 }
 
 // credential accepts a value after the name of a scheme.
