@@ -27,7 +27,7 @@ import (
 const Source = "mneme/index"
 
 // version names how files are cut. Raise it when the scopes of the same file change, so that files are cut again.
-const version = "2"
+const version = "3"
 
 // How much is read and published at once, and how often the state is written.
 const (
@@ -86,6 +86,9 @@ var ErrErased = errors.New("its index was erased, and takes no code any more: in
 func Run(ctx context.Context, o Options) (Report, error) {
 	began := time.Now()
 	r := &run{Options: o, began: began.UnixNano(), report: Report{Project: o.Project, Root: o.Root, Skipped: map[string]int{}}}
+	if o.Redact != nil {
+		r.whole = o.Redact.ForFiles()
+	}
 	err := r.run(ctx)
 	r.report.Seconds = time.Since(began).Seconds()
 	return r.report, err
@@ -93,6 +96,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 
 type run struct {
 	Options
+	whole  *redact.Rules // Redact, for whole files
 	state  *State
 	report Report
 	began  int64
@@ -325,24 +329,27 @@ func readFile(name string) (content []byte, info os.FileInfo, same bool, err err
 }
 
 // clean replaces secrets. It looks at the whole file, because a secret of several lines can end in another scope than
-// it begins in, and cuts the file again if there are any.
+// it begins in, and cuts the file again if there are any. What is between <private> and </private> is looked for in
+// each scope once more: in a program the two tags can be far apart and not belong together.
 func (r *run) clean(o *outcome, content []byte) {
 	if r.Redact == nil {
-		return
-	}
-	text, kinds := r.Redact.Lines(string(content))
-	if len(kinds) == 0 {
 		return
 	}
 	before := map[string]bool{}
 	for _, s := range o.cut.Scopes {
 		before[s.Text] = true
 	}
-	var reason scopes.Reason
-	if o.cut, reason = scopes.Cut(o.path, []byte(text)); reason != "" {
-		o.why = string(reason)
+	if text, kinds := r.whole.Lines(string(content)); len(kinds) > 0 {
+		var reason scopes.Reason
+		if o.cut, reason = scopes.Cut(o.path, []byte(text)); reason != "" {
+			o.why = string(reason)
+		}
 	}
-	for _, s := range o.cut.Scopes {
+	for i := range o.cut.Scopes {
+		s := &o.cut.Scopes[i]
+		if strings.Contains(s.Text, "</private>") {
+			s.Text, _ = r.Redact.Lines(s.Text)
+		}
 		if !before[s.Text] {
 			o.redacted++
 		}

@@ -255,6 +255,21 @@ func TestASecretThatTwoScopesShareIsReplaced(t *testing.T) {
 	}
 }
 
+func TestTagsOfPrivateTextsInAProgramHideNoCode(t *testing.T) {
+	b := setup(t)
+	fill := strings.Repeat("\tprintln(1)\n", 60)
+	b.write(t, "a.go", "package a\n\nconst begin = \"<private>\"\n\nfunc Kept() {\n"+fill+"}\n\nfunc End() string {\n"+fill+"\treturn \"</private>\"\n}\n")
+	b.write(t, "b.go", "package a\n\n// <private>\n\nfunc Hidden() {\n"+fill+"}\n\nfunc Too() {\n"+fill+"}\n\n// </private>\n\nfunc Shown() {\n"+fill+"}\n")
+	b.write(t, "c.go", "package a\n\n// F says <private>my\n// address</private>.\nfunc F() {}\n")
+	require.Equal(t, 1, b.run(t).Redacted)
+	require.Contains(t, b.index()["a.go"], "Kept")
+	require.Contains(t, b.index()["a.go"], "</private>")
+	require.NotContains(t, b.index()["b.go"], "Hidden")
+	require.NotContains(t, b.index()["b.go"], "Too")
+	require.Contains(t, b.index()["b.go"], "Shown")
+	require.NotContains(t, b.index()["c.go"], "address")
+}
+
 func TestMoreFilesThanTheLimitAreRefused(t *testing.T) {
 	b := setup(t)
 	for i := range 5 {

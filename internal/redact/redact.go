@@ -40,6 +40,21 @@ var standard = &Rules{list: defaults, gates: newGates(defaults), version: Versio
 // Version names the rules: [Version], and with rules of one's own a + and 8 digits of their hash.
 func (r *Rules) Version() string { return r.version }
 
+// ForFiles returns these rules for whole files of code, in which <private> and </private> can be texts of a program far
+// apart: they count only in one line, or alone on their lines.
+func (r *Rules) ForFiles() *Rules {
+	f := &Rules{version: r.version}
+	for _, rule := range r.list {
+		if rule.find == private {
+			f.list = append(f.list, inFiles...)
+		} else {
+			f.list = append(f.list, rule)
+		}
+	}
+	f.gates = newGates(f.list)
+	return f
+}
+
 // own is a file of rules.
 type own struct {
 	Rules []struct {

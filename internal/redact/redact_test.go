@@ -154,6 +154,21 @@ func TestAMemberOfAnObjectIsJudgedByItsName(t *testing.T) {
 	}
 }
 
+func TestInFilesTagsThatAreTextsOfAProgramHideNothing(t *testing.T) {
+	for in, want := range map[string]string{
+		"const a = \"<private>\"\nfunc f() {}\nconst b = \"</private>\"\n": "const a = \"<private>\"\nfunc f() {}\nconst b = \"</private>\"\n",
+		"s = \"<private>x</private>\"\n":                                   "s = \"[redacted:private]\"\n",
+		"a\n<private>\nx\n</private>\nb\n":                                 "a\n[redacted:private]\n\n\nb\n",
+		"a\r\n\t// <private>\r\n\t// x\r\n\t// </private>\r\nb":            "a\r\n\t// [redacted:private]\n\n\r\nb",
+		"<!-- <private> -->\nx\n<!-- </private> -->\n":                     "<!-- [redacted:private]\n\n -->\n",
+		"/* <private> */\nx\n/* </private> */":                             "/* [redacted:private]\n\n */",
+		"token: \"" + "q7Rw2Lm9Xk\"":                                       "token: \"[redacted:password]\"",
+	} {
+		got, _ := Default().ForFiles().Lines(in)
+		assert.Equal(t, want, got)
+	}
+}
+
 func TestRulesOfOnesOwn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(s string) { require.NoError(t, os.WriteFile(path, []byte(s), 0o600)) }

@@ -40,9 +40,20 @@ const secretName = `pass(?:word|wd|phrase)|pwd|(?:client|app|shared|signing|webh
 // curlUser matches the option of curl before USER:PASSWORD, also behind options without a value, as in -sSu.
 const curlUser = `(?:-[aBfgGiIjJklLMnNOpqRsSvZ#0-46]*u[ \t=]*|--user[ \t=]+)`
 
+const privateTag = "<private>"
+
+var private = regexp.MustCompile(`(?s)<private>.*?</private>`)
+
+// inFiles are what stands for the rule private in whole files: tags in one line, and tags that stand alone on their
+// lines, apart from the signs of a comment.
+var inFiles = []rule{
+	{kind: "private", gates: []string{privateTag}, find: regexp.MustCompile(`<private>[^\n]*?</private>`)},
+	{kind: "private", gates: []string{privateTag}, find: regexp.MustCompile(`(?m)^[ \t/#*;%!<{-]*(<private>[ \t*/>}-]*\r?\n(?s:.*?)^[ \t/#*;%!<{-]*</private>)[ \t*/>}-]*\r?$`)},
+}
+
 // defaults are the rules, the most specific first: where two match, the first counts.
 var defaults = []rule{
-	{kind: "private", gates: []string{"<private>"}, find: regexp.MustCompile(`(?s)<private>.*?</private>`)},
+	{kind: "private", gates: []string{privateTag}, find: private},
 	// Five dashes are in no key: a key that was cut doesn't reach to the end of the next one.
 	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(beginKey + `(?:[^-]|-{1,4}[^-])*-?` + endKey), plausible: block},
 	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(beginKey), extend: cutKey, plausible: varied},
