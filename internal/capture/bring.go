@@ -216,7 +216,8 @@ func (r *Receiver) until(k key) time.Time {
 }
 
 // note remembers the state of a file after an import, and counts what the import did. held says that the file's last
-// message counts as complete once the file rests, and asked that it was read as that of a turn that has ended. more reports that the import refused more lines than the one before.
+// message counts as complete once the file rests, and asked that it was read as that of a turn that has ended. more reports
+// that the import refused more lines than the one before.
 func (r *Receiver) note(k key, info fs.FileInfo, held, asked bool, report importer.Report, err error) (more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -283,6 +283,7 @@ func (s Scope) old(ctx context.Context, log *eventlog.Log, id string, kinds map[
 	return at.Before(s.Before), nil
 }
 
+// added are the kinds of events that mneme itself adds.
 var added = []string{
 	events.Kind(events.TypeSummaryWritten), events.Kind(events.TypeToolCondensed), events.Kind(events.TypeInsightWritten), events.Kind(events.TypeContextServed),
 }

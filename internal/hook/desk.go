@@ -87,10 +87,11 @@ func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e r
 	d.memory.fired(where, Fired{Agent: a.Name, Session: e.Session, Transcript: e.Transcript, Folder: e.Folder, Event: e.Name, At: d.now().UTC()})
 	if d.doorbell != nil {
 		session, subagent := a.turns(e, late)
-		for path, turn := range map[string]Turn{e.Transcript: session, e.SubagentTranscript: subagent} {
-			if path != "" {
-				d.doorbell.Ring(tenant, a.Name, e.Session, path, turn)
-			}
+		if e.Transcript != "" {
+			d.doorbell.Ring(tenant, a.Name, e.Session, e.Transcript, session)
+		}
+		if e.SubagentTranscript != "" {
+			d.doorbell.Ring(tenant, a.Name, e.Session, e.SubagentTranscript, subagent)
 		}
 	}
 	if late || e.Subagent != "" || e.Folder == "" {

@@ -90,17 +90,15 @@ func admit(ctx context.Context, room *semaphore.Weighted, n int64) error {
 // so it holds its place to the end. While another export waits, admitExport cuts off
 // exports whose client has taken nothing for exportPatience.
 func (a *api) admitExport(ctx context.Context) error {
-	const again = 100 * time.Millisecond
-	for began := time.Now(); !a.limits.exports.TryAcquire(1); {
-		if time.Since(began) > maxQueued {
-			return busy()
+	enter := func() bool {
+		if a.limits.exports.TryAcquire(1) {
+			return true
 		}
 		a.limits.exporting.cutSlowest(exportPatience)
-		select {
-		case <-time.After(again):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		return false
+	}
+	if err := tryEntering(ctx, enter); err != nil {
+		return err
 	}
 	x := exchangeOf(ctx)
 	a.limits.exporting.add(x.answer, 0)
@@ -113,22 +111,29 @@ func (a *api) admitExport(ctx context.Context) error {
 
 // admitImport waits for one of the places for imports, which the request holds to its end.
 func (a *api) admitImport(ctx context.Context, tenant string) error {
-	const again = 100 * time.Millisecond
-	for began := time.Now(); ; {
-		if leave, ok := a.limits.imports.enter(tenant); ok {
+	return tryEntering(ctx, func() bool {
+		leave, ok := a.limits.imports.enter(tenant)
+		if ok {
 			x := exchangeOf(ctx)
 			x.ended = append(x.ended, leave)
-			return nil
 		}
+		return ok
+	})
+}
+
+// tryEntering tries to take a place ten times a second, for at most maxQueued.
+func tryEntering(ctx context.Context, enter func() bool) error {
+	for began := time.Now(); !enter(); {
 		if time.Since(began) > maxQueued {
 			return busy()
 		}
 		select {
-		case <-time.After(again):
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // bodyRoom is the memory reserved for one request's body. It grows as the body arrives, so
