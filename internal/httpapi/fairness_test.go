@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest"
-	"mneme.dev/mneme/internal/settings"
 )
 
 // silentModel returns the URL of a model that does not answer until the test ends, and a channel with its requests.
@@ -45,20 +43,6 @@ func long(id string) [][]byte {
 		turns[n] = structured(id, turn, message(turn, "user", strings.Repeat("word ", 500)))
 	}
 	return turns
-}
-
-// limited starts a server with these quotas.
-func limited(t *testing.T, quotas string) *bundle {
-	t.Helper()
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "quotas.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(quotas), 0o600))
-	i, err := instance.Start(t.Context(), instance.Config{
-		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: settings.Access{Quotas: path},
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	return &bundle{t, i}
 }
 
 func TestWhoWaitsForASummaryTakesNoPlaceOfReaders(t *testing.T) {

@@ -20,16 +20,29 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-func TestATenantOverItsQuotaGets429AndStoresNothing(t *testing.T) {
+// limited starts a server with these quotas.
+func limited(t *testing.T, quotas string) *bundle {
+	t.Helper()
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "quotas.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("tenants:\n  small: {events_per_second: 0.2, requests: 1}\n"), 0o600))
+	b, _ := limitedBy(t, quotas)
+	return b
+}
+
+// limitedBy does the same, and returns the file of the quotas.
+func limitedBy(t *testing.T, quotas string) (b *bundle, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "quotas.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(quotas), 0o600))
 	i, err := instance.Start(t.Context(), instance.Config{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: settings.Access{Quotas: path},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	b := &bundle{t, i}
+	return &bundle{t, i}, path
+}
+
+func TestATenantOverItsQuotaGets429AndStoresNothing(t *testing.T) {
+	b := limited(t, "tenants:\n  small: {events_per_second: 0.2, requests: 1}\n")
 	post := func(tenant, id string) (*http.Response, []byte) {
 		return b.send(http.MethodPost, "/v1/events?tenant="+tenant, map[string]string{"Content-Type": events.ContentTypeEvent}, structured("c", id, message(id, "user", "hello")))
 	}
@@ -44,7 +57,7 @@ func TestATenantOverItsQuotaGets429AndStoresNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, after)
 	require.LessOrEqual(t, after, 5)
-	state, err := i.Log.State(mnemetest.Context(t))
+	state, err := b.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 2, state.Head)
 
@@ -60,14 +73,7 @@ func TestATenantOverItsQuotaGets429AndStoresNothing(t *testing.T) {
 
 func TestATenantThatStoresAllItMayIsRefusedUntilThereIsRoom(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "quotas.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("tenants:\n  small: {max_events: 4}\n"), 0o600))
-	i, err := instance.Start(t.Context(), instance.Config{
-		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: settings.Access{Quotas: path},
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	b := &bundle{t, i}
+	b, path := limitedBy(t, "tenants:\n  small: {max_events: 4}\n")
 	post := func(tenant, id string) (*http.Response, []byte) {
 		return b.send(http.MethodPost, "/v1/events?tenant="+tenant, map[string]string{"Content-Type": events.ContentTypeEvent}, structured("c", id, message(id, "user", "hello")))
 	}
@@ -102,7 +108,7 @@ func TestATenantThatStoresAllItMayIsRefusedUntilThereIsRoom(t *testing.T) {
 	for range 3 {
 		refused(`it stores 4 of 4 events, which leaves no room for 1 more`, func() (*http.Response, []byte) { return post("small", "over") })
 	}
-	state, err := i.Log.State(mnemetest.Context(t))
+	state, err := b.Log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 4, state.Head)
 	response, raw = post("other", "over")
@@ -122,17 +128,9 @@ func TestATenantThatStoresAllItMayIsRefusedUntilThereIsRoom(t *testing.T) {
 }
 
 func TestSlowReadsOfATenantLeavePlacesForItsWrites(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "quotas.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("default: {requests: 3, reads: 2}\n"), 0o600))
-	i, err := instance.Start(t.Context(), instance.Config{
-		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: settings.Access{Quotas: path},
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	b := &bundle{t, i}
+	b := limited(t, "default: {requests: 3, reads: 2}\n")
 	for range 2 { // whose bodies do not come
-		conn, err := net.Dial("tcp", strings.TrimPrefix(i.HTTPURL(), "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(b.HTTPURL(), "http://"))
 		require.NoError(t, err)
 		defer func() { require.NoError(t, conn.Close()) }()
 		_, err = fmt.Fprintf(conn, "POST /v1/events/lookup HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
