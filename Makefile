@@ -44,11 +44,14 @@ run-neo4j: build ## The same with the graph in Neo4j, which is fetched (needs Ja
 build: ## Build the programs into bin/
 	$(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/... ./examples/scout
 
+# Many tests wait, so twice as many packages as processors run at once.
+PACKAGES = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 .PHONY: quick
 quick: slowest ## Run the tests that need only Go, on smaller inputs: no Neo4j, no language model, nothing is fetched
 	@MNEME_TEST_NEO4J= MNEME_TEST_NEO4J_URI= MNEME_TEST_NEO4J_JARS= MNEME_TEST_REQUIRE_LLM= MNEME_TEST_LLM_DIR=none; \
 	export MNEME_TEST_NEO4J MNEME_TEST_NEO4J_URI MNEME_TEST_NEO4J_JARS MNEME_TEST_REQUIRE_LLM MNEME_TEST_LLM_DIR; \
-	$(TEST) -short ./cmd/mneme ./internal/service ./pkg/graph/sqlitestore ./cmd/... ./deploy/... ./events/... ./examples/... ./internal/... ./pkg/...
+	$(TEST) -p $(PACKAGES) -short ./cmd/mneme ./internal/service ./pkg/graph/sqlitestore ./cmd/... ./deploy/... ./events/... ./examples/... ./internal/... ./pkg/...
 
 .PHONY: test
 test: slowest ## Run all tests; with a C compiler, the log and the engine under the race detector too

@@ -33,7 +33,7 @@ func Write(path string, content io.Reader) error {
 
 // isOpenFile reports whether a path names a file that this process already has open.
 func isOpenFile(path string) bool {
-	return strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")
+	return strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/dev/std") || strings.HasPrefix(path, "/proc/")
 }
 
 // maxLinks is the maximum number of consecutive links to follow.

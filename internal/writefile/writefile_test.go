@@ -54,3 +54,18 @@ func TestTheTargetOfALinkIsWritten(t *testing.T) {
 	require.NoError(t, os.Symlink("loop", loop))
 	require.Error(t, Write(loop, strings.NewReader("x")))
 }
+
+func TestAFileInSharedMemoryIsReplaced(t *testing.T) {
+	t.Parallel()
+	folder, err := os.MkdirTemp("/dev/shm", "")
+	if err != nil {
+		t.Skip("NOT RUN: this system has no /dev/shm that can be written to")
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	path := filepath.Join(folder, "f")
+	require.NoError(t, Write(path, strings.NewReader("one")))
+	require.NoError(t, Write(path, strings.NewReader("two")))
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "two", string(content))
+}
