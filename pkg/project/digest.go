@@ -225,7 +225,7 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	if d.FirstSeq == 0 {
 		d.FirstSeq = seq
 	}
-	if c.Insight == nil { // an insight is about the conversation, and comes when nobody works in it any longer
+	if c.Insight == nil && c.Summary == nil { // these are about the conversation, and may come when nobody works in it any longer
 		d.LastSeq = seq
 	}
 	if c.Time != "" {

@@ -166,6 +166,9 @@ func (b *builder) newest() uint64 {
 		if seq = max(seq, s.LastSeq); s.Insight != nil {
 			seq = max(seq, s.Insight.Seq)
 		}
+		if s.Summary != nil {
+			seq = max(seq, s.Summary.Seq)
+		}
 	}
 	return seq
 }
