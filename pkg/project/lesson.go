@@ -52,10 +52,14 @@ func (d *Digest) learnt() (list []Lesson) {
 		list = append(list, Lesson{kind, text, terms, turn, seq})
 	}
 	for _, t := range slices.Backward(d.Taught) {
-		add(LessonTaught, t.Text, t.Turn, t.Seq)
+		if d.Request == nil || correctionStandsAlone(t.Text) { // without a request it is a note, which says what its writer meant it to
+			add(LessonTaught, t.Text, t.Turn, t.Seq)
+		}
 	}
 	for _, f := range slices.Backward(d.Fixes) {
-		add(LessonSolved, f.text(), f.Turn, f.Seq)
+		if fixStandsAlone(&f) {
+			add(LessonSolved, f.text(), f.Turn, f.Seq)
+		}
 	}
 	if d.Insight != nil {
 		for _, f := range d.Insight.Findings {
@@ -68,7 +72,9 @@ func (d *Digest) learnt() (list []Lesson) {
 			kind = LessonFound
 		}
 		for _, f := range d.Summary.Findings {
-			add(kind, f, d.Summary.Last, d.Summary.Seq)
+			if d.Summary.ByModel || findingStandsAlone(f) {
+				add(kind, f, d.Summary.Last, d.Summary.Seq)
+			}
 		}
 	}
 	return list

@@ -66,9 +66,9 @@ func TestLessonsAreDerivedOnce(t *testing.T) {
 	t.Parallel()
 	d := Digest{
 		Taught:  []Said{{Text: "Never sleep in tests.", Seq: 3, Turn: 1}, {Text: "Always run the linter.", Seq: 9, Turn: 2}},
-		Fixes:   []Fix{{Command: "go test", Trouble: "FAIL", Changed: []string{"a.go"}, Seq: 7, Turn: 2}},
+		Fixes:   []Fix{{Command: "go test", Trouble: "undefined: x", Changed: []string{"a.go"}, Seq: 7, Turn: 2}},
 		Insight: &Insight{Findings: []string{"The clock was real."}, Seq: 12},
-		Summary: &Summary{Findings: []string{"Tests wait."}, Seq: 11, Last: 2},
+		Summary: &Summary{Findings: []string{"Tests of uploads wait for a clock that never moves."}, Seq: 11, Last: 2},
 	}
 	var texts []string
 	for _, l := range d.Lessons() {
@@ -76,8 +76,8 @@ func TestLessonsAreDerivedOnce(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"taught 2 9 Always run the linter.", "taught 1 3 Never sleep in tests.",
-		`solved 2 7 "FAIL" when running go test; it succeeded after a change of a.go`,
-		"found 0 12 The clock was real.", "picked 2 11 Tests wait.",
+		`solved 2 7 "undefined: x" when running go test; it succeeded after a change of a.go`,
+		"found 0 12 The clock was real.", "picked 2 11 Tests of uploads wait for a clock that never moves.",
 	}, texts)
 	require.Contains(t, d.Lessons()[0].Terms, "linter")
 

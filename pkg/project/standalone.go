@@ -1,0 +1,84 @@
+package project
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A lesson is read without the conversation that taught it. A text that makes sense only there is not worth a line. These
+// rules know English; of texts in other languages they leave out those that are short or that lead to something else.
+
+// The fewest terms of a text that stands alone.
+const (
+	minCorrection  = 3
+	minInstruction = 2
+	minFinding     = 5
+)
+
+var (
+	// reports begin what was changed: in a later session that is the state of the code, which the agent reads there.
+	reports = words("added updated removed fixed created changed renamed moved replaced implemented refactored wrapped extracted deleted committed pushed ran rewrote simplified merged applied installed resolved introduced adjusted converted cleaned wrote verified")
+	// proposals begin what to do next.
+	proposals = words("let's i'd i'll i'm want would should option options recommendation add use update fix remove extract go give try ship simplify wrap run create replace change move rename make keep drop delete implement write check consider see")
+	// references begin what goes on from the sentence before.
+	references = words("however otherwise similarly so then but and this that these those it they after before")
+	// fillers may stand before the word that decides.
+	fillers = words("also i i've we we've have can could need will just now successfully actually")
+	// allWell says that nothing is wrong, which is true until the next change.
+	allWell = []string{"tests pass", "tests now pass", "everything is ", "everything works", "everything passes", "linting is clean", "lint is clean", "build passes", "all done", "all green", "all good", "looks good"}
+)
+
+// findingStandsAlone reports whether a sentence that was picked from an answer says something in another session.
+func findingStandsAlone(text string) bool {
+	lower := strings.ToLower(text)
+	for i, clause := range clauses(lower) {
+		first := firstWord(clause)
+		if reports[first] || proposals[first] || i == 0 && references[first] {
+			return false
+		}
+	}
+	says := func(phrase string) bool { return strings.Contains(lower, phrase) }
+	return isWhole(lower) && !slices.ContainsFunc(allWell, says) && spoken(text) && len(QueryTerms(text)) >= minFinding
+}
+
+// correctionStandsAlone reports whether what a user corrected or asked for can be followed in another session.
+func correctionStandsAlone(text string) bool {
+	least := minCorrection
+	if standing.MatchString(text) {
+		least = minInstruction
+	}
+	return isWhole(strings.ToLower(text)) && len(QueryTerms(text)) >= least
+}
+
+// failedOnly matches an error that says no more than that something failed, such as "[lint] ERROR task failed", and a
+// question, with which a user refused a call.
+var failedOnly = regexp.MustCompile(`(?i)^(\[[^\]]*\]\s*)?((fail(ed|ure)?|error|fatal)\b[:.! ]*)?((the )?(task|build|tests?|command|script|lint|check) failed|exit (code|status) \d+)?[.!]?$|^fail\b.*\[(build|setup) failed\]$|\?$`)
+
+// fixStandsAlone reports whether a fix says what was wrong, with the project: a git command fails because of its arguments or
+// of the moment, unless it runs the project's hooks.
+func fixStandsAlone(f *Fix) bool {
+	failed := cmp.Or(f.Failed, f.Command)
+	return !failedOnly.MatchString(f.Trouble) && (!Anywhere(failed) || failed == "git commit" || failed == "git push")
+}
+
+// isWhole reports whether a text in lower case neither asks, nor introduces, continues or announces something.
+func isWhole(lower string) bool {
+	return !strings.HasSuffix(lower, "?") && !strings.HasSuffix(lower, ":") && !strings.HasPrefix(lower, ",") && !strings.Contains(lower, "let me ")
+}
+
+var dashes = strings.NewReplacer(" - ", ": ", " – ", ": ", "—", ": ")
+
+// clauses are the parts of a text between colons and dashes, as in "store.go: added a lock".
+func clauses(text string) []string { return strings.Split(dashes.Replace(text), ": ") }
+
+// firstWord is the first word of a clause that is not a filler.
+func firstWord(clause string) string {
+	for w := range strings.FieldsSeq(clause) {
+		if w = strings.Trim(w, `,.;!()"*`); !fillers[w] {
+			return w
+		}
+	}
+	return ""
+}

@@ -1,0 +1,87 @@
+package project
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func lessonTexts(d *Digest) (texts []string) {
+	for _, l := range d.Lessons() {
+		texts = append(texts, l.Text)
+	}
+	return texts
+}
+
+func TestALessonStandsAlone(t *testing.T) {
+	t.Parallel()
+	request := &Said{Text: "Make the uploads faster."}
+	good := []string{
+		"The API requires that a tool's result follows its call at once.",
+		"node's watch() tells of a rename twice on this file system.",
+		"Der Zwischenspeicher wird erst nach dem Neustart geleert, nicht vorher.",
+	}
+	bad := []string{
+		"Updated the tests so that they expect the error.",
+		"upload_test.go: Added a case for an empty file and its retry.",
+		"Use the shared client for all uploads of the gallery.",
+		"All tests pass and the linter has nothing to say.",
+		"However, it still takes the lock of the whole store.",
+		"The backfill may be gone, so let me look at the merge again.",
+		"Should the retry of an upload wait for the clock?",
+		"The retry of an upload depends on these three things:",
+		"No evidence anywhere.",
+	}
+	d := Digest{Request: request, Summary: &Summary{Findings: append(good, bad...)}}
+	require.Equal(t, good, lessonTexts(&d), "findings picked without a model")
+	d.Summary.ByModel = true
+	require.Len(t, lessonTexts(&d), len(good)+len(bad), "a model writes findings that stand alone")
+}
+
+func TestACorrectionStandsAlone(t *testing.T) {
+	t.Parallel()
+	good := []string{
+		"no, the retry belongs into the client, not the store",
+		"never log uploads",
+		"Don't change the generated files by hand.",
+	}
+	bad := []string{
+		"no, that's horrible.",
+		"no, write it again",
+		"To silence it in future, run:",
+		", but enabled by default",
+		"ok, let me try it in the light theme, it should always work",
+	}
+	var taught []Said
+	for _, text := range append(bad, good...) {
+		taught = append(taught, Said{Text: text})
+	}
+	d := Digest{Request: &Said{Text: "Make the uploads faster."}, Taught: taught}
+	require.ElementsMatch(t, good, lessonTexts(&d))
+	d.Request = nil
+	require.Len(t, lessonTexts(&d), len(taught), "a note says what its writer meant it to")
+}
+
+func TestAFixThatDoesNotSayWhatWasWrongIsNoLesson(t *testing.T) {
+	t.Parallel()
+	var d Digest
+	for _, trouble := range []string{"FAIL", "[lint] ERROR task failed", "Tests failed.", "error: exit status 1", "ERROR: build failed", "FAIL example.com/upload [build failed]", "why not all of them?", "undefined: errors", "Failed to fetch metadata: remote not found"} {
+		d.Fixes = append(d.Fixes, Fix{Command: "make test", Trouble: trouble, Changed: []string{"upload.go"}})
+	}
+	d.Fixes = append(d.Fixes, Fix{Command: "git diff", Trouble: "fatal: ambiguous argument 'upload'", Changed: []string{"upload.go"}})
+	require.Equal(t, []string{
+		`"Failed to fetch metadata: remote not found" when running make test; it succeeded after a change of upload.go`,
+		`"undefined: errors" when running make test; it succeeded after a change of upload.go`,
+	}, lessonTexts(&d))
+}
+
+func BenchmarkLessons(b *testing.B) {
+	d := Digest{Request: &Said{Text: "Make the uploads faster."}, Summary: &Summary{Findings: []string{
+		"The SessionIDConflictError happens in InitializeSession when the shadow branch has commits of another session.",
+		"Anthropic's API requires tool_result right after tool_use: a user's message between them breaks this.",
+		"Updated two tests so that they have UserAddedPerFile in their attribution of prompts.",
+	}}, Taught: []Said{{Text: "we always want to be passed a valid checkpoint's identity"}, {Text: "no, the retry belongs into the client, not the store"}}}
+	for b.Loop() {
+		d.Lessons()
+	}
+}
