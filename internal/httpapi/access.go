@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -102,34 +101,6 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", challenge+`, error="invalid_token"`)
 	}
 	writeProblem(w, status, detail)
-}
-
-// errWithdrawn ends the requests of a token that was revoked or has expired.
-var errWithdrawn = errors.New("the token was revoked or has expired")
-
-// during returns a context that carries a grant and ends with it. cut is called if the
-// grant ends first: it must end what does not watch the context. The caller calls end.
-func during(parent context.Context, grant *access.Grant, cut func()) (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(access.With(parent, grant))
-	withdrawn := func() {
-		cancel(errWithdrawn)
-		cut()
-	}
-	stop := func() bool { return true }
-	if grant.Ended != nil {
-		stop = context.AfterFunc(grant.Ended, withdrawn)
-	}
-	var expiry *time.Timer
-	if !grant.Expires.IsZero() {
-		expiry = time.AfterFunc(time.Until(grant.Expires), withdrawn)
-	}
-	return ctx, func() {
-		stop()
-		if expiry != nil {
-			expiry.Stop()
-		}
-		cancel(nil)
-	}
 }
 
 // authorize is the middleware that lets a request pass if, by the table, its grant may do

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/view"
 )
 
@@ -105,7 +106,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	}
 	_ = b.control.SetReadDeadline(deadline)
 	if b.cut.Load() { // check after setting the deadline, which overwrites the one of cutOff
-		b.broken = &bodyError{errWithdrawn}
+		b.broken = &bodyError{access.ErrWithdrawn}
 		return 0, b.broken
 	}
 	n, err := b.ReadCloser.Read(p)

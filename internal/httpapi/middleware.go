@@ -46,7 +46,7 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 				a.refuse(answer, r, err)
 				return
 			}
-			ctx, end := during(r.Context(), grant, func() { answer.cutOff(); body.cutOff() })
+			ctx, end := grant.During(r.Context(), func() { answer.cutOff(); body.cutOff() })
 			defer end()
 			r = r.WithContext(ctx)
 		}
