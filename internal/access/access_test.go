@@ -195,6 +195,35 @@ func TestTheLastUseIsWrittenAndListed(t *testing.T) {
 	require.LessOrEqual(t, status.(*jetstream.KeyValueBucketStatus).StreamInfo().State.LastSeq, uint64(2), "one write for 1000 uses")
 }
 
+// A slow disk of the log's server delays what is written about uses by seconds, and a revocation may not wait for that.
+func TestATokenIsRevokedAtOnceWhileTheServerKeepsSilentAboutItsLastUse(t *testing.T) {
+	t.Parallel()
+	store, js := newBucket(t)
+	token, record := issue(t, teamA)
+	require.NoError(t, store.Add(t.Context(), record))
+	tokens := following(t, store)
+	stream, err := js.Stream(t.Context(), "KV_"+natsdeploy.TokenBucket)
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	config.Subjects = []string{"$KV." + natsdeploy.TokenBucket + ".token.>"}
+	_, err = js.UpdateStream(t.Context(), config)
+	require.NoError(t, err)
+	silent, err := js.Conn().SubscribeSync("$KV." + natsdeploy.TokenBucket + ".used.>") // it never answers
+	require.NoError(t, err)
+	require.NoError(t, js.Conn().Flush())
+
+	grant, err := tokens.Check(token)
+	require.NoError(t, err)
+	_, err = silent.NextMsg(mnemetest.Patience)
+	require.NoError(t, err)
+	bucket, err := js.KeyValue(t.Context(), natsdeploy.TokenBucket)
+	require.NoError(t, err)
+	began := time.Now()
+	require.NoError(t, bucket.Purge(t.Context(), "token."+record.Hash.String()))
+	<-grant.Ended.Done()
+	require.Less(t, time.Since(began), 4*time.Second, "the client waits 5 s for an answer")
+}
+
 func TestALostBucketGrantsNothingAndARestoredOneAgain(t *testing.T) {
 	t.Parallel()
 	store, js := newBucket(t)

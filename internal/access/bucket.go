@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -153,8 +154,12 @@ func readRecord(key string, value []byte) (Record, error) {
 	return r, nil
 }
 
-// Follow implements [Store]. It also writes when tokens were last used.
+// Follow implements [Store]. It also writes when tokens were last used, beside the watch: a server that answers
+// late may not delay a revocation.
 func (b *Bucket) Follow(ctx context.Context, t *Tokens, logger *slog.Logger, loaded func()) {
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	writer.Go(func() { b.writeUses(ctx, t, logger) })
 	said := ""
 	for ctx.Err() == nil {
 		err := b.watch(ctx, t, logger, func() { said = ""; loaded() })
@@ -212,10 +217,6 @@ func (b *Bucket) watch(ctx context.Context, t *Tokens, logger *slog.Logger, load
 					held[hash] = true
 				}
 			}
-		case hash := <-t.used:
-			if _, err := bucket.Put(ctx, usedKey+hash.String(), []byte(t.now().UTC().Format(time.RFC3339))); err != nil {
-				logger.Debug("the last use of a token was not written", "token", hash.ID(), "error", err)
-			}
 		case <-check.C:
 			now, last, err := state(ctx, bucket)
 			switch {
@@ -231,6 +232,24 @@ func (b *Bucket) watch(ctx context.Context, t *Tokens, logger *slog.Logger, load
 			expected = last
 		case <-ctx.Done():
 			return nil
+		}
+	}
+}
+
+// writeUses writes when tokens were last used, until the context ends.
+func (b *Bucket) writeUses(ctx context.Context, t *Tokens, logger *slog.Logger) {
+	for {
+		select {
+		case hash := <-t.used:
+			bucket, err := b.js.KeyValue(ctx, natsdeploy.TokenBucket)
+			if err == nil {
+				_, err = bucket.Put(ctx, usedKey+hash.String(), []byte(t.now().UTC().Format(time.RFC3339)))
+			}
+			if err != nil && ctx.Err() == nil {
+				logger.Debug("the last use of a token was not written", "token", hash.ID(), "error", err)
+			}
+		case <-ctx.Done():
+			return
 		}
 	}
 }
