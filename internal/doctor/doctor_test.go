@@ -216,6 +216,22 @@ func TestDataDirectoryProblems(t *testing.T) {
 	require.Equal(t, Failed, examine(t, "http://"+nowhere, "nats://"+nowhere, data)["read model graph"].Level)
 }
 
+// Whoever is told to start a server that runs looks for the mistake in the wrong place.
+func TestAServerThatIsTooBusyToAnswerIsNotSaidToBeDown(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	busy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel() // as if the time were over
+		<-r.Context().Done()
+	}))
+	t.Cleanup(busy.Close)
+	found := Run(ctx, Options{Client: settings.Client{URL: busy.URL, NATSURL: "nats://" + nowhere}, Mine: version.Get()})
+	at := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "http" })
+	require.Equal(t, Failed, found[at].Level)
+	require.Contains(t, found[at].Detail, "has not answered in time")
+	require.NotContains(t, found[at].Remedy, "mneme up")
+}
+
 func TestDifferingClocksAndVersions(t *testing.T) {
 	i := up(t, t.TempDir())
 	publish(t, i.Log, time.Now().Add(3*time.Hour))

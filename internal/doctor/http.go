@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,13 @@ func (e *examination) http(ctx context.Context) {
 		e.add("http", Failed, err.Error(), "correct MNEME_TOKEN_FILE or MNEME_CA_FILE")
 		return
 	}
-	response, err := client.Do(request)
+	connected := false
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+	response, err := client.Do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	if err != nil && ctx.Err() != nil && connected {
+		e.add("http", Failed, settings.Redacted(e.Client.URL)+" takes connections, but has not answered in time", "see what keeps the server and its machine busy, and its log; then ask again")
+		return
+	}
 	if err != nil {
 		e.add("http", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.URL), err), "start mneme with mneme up, or name the server with --url")
 		return
