@@ -179,12 +179,19 @@ func JudgeTranscripts(c *httpapi.Captured, now time.Time) (what, remedy string) 
 	return what, remedy
 }
 
-// JudgeOTLP returns which spans and log records were refused lately, "" for none, and what to do.
+// JudgeOTLP returns which spans and log records cannot be recorded or were refused lately, "" for none, and what to do.
 func JudgeOTLP(s *httpapi.Exported, now time.Time) (what, remedy string) {
+	if s != nil && s.Waits != "" {
+		return "what exporters of OpenTelemetry sent last is not recorded yet, and they were asked to send it again: " + s.Waits, "correct what the message names, or wait: nothing is lost while the exporters try again"
+	}
 	if s == nil || s.LastError == "" || now.Sub(s.LastErrorTime) >= recent {
 		return "", ""
 	}
-	what = fmt.Sprintf("of what exporters of OpenTelemetry sent, spans and log records were not recorded: %d; the last one at %s: %s", s.Refused, s.LastErrorTime.Local().Format(time.DateTime), s.LastError)
+	last := s.LastErrorTime.Local().Format(time.DateTime) + ": " + s.LastError
+	what = fmt.Sprintf("of what exporters of OpenTelemetry sent, spans and log records were not recorded: %d; the last one at %s", s.Refused, last)
+	if s.Refused == 0 { // only whole requests, whose spans nobody counted
+		what = "requests of exporters of OpenTelemetry were not recorded, the last one at " + last
+	}
 	return what, "correct the exporter's settings as the message says"
 }
 

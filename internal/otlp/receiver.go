@@ -149,6 +149,7 @@ func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []ent
 		}
 		found, err := r.session(ctx, tenant, e, &what, p)
 		if err != nil {
+			r.trouble(err)
 			return taken{}, err
 		}
 		switch {
@@ -276,13 +277,15 @@ func (r *Receiver) trouble(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
+	again, lost := "; it is asked to send it again", (*quota.FullError)(nil)
 	r.statusMu.Lock()
-	r.status.note(err.Error())
-	r.statusMu.Unlock()
-	again := "; it is asked to send it again"
-	if full := (*quota.FullError)(nil); errors.As(err, &full) {
+	if errors.As(err, &lost) {
 		again = ", and is lost"
+		r.status.note(err.Error())
+	} else {
+		r.status.Waits = bounded(err.Error(), maxError)
 	}
+	r.statusMu.Unlock()
 	r.news.Do(func() {
 		r.Logger.Warn("what an exporter of OpenTelemetry sent could not be recorded"+again, "error", err)
 	})

@@ -25,6 +25,9 @@ type Status struct {
 	LeftOut       map[string]uint64 `json:"left_out,omitempty"`
 	LastError     string            `json:"last_error,omitempty"`
 	LastErrorTime time.Time         `json:"last_error_time,omitzero"`
+	// Waits says why the newest request could not be recorded yet: its exporter was asked to send it again. It is empty once
+	// a request was recorded.
+	Waits string `json:"waits,omitempty"`
 }
 
 // Status returns what the receiver did.
@@ -57,6 +60,7 @@ func (r *Receiver) count(s signal, list []entry, outcomes, left []string, result
 		switch outcome {
 		case Recorded:
 			st.Recorded++
+			st.Waits = ""
 		case Known:
 			st.Known++
 		case Refused:
