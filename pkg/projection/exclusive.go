@@ -10,7 +10,7 @@ import (
 
 // Exclusively runs work while holding a lease with this name. It returns false without
 // running it if another process holds the lease. The context of work ends if the lease is
-// lost.
+// lost; the error then says so, because those of the work only say that they were canceled.
 func (l *Leases) Exclusively(ctx context.Context, name string, work func(ctx context.Context) error) (bool, error) {
 	bucket, ttl, err := natsdeploy.ApplyLeases(ctx, l.js, l.ttl)
 	if err != nil {
@@ -24,8 +24,12 @@ func (l *Leases) Exclusively(ctx context.Context, name string, work func(ctx con
 		return false, fmt.Errorf("lease for %s: %w", name, err)
 	}
 	defer held.release()
-	ctx, cancel := context.WithCancelCause(ctx)
+	working, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(held.valid, func() { cancel(context.Cause(held.valid)) })()
-	return true, work(ctx)
+	err = work(working)
+	if err != nil && held.valid.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("lease for %s: %w, so the work was broken off: %w", name, context.Cause(held.valid), err)
+	}
+	return true, err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
@@ -306,4 +307,25 @@ func TestPartitionsNeverDrivenAreShown(t *testing.T) {
 		require.Zero(t, s.Checkpoint.Seq)
 		require.Positive(t, s.Lag)
 	}
+}
+
+func TestWorkWhoseLeaseIsLostSaysSo(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: b.conn, Process: "a"})
+	require.NoError(t, err)
+	held, err := leases.Exclusively(t.Context(), "erase", func(ctx context.Context) error {
+		js, err := jetstream.New(b.conn)
+		require.NoError(t, err)
+		bucket, err := js.KeyValue(ctx, natsdeploy.LeaseBucket)
+		require.NoError(t, err)
+		_, err = bucket.PutString(ctx, "exclusive.erase", "somebody else") // so the next renewal fails
+		require.NoError(t, err)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.True(t, held)
+	require.ErrorContains(t, err, "lease for erase: ")
+	require.ErrorContains(t, err, "wrong last sequence")
+	require.ErrorIs(t, err, context.Canceled)
 }
