@@ -118,9 +118,6 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
 		if moved(loss.places, m) {
 			p.FirstSeq, p.LastSeq = movedRange(loss.places, begins, p.FirstSeq, p.LastSeq)
 		}
-		if p.LastSeq == 0 {
-			continue // none of the rows that it covers could be written back
-		}
 		e, err := event(loss.Conversation, m.Origin, p)
 		if err != nil {
 			return err
@@ -133,12 +130,11 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
 
 // movedRange returns the range of a summary after its rows have moved. Ranges leave no gap:
 // each begins right after the row before it, the first one at the start of the
-// conversation. Rows that could not be written back are skipped.
+// conversation.
 func movedRange(places []place, begins, first, last uint64) (from, to uint64) {
 	from = begins
 	for _, p := range places {
 		switch {
-		case p.now == 0:
 		case p.was < first:
 			from = p.now + 1
 		case p.was <= last:

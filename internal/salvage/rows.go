@@ -122,6 +122,11 @@ func (s *salvager) condensations(ctx context.Context) error {
 // summarized takes summaries. They refer to ranges of sequences, and events that are written
 // back get new sequences.
 func (s *salvager) summarized(ctx context.Context) error {
+	// A row that does not come back moves no other.
+	s.places = slices.DeleteFunc(s.places, func(p place) bool {
+		_, comes := slices.BinarySearchFunc(s.events, p.was, func(e restored, seq uint64) int { return cmp.Compare(e.seq, seq) })
+		return p.now == 0 && !comes
+	})
 	ordered := keepsOrder(s.places)
 	for from := uint64(0); ; {
 		page, err := s.source.Summaries(ctx, s.Conversation, graph.SummaryQuery{From: from, Superseded: true, Limit: pageRows, OldestFirst: true})

@@ -53,7 +53,7 @@ type Loss struct {
 
 	events    []restored      // in the order of their old sequences
 	summaries []graph.Summary // of events that keep their order: their ranges move along
-	places    []place         // of all rows of the transcript
+	places    []place         // of the rows of the transcript that the log holds, or holds again afterwards
 	begins    uint64          // first sequence that the log holds of the conversation, 0 if none
 	inexact   int             // number of events whose content is not exactly what was published
 }

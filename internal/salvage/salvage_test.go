@@ -297,6 +297,37 @@ func TestATextThatIsNotWholeIsListed(t *testing.T) {
 	require.Equal(t, []salvage.Unrestorable{{Seq: 1, Kind: "message_created", ID: "long", Reason: "the read model holds only the beginning of its text"}}, report.Conversations[0].Unrestorable)
 }
 
+func TestASummaryOfWhatCannotComeBackIsListed(t *testing.T) {
+	b := setup(t)
+	b.publish("long", &events.MessageCreated{MessageID: "long", Role: "user", Content: strings.Repeat("x", graph.MaxBodyBytes+1)})
+	b.summarize("L1-a", 1, 1)
+	b.applied(b.model)
+	b.lose(1, 2)
+	report := b.repair(salvage.Options{})
+	require.Zero(t, report.Restored)
+	require.EqualValues(t, 2, report.Left)
+	list := report.Conversations[0].Unrestorable
+	require.Len(t, list, 2)
+	require.Equal(t, salvage.Unrestorable{Seq: 2, Kind: "summary_written", ID: "L1-a", Reason: "none of the events that it summarizes is left"}, list[1])
+}
+
+func TestATextThatIsNotWholeDoesNotKeepItsSummaryFromComingBack(t *testing.T) {
+	b := setup(t)
+	b.talk(0, 1)
+	b.publish("long", &events.MessageCreated{MessageID: "long", Role: "user", Content: strings.Repeat("x", graph.MaxBodyBytes+1)})
+	b.talk(1, 2)
+	b.summarize("L1-a", 1, 7)
+	b.applied(b.model)
+	b.lose(4, 8)
+	report := b.repair(salvage.Options{})
+	require.Equal(t, 1, report.Restored)
+	require.EqualValues(t, 1, report.Left)
+	list, err := b.build().Summaries(t.Context(), conversation, graph.SummaryQuery{Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.EqualValues(t, []uint64{1, 7}, []uint64{list[0].FirstSeq, list[0].LastSeq}, "no other event has moved")
+}
+
 func TestARepairEndsWithItsContext(t *testing.T) {
 	b := setup(t)
 	b.talk(0, 2)
