@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/gofrs/flock"
 )
@@ -32,7 +34,8 @@ func Make(data string) (dir string, remove func() error, err error) {
 // Clean removes the directories of verifications whose processes were killed. It
 // does nothing while any process runs a verification in the same data directory.
 func Clean(data string) error {
-	left, err := filepath.Glob(filepath.Join(data, prefix+"*"))
+	left, err := os.ReadDir(data)
+	left = slices.DeleteFunc(left, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), prefix) })
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -42,7 +45,7 @@ func Clean(data string) error {
 		return err
 	}
 	for _, dir := range left {
-		err = errors.Join(err, os.RemoveAll(dir))
+		err = errors.Join(err, os.RemoveAll(filepath.Join(data, dir.Name())))
 	}
 	return errors.Join(err, lock.Unlock())
 }

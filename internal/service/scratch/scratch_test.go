@@ -12,7 +12,7 @@ import (
 
 func TestOnlyKilledVerificationsAreCleanedUp(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
+	data := filepath.Join(t.TempDir(), "data[1") // not a pattern
 	left := filepath.Join(data, "verify-1")
 	require.NoError(t, os.MkdirAll(left, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(left, "graph.db"), []byte("x"), 0o600))
