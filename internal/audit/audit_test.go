@@ -20,6 +20,7 @@ import (
 	"mneme.dev/mneme/internal/audit"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
+	"mneme.dev/mneme/internal/mnemetest/netlink"
 )
 
 // patience is how long anything may take on a busy machine.
@@ -28,19 +29,20 @@ const patience = mnemetest.Patience
 // bundle is a server with a log, and a trail on it.
 type bundle struct {
 	testing.TB
-	conn  *nats.Conn
-	trail *audit.Trail
-	lost  atomic.Int64
+	server *embedded.Server
+	conn   *nats.Conn
+	trail  *audit.Trail
+	lost   atomic.Int64
 }
 
 func setup(t testing.TB) *bundle {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 64 << 20})
 	require.NoError(t, err)
-	b := &bundle{TB: t}
+	b := &bundle{TB: t, server: server}
 	b.conn, err = nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(b.conn.Close)
@@ -205,6 +207,27 @@ func TestAListIsFilteredAndContinues(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, page.Entries)
 	require.EqualValues(t, 6, page.Next)
+}
+
+func TestAListIsWholeAlthoughTheServerIsFarAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for i := range 3 {
+		require.NoError(t, b.trail.Write(t.Context(), search("a", fmt.Sprint("token:", i))))
+	}
+	link, err := netlink.New(strings.TrimPrefix(b.server.ClientURL(), "nats://"))
+	require.NoError(t, err)
+	t.Cleanup(link.Close)
+	conn, err := nats.Connect("nats://"+link.Address(), nats.Timeout(mnemetest.Handshake))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	far, err := audit.NewWriter(conn, 0)
+	require.NoError(t, err)
+	link.Delay(600 * time.Millisecond) // each way: the client's own patience with a request for messages is one second
+	page, err := far.List(t.Context(), audit.Query{Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, page.Entries, 3)
+	require.False(t, page.More)
 }
 
 func TestNobodyRemovesSingleEntries(t *testing.T) {

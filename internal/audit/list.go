@@ -40,6 +40,7 @@ type Page struct {
 const (
 	maxLooked       = 20_000 // entries that are examined
 	fetched         = 500    // at a time
+	readWithin      = 10 * time.Second
 	consumerExpires = 15 * time.Second
 )
 
@@ -90,13 +91,15 @@ func (w *Writer) List(ctx context.Context, q Query) (Page, error) {
 
 // read adds entries from a consumer that has so many of them.
 func (p *Page) read(ctx context.Context, consumer jetstream.Consumer, q Query, pending uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
 	for looked := 0; pending > 0; {
 		p.More = true
-		batch, err := consumer.FetchNoWait(int(min(pending, fetched)))
+		before, most := looked, int(min(pending, fetched))
+		batch, err := consumer.Fetch(most, jetstream.FetchContext(ctx))
 		if err != nil {
 			return err
 		}
-		before := looked
 		for msg := range batch.Messages() {
 			meta, err := msg.Metadata()
 			if err != nil {
@@ -116,9 +119,20 @@ func (p *Page) read(ctx context.Context, consumer jetstream.Consumer, q Query, p
 		if err := errors.Join(batch.Error(), ctx.Err()); err != nil {
 			return err
 		}
+		if looked-before == most {
+			continue
+		}
+		info, err := consumer.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if info.Delivered.Consumer != uint64(looked) {
+			return errors.New("the server sent entries that did not arrive")
+		}
 		if looked == before { // the pending entries have expired
 			break
 		}
+		pending = info.NumPending
 	}
 	p.More = false
 	return nil
