@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"mneme.dev/mneme/events"
@@ -24,7 +25,7 @@ func (f Filter) subjects() []string {
 		return []string{events.StoredFilter(f.Tenant, f.Conversation, "")}
 	}
 	var list []string
-	for _, kind := range f.Kinds {
+	for _, kind := range slices.Compact(slices.Sorted(slices.Values(f.Kinds))) { // the server refuses a filter that it has twice
 		list = append(list, events.StoredFilter(f.Tenant, f.Conversation, kind))
 	}
 	return list

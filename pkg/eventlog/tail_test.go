@@ -47,6 +47,7 @@ func TestATailReadsWhatItsFilterChooses(t *testing.T) {
 	require.Equal(t, []uint64{1, 2, 7, 8}, b.tailed(Filter{Conversation: "a", Kinds: []string{"message_created"}}, TailOptions{Last: 100}))
 	require.Equal(t, []uint64{2, 7, 8}, b.tailed(Filter{Conversation: "a", Kinds: []string{"message_created"}}, TailOptions{Last: 3}))
 	require.Equal(t, []uint64{2}, b.tailed(Filter{Tenant: "t", Conversation: "a", Kinds: []string{"message_created"}}, TailOptions{Last: 1}))
+	require.Equal(t, []uint64{6}, b.tailed(Filter{Kinds: []string{"tool_called", "tool_called"}}, TailOptions{From: 1}), "a kind that is named twice")
 	require.Equal(t, []uint64{7, 8}, b.tailed(Filter{}, TailOptions{Last: 2}))
 	require.Empty(t, b.tailed(Filter{}, TailOptions{}), "nothing new")
 	require.Empty(t, b.tailed(Filter{Conversation: "nobody"}, TailOptions{Last: 5}))
