@@ -233,6 +233,12 @@ func TestAnEmptyLogGivesItsSizeToTheRestoredOne(t *testing.T) {
 	_, err = backup.Restore(t.Context(), small.conn, dir2, backup.Options{}, quiet)
 	require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
 	require.ErrorContains(t, err, "--log-size")
+
+	none := start(t)
+	_, err = backup.Restore(t.Context(), none.conn, dir2, backup.Options{MaxBytes: 100 << 10}, quiet)
+	require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
+	_, err = none.js().Stream(t.Context(), natsdeploy.Stream)
+	require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "nothing was written")
 }
 
 func TestADamagedBackupIsRefusedWithThePosition(t *testing.T) {

@@ -95,7 +95,7 @@ func Restore(ctx context.Context, conn *nats.Conn, dir string, o Options, progre
 func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed uint64, saved map[string]json.RawMessage, o *Options) error {
 	stream, err := js.Stream(ctx, natsdeploy.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil
+		return o.fit(needed)
 	}
 	if err != nil {
 		return err
@@ -121,10 +121,18 @@ func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed ui
 	if o.Replicas == 0 {
 		o.Replicas = info.Config.Replicas
 	}
+	if err := o.fit(needed); err != nil {
+		return err
+	}
+	return js.DeleteStream(ctx, natsdeploy.Stream)
+}
+
+// fit returns an error if the log would be full as soon as it is restored.
+func (o *Options) fit(needed uint64) error {
 	if o.MaxBytes > 0 && needed > uint64(o.MaxBytes) {
 		return fmt.Errorf("%w: the events of the backup take %d bytes, and the log would be full at %d; name a larger size with --log-size", natsdeploy.ErrNoSpace, needed, o.MaxBytes)
 	}
-	return js.DeleteStream(ctx, natsdeploy.Stream)
+	return nil
 }
 
 func destination(t *jetstream.SubjectTransformConfig) string {
