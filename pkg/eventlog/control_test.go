@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
@@ -210,11 +209,4 @@ func TestManyBatchesAtATimeAllSucceed(t *testing.T) {
 			require.EqualValues(t, 4000, state.Messages)
 		})
 	}
-}
-
-func TestAPIPrefix(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "$JS.API.", apiPrefix(jetstream.JetStreamOptions{}))
-	require.Equal(t, "other.", apiPrefix(jetstream.JetStreamOptions{APIPrefix: "other"}))
-	require.Equal(t, "$JS.hub.API.", apiPrefix(jetstream.JetStreamOptions{Domain: "hub"}))
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -141,7 +140,7 @@ func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
 		return Message{}, err
 	}
 	reply, err := hedge(ctx, func(ctx context.Context) (*nats.Msg, error) {
-		return l.conn.RequestWithContext(ctx, apiPrefix(l.js.Options())+"STREAM.MSG.GET."+natsdeploy.Stream, body)
+		return l.conn.RequestWithContext(ctx, jetstream.DefaultAPIPrefix+"STREAM.MSG.GET."+natsdeploy.Stream, body)
 	})
 	if err != nil {
 		return Message{}, err
@@ -165,16 +164,6 @@ func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
 		m.Header, _ = nats.DecodeHeadersMsg(stored.Header)
 	}
 	return m, nil
-}
-
-func apiPrefix(options jetstream.JetStreamOptions) string {
-	switch {
-	case options.APIPrefix != "":
-		return strings.TrimSuffix(options.APIPrefix, ".") + "."
-	case options.Domain != "":
-		return "$JS." + options.Domain + ".API."
-	}
-	return jetstream.DefaultAPIPrefix
 }
 
 // control reports whether the client mistakes the message for its own protocol, such as a
