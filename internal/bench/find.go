@@ -1,11 +1,9 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -118,21 +116,7 @@ func (out *Find) ask(ctx context.Context, a *api, questions []Question, o Recall
 
 // untitle removes a conversation's title, and returns the sequence of the event.
 func (a *api) untitle(ctx context.Context, id string) (seq uint64, err error) {
-	path := conversationPath(id, "")
-	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, a.base+path+"?"+url.Values{"tenant": {a.tenant}}.Encode(), bytes.NewReader([]byte(`{"title":""}`)))
-	if err != nil {
-		return 0, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := a.client.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("PATCH %s: %s: %s", path, response.Status, body)
-	}
+	body, err := a.send(ctx, http.MethodPatch, conversationPath(id, ""), url.Values{}, map[string]string{"title": ""})
 	var written struct{ Seq uint64 }
 	if err == nil {
 		err = json.Unmarshal(body, &written)

@@ -40,7 +40,7 @@ type Statements struct {
 // RunIngest publishes transcripts to a separate log and measures how fast the projection "graph"
 // applies them, against a bare loader. The loader has no log, no decoding and no engine: it writes
 // exactly the rows that the projection wrote, from memory, into the same store with the same
-// indexes and settings in the same transactions. The two alternate for max(1, rounds) rounds.
+// indexes and settings in the same transactions. The two alternate for the given number of rounds, at least one.
 // Without events it returns [ErrNoEvents].
 //
 // The store is SQLite in a temporary directory, or a Neo4j server. In Neo4j, RunIngest writes into

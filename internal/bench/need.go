@@ -259,23 +259,17 @@ func lastChars(text string, chars int) string {
 
 // add counts how much of the need a context and the end of a transcript hold.
 func (f *NeedFigures) add(p need, shown, end string) {
-	share := func(text string, of []string) float64 {
-		n := 0
-		for _, one := range of {
-			if strings.Contains(text, one) {
-				n++
-			}
-		}
-		return float64(n) / float64(len(of))
+	in := func(text string) func(string) bool {
+		return func(one string) bool { return strings.Contains(text, one) }
 	}
 	f.Points++
 	f.Files += float64(len(p.files))
-	f.Named += share(shown, p.files)
-	f.NamedByEnd += share(end, p.files)
+	f.Named += share(p.files, in(shown))
+	f.NamedByEnd += share(p.files, in(end))
 	if len(p.lines) > 0 {
 		f.Texts++
-		f.Held += share(shown, p.lines)
-		f.HeldByEnd += share(end, p.lines)
+		f.Held += share(p.lines, in(shown))
+		f.HeldByEnd += share(p.lines, in(end))
 	}
 }
 

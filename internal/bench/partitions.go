@@ -120,7 +120,7 @@ func RunPartitions(ctx context.Context, o PartitionsOptions, say Say) (out Parti
 // split runs the command and waits until the reader has followed.
 func (out *Partitions) split(ctx context.Context, o PartitionsOptions, nats string, r *reader, say Say) error {
 	say("publishing %d events/s", o.Rate)
-	if err := pause(ctx, around); err != nil {
+	if err := wait(ctx, around); err != nil {
 		return err
 	}
 	say("giving the log %d partitions", partitionsAfter)
@@ -136,7 +136,7 @@ func (out *Partitions) split(ctx context.Context, o PartitionsOptions, nats stri
 		return err
 	}
 	out.Readers = time.Since(began).Seconds()
-	return pause(ctx, around)
+	return wait(ctx, around)
 }
 
 // partitions is the command that gives the log at a URL this many partitions.
@@ -144,15 +144,6 @@ func (what Program) partitions(ctx context.Context, n int, nats string) *exec.Cm
 	cmd := exec.CommandContext(ctx, what.Executable, "partitions", strconv.Itoa(n), "--yes", "--json", "--nats-url", nats)
 	cmd.Env = what.environment()
 	return cmd
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // writers publish numbered messages to conversations, each in order.
@@ -295,7 +286,7 @@ func (w *writers) publish(ctx context.Context, log *eventlog.Log, d due) error {
 			w.retried += retried
 			return nil
 		}
-		if pause(ctx, 10*time.Millisecond) != nil {
+		if wait(ctx, 10*time.Millisecond) != nil {
 			return err
 		}
 	}

@@ -1,12 +1,10 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -199,24 +197,11 @@ func (a *api) awaitApplied(ctx context.Context) (time.Duration, error) {
 
 // rebuildAll requests a rebuild of everything and waits until it serves.
 func (a *api) rebuildAll(ctx context.Context) (time.Duration, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/v1/rebuilds", bytes.NewReader([]byte(`{"projection":"all"}`)))
-	if err != nil {
-		return 0, err
-	}
-	request.Header.Set("Content-Type", "application/json")
 	began := time.Now()
-	response, err := a.client.Do(request)
-	if err != nil {
+	if _, err := a.call(ctx, http.MethodPost, "/v1/rebuilds", nil, map[string]string{"projection": "all"}, http.StatusAccepted); err != nil {
 		return 0, err
 	}
-	body, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return 0, err
-	}
-	if response.StatusCode != http.StatusAccepted {
-		return 0, fmt.Errorf("POST /v1/rebuilds: %s: %s", response.Status, body)
-	}
-	_, err = a.await(ctx, "/v1/rebuilds", func(raw []byte) (bool, error) {
+	_, err := a.await(ctx, "/v1/rebuilds", func(raw []byte) (bool, error) {
 		var list struct {
 			Rebuilds []struct{ Projection, State, Error string }
 		}

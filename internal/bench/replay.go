@@ -31,7 +31,7 @@ type Replay struct {
 // RunReplay publishes transcripts to a separate log and rebuilds the read models "files" and
 // "graph" from it, each into a new store. The baseline is a bare ordered consumer, which takes the
 // same messages from the same stream over the same connection and does nothing with them. The three
-// alternate for max(1, rounds) rounds after a warm-up of the consumer (with Neo4j: of all three).
+// alternate for the given number of rounds, at least one, after a warm-up of the consumer (with Neo4j: of all three).
 // Without events it returns [ErrNoEvents]. The store is chosen as for [RunIngest].
 func RunReplay(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Replay, err error) {
 	out.Machine = ThisMachine()

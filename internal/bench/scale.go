@@ -42,7 +42,7 @@ type Ingestors struct {
 // apply it to an empty generation of a Neo4j server. Each ingestor has its own connections to the
 // log and to the server; leases divide the partitions. The time runs from their start until
 // everything is applied, so it includes the time to find each other. The numbers of ingestors
-// alternate for max(1, rounds) rounds after one round that does not count. Without events it
+// alternate for the given number of rounds, at least one, after one round that does not count. Without events it
 // returns [ErrNoEvents].
 func RunScale(ctx context.Context, paths []string, counts []int, rounds int, on neo4jstore.Config, say Say) (out Scale, err error) {
 	out.Machine, out.Partitions = ThisMachine(), scalePartitions

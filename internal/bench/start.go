@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/internal/transcript"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/project"
@@ -62,9 +61,10 @@ const (
 // RunStart imports the sessions of one project into the program in an empty directory. For each session but the first
 // five, in the order of their first events, it reads the context of the project as of the moment before the session
 // began, with the session's first user message as the query. It counts which of the first ten files that the session
-// then reads or changes the context names (paths relative to the repository), and which of the commands that it then runs and that had been run at least twice before. The floors are the 20 files touched last, and 20 files of
-// the sessions whose first messages are most similar. Projects whose folders have the same name count as one. Without
-// events it returns [ErrNoEvents].
+// then reads or changes the context names (paths relative to the repository), and which of the commands that it then
+// runs and that had been run at least twice before. The floors are the 20 files touched last, and 20 files of the
+// sessions whose first messages are most similar. Projects whose folders have the same name count as one. Without events
+// it returns [ErrNoEvents].
 func RunStart(ctx context.Context, o StartOptions, say Say) (out Start, err error) {
 	out.Machine, out.MaxChars = ThisMachine(), o.MaxChars
 	all, err := readBegun(ctx, o.Events)
@@ -200,37 +200,20 @@ func among(list []string) func(string) bool {
 
 // readBegun reads the sessions of transcripts.
 func readBegun(ctx context.Context, paths []string) ([]begun, error) {
-	found, err := transcript.Find(paths)
-	if err != nil {
-		return nil, err
-	}
 	var list []begun
 	at := map[string]int{}
 	table := files.DefaultTable()
-	for _, f := range found {
-		in, err := f.Open()
-		if err != nil {
-			return nil, err
+	err := eachEvent(ctx, paths, func(e events.Event) error {
+		i, ok := at[e.Subject]
+		if !ok {
+			i = len(list)
+			at[e.Subject] = i
+			list = append(list, begun{id: e.Subject})
 		}
-		err = transcript.Read(ctx, in, f.Path, transcript.Auto, func(item transcript.Item) error {
-			if item.Err != nil {
-				return nil
-			}
-			id := item.Event.Subject
-			i, ok := at[id]
-			if !ok {
-				i = len(list)
-				at[id] = i
-				list = append(list, begun{id: id})
-			}
-			list[i].add(table, item.Event)
-			return nil
-		})
-		if err = errors.Join(err, in.Close()); err != nil && !errors.Is(err, transcript.ErrUnknownFormat) {
-			return nil, err
-		}
-	}
-	return list, nil
+		list[i].add(table, e)
+		return nil
+	})
+	return list, err
 }
 
 func (s *begun) add(table *files.Table, e events.Event) {

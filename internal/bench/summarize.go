@@ -186,24 +186,15 @@ const writerEvents = 20_000
 // writerSpeed summarizes the first events of the log, in inputs of about a threshold each, and
 // returns the megabytes of input per second.
 func writerSpeed(ctx context.Context, s *scratch, head uint64) (float64, error) {
-	follower, err := s.log.Follow(ctx, 0, 1)
-	if err != nil {
-		return 0, err
-	}
-	defer follower.Stop()
 	inputs := map[string]*summary.Input{}
 	chars, bytes := map[string]int{}, 0
 	var took time.Duration
 	writer := extractive.Writer{}
-	for range min(head, writerEvents) {
-		m := <-follower.C()
+	err := s.log.ScanAll(ctx, 1, min(head, writerEvents), func(m eventlog.Message) error {
 		e, address, err := m.Decode()
-		if err != nil {
-			continue
-		}
 		entry, ok := entryOf(e)
-		if !ok {
-			continue
+		if err != nil || !ok {
+			return nil //nolint:nilerr // no writer reads it
 		}
 		in := inputs[address.Conversation]
 		if in == nil {
@@ -212,21 +203,20 @@ func writerSpeed(ctx context.Context, s *scratch, head uint64) (float64, error) 
 		}
 		in.Entries = append(in.Entries, entry)
 		if chars[address.Conversation] += summary.Count(e.Payload); chars[address.Conversation] < summary.DefaultSettings().Threshold(1) {
-			continue
+			return nil
 		}
 		for _, one := range in.Entries {
 			bytes += len(one.Text)
 		}
 		began := time.Now()
-		if _, _, err := writer.Write(ctx, *in); err != nil {
-			return 0, err
-		}
+		_, _, err = writer.Write(ctx, *in)
 		took += time.Since(began)
 		delete(inputs, address.Conversation)
 		delete(chars, address.Conversation)
-	}
-	if took == 0 {
-		return 0, nil
+		return err
+	})
+	if err != nil || took == 0 {
+		return 0, err
 	}
 	return float64(bytes) / 1e6 / took.Seconds(), nil
 }
