@@ -145,11 +145,6 @@ func (c *campaign) restore(f Fault) error {
 	})
 }
 
-// withLog runs a function on a separate connection, without a link.
-func (c *campaign) withLog(ctx context.Context, do func(js jetstream.JetStream) error) error {
-	return c.system.withJetStream(do)
-}
-
 // insistRaw publishes a message until it is acknowledged.
 func insistRaw(ctx context.Context, js jetstream.JetStream, m *nats.Msg) (seq uint64, err error) {
 	for {
@@ -180,7 +175,7 @@ func (c *campaign) someEvent() (*conversation, events.Event, bool) {
 // duplicate publishes events again, every other one without the id that the log's server would
 // recognize.
 func (c *campaign) duplicate(ctx context.Context, f Fault) error {
-	return c.withLog(ctx, func(js jetstream.JetStream) error {
+	return c.system.withJetStream(func(js jetstream.JetStream) error {
 		for i := range f.Amount {
 			_, e, ok := c.someEvent()
 			if !ok {
@@ -204,7 +199,7 @@ func (c *campaign) duplicate(ctx context.Context, f Fault) error {
 // publishInvalid publishes messages that read models must refuse: an event with the id of another
 // one and other content, and one that is not JSON.
 func (c *campaign) publishInvalid(ctx context.Context, f Fault) error {
-	return c.withLog(ctx, func(js jetstream.JetStream) error {
+	return c.system.withJetStream(func(js jetstream.JetStream) error {
 		for i := range f.Amount {
 			v, e, ok := c.someEvent()
 			if !ok {

@@ -18,7 +18,7 @@ const freshView = 5 * time.Second
 
 // view is the last answer of an API about its projections.
 type view struct {
-	asked time.Time // when it answered
+	asked time.Time // when it was asked
 	upTo  uint64    // every partition of every projection has applied everything up to this sequence
 	lag   uint64    // of all partitions
 	head  uint64    // of the log
