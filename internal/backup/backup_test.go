@@ -290,6 +290,12 @@ func TestADamagedBackupIsRefusedWithThePosition(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "backup.json"), append(config, ' '), 0o600))
 	refused("configuration")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "backup.json"), config, 0o600))
+	for _, name := range []string{"backup.json", "stream.arc.s2"} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.Rename(path, path+".gone"))
+		require.ErrorContains(t, refused(name), "lacks "+name)
+		require.NoError(t, os.Rename(path+".gone", path))
+	}
 	_, err = backup.Verify(dir, nil)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(filepath.Join(dir, "manifest.json")))

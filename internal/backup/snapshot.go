@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/nats-io/nats-server/v2/server/archive"
@@ -237,7 +239,12 @@ func verify(dir string, yield func(*entry) error, read func(bytes int)) (Manifes
 	if err != nil {
 		return want, nil, err
 	}
-	path := dir + string(os.PathSeparator) + configFile
+	for _, name := range []string{configFile, snapshotFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return want, nil, &DamagedError{File: dir, Reason: "lacks " + name}
+		}
+	}
+	path := filepath.Join(dir, configFile)
 	config, err := os.ReadFile(path)
 	if err != nil {
 		return want, nil, err
@@ -249,7 +256,7 @@ func verify(dir string, yield func(*entry) error, read func(bytes int)) (Manifes
 	if sums == nil {
 		sums = []string{}
 	}
-	got, err := scan(dir+string(os.PathSeparator)+snapshotFile, sums, yield, read)
+	got, err := scan(filepath.Join(dir, snapshotFile), sums, yield, read)
 	if err != nil {
 		return want, nil, err
 	}
@@ -258,7 +265,7 @@ func verify(dir string, yield func(*entry) error, read func(bytes int)) (Manifes
 		"content_sha256": {got.Content, want.Content}, "identities_sha256": {got.Identities, want.Identities},
 	} {
 		if pair[0] != pair[1] {
-			return want, nil, &DamagedError{File: dir + string(os.PathSeparator) + manifestFile, Reason: fmt.Sprintf("says %s %v, the snapshot has %v", name, pair[1], pair[0])}
+			return want, nil, &DamagedError{File: filepath.Join(dir, manifestFile), Reason: fmt.Sprintf("says %s %v, the snapshot has %v", name, pair[1], pair[0])}
 		}
 	}
 	return want, config, nil
