@@ -44,6 +44,10 @@ const MaxSeqs = 20
 // maxSubject is the longest subject in characters.
 const maxSubject = 200
 
+// maxLines is how many lines of files a checker remembers: whoever writes a conversation must not decide how much
+// memory its check takes.
+const maxLines = 1 << 20
+
 // Finding is something odd. Count is of calls (loop, failing), of reads of what was read before
 // (rereads), of steps (long_turn), or of requests (unanswered).
 type Finding struct {
@@ -66,6 +70,7 @@ type Checker struct {
 	seen    map[events.Digest]bool // outcomes of calls that may have changed something
 	news    int                    // how often something new has happened
 	files   map[string]*reads
+	room    int // how many more lines of files are remembered
 	turn    turn
 	asked   *asked
 	found   []Finding
@@ -121,7 +126,7 @@ type asked struct{ sighting }
 func New(cwd string) *Checker {
 	return &Checker{
 		cwd: cwd, table: files.DefaultTable(), waiting: map[graph.Ref]*call{}, runs: map[events.Digest]*run{},
-		seen: map[events.Digest]bool{}, files: map[string]*reads{},
+		seen: map[events.Digest]bool{}, files: map[string]*reads{}, room: maxLines,
 	}
 }
 
@@ -171,7 +176,7 @@ func (c *Checker) called(t *graph.ToolCall) {
 	made := files.Call{Tool: t.ToolName, Arguments: json.RawMessage(t.Arguments.Text), Cwd: c.cwd}
 	key, subject := identify(t)
 	c.waiting[t.Ref()] = &call{
-		Position: t.Position, tool: t.ToolName, subject: subject, key: key,
+		Position: t.Position, tool: t.ToolName, subject: plain.Clip(plain.Flat(subject), maxSubject), key: key,
 		looks: c.table.Looks(made), accesses: c.table.FromCall(made),
 	}
 }
@@ -243,6 +248,7 @@ func (c *Checker) read(made *call, r *graph.ToolResult) {
 		if a.Kind == files.KindWrite && f != nil {
 			c.endReads(f)
 			delete(c.files, a.Path)
+			c.room += len(f.lines)
 		}
 		if a.Kind != files.KindRead || !made.looks || len(made.accesses) > 1 {
 			continue // a command that also does something else, or reads several files
@@ -251,18 +257,20 @@ func (c *Checker) read(made *call, r *graph.ToolResult) {
 			f = &reads{sighting: sighting{Finding{Rule: Reread, Tool: made.tool, Subject: a.Path}}, first: made.Position, lines: map[uint64]int{}}
 			c.files[a.Path] = f
 		}
-		if f.known(r.Result.Text) {
+		before := len(f.lines)
+		if f.known(r.Result.Text, c.room) {
 			f.add(made.Position)
 		}
+		c.room -= len(f.lines) - before
 	}
 }
 
 // minLines is the least number of lines of a text that can be a repeated read: a shorter text may be a message.
 const minLines = 5
 
-// known reports whether nine of ten lines of a text were read before, and remembers the text. If three of four were
-// read Reads-1 times before, it sets again.
-func (f *reads) known(text string) bool {
+// known reports whether nine of ten lines of a text were read before, and remembers the text unless it has more than
+// room new lines. If three of four were read Reads-1 times before, it sets again.
+func (f *reads) known(text string, room int) bool {
 	lines, known, often := 0, 0, 0
 	own := map[uint64]bool{}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -282,8 +290,10 @@ func (f *reads) known(text string) bool {
 			often++
 		}
 	}
-	for h := range own {
-		f.lines[h]++
+	if lines-known <= room {
+		for h := range own {
+			f.lines[h]++
+		}
 	}
 	if lines < minLines || known*10 < lines*9 {
 		return false

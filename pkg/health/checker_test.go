@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // told builds the rows of a conversation, one call at a time.
@@ -139,6 +140,33 @@ func TestResultsThatComeLateOrNeverDoNoHarm(t *testing.T) {
 	rows := c.rows // all calls, then all results, as with calls in parallel
 	c.rows = []graph.Entry{rows[0], rows[1], rows[3], rows[5], rows[2], rows[4], rows[6]}
 	require.Equal(t, []string{`loop 3 Bash "ls" turn 1 [2 4 6]`}, c.check())
+}
+
+func TestWhatACheckRemembersIsBounded(t *testing.T) {
+	t.Parallel()
+	c := (&told{}).read("/r/a", 1, 50).read("/r/a", 1, 50).read("/r/a", 1, 50)
+	for range 3 {
+		c.read("/r/b", 1, 50)
+	}
+	c.edit("/r/a", "done") // what was read of a is forgotten
+	for range 3 {
+		c.read("/r/c", 1, 50)
+	}
+	c.rows = append(c.rows, graph.Entry{Call: &graph.ToolCall{Position: c.next(), ToolCallID: "open", ToolName: "x", Arguments: graph.NewBody(`{"y":"` + strings.Repeat("z", 60_000) + `"}`)}})
+	checker := New("/r")
+	checker.room = 60
+	for _, row := range c.rows {
+		checker.Add(row)
+	}
+	require.Equal(t, 10, checker.room)
+	for _, open := range checker.waiting {
+		require.LessOrEqual(t, plain.Length(open.subject), maxSubject)
+	}
+	var files []string
+	for _, f := range checker.Findings() {
+		files = append(files, f.Subject)
+	}
+	require.Equal(t, []string{"/r/a", "/r/c"}, files)
 }
 
 // Findings name events of the conversation, in order, and the same rows give the same findings.
