@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +25,7 @@ import (
 type IndexCmd struct {
 	Path     string `arg:"" help:"A folder; in a repository, that part of it." complete:"directory"`
 	Project  string `help:"The project that the code is of. Defaults to the repository that the folder is in, else to the folder." placeholder:"NAME"`
+	Again    bool   `help:"Begin a new index if the project's was erased."`
 	MaxFiles int    `help:"Refuse to index more files than this." default:"${max_index_files}"`
 	DryRun   bool   `help:"Read and cut everything, but publish and remember nothing."`
 	State    string `help:"File that remembers what was published. Defaults to one for each server, tenant and folder in ~/.local/state/mneme." placeholder:"FILE" complete:"file"`
@@ -34,6 +37,8 @@ func (*IndexCmd) Help() string {
 	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; that needs a token with the role write if the server demands one. What a .gitignore names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
 
 Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has. It can be ended at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to two minutes and then continues.
+
+An index that was erased takes no code any more, so that nothing of it comes back. --again begins a new one, named PROJECT#2, PROJECT#3 and so on, and makes that name the project's as mneme projects alias does; that needs the role operate. Later runs continue it without the flag. For a fresh index, erase the old one first: mneme erase conversation code:PROJECT.
 
 The exit code is 1 if a file could not be read; the others are indexed.
 
@@ -70,8 +75,17 @@ func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			return err
 		}
 		options.Log = importer.PatientLog{Log: log, Patience: patience}
-		options.Known = func(ctx context.Context) (*codeindex.State, error) { return api.indexed(ctx, options.Project) }
-		options.Erased = api.erased
+		options.Known, options.Erased = api.indexed, api.erased
+		if c.Again {
+			options.Begin = func(ctx context.Context, name, project string) error {
+				body, err := json.Marshal(map[string]any{"into": project})
+				if err != nil {
+					return err
+				}
+				_, err = api.raw(ctx, http.MethodPut, "/v1/projects/"+segment(name)+"/alias", nil, "application/json", body)
+				return err
+			}
+		}
 	}
 	options.Progress = func(done, all int) {
 		bar.ChangeMax(all)

@@ -103,7 +103,7 @@ func TestTheCodeOfAProjectIsIndexedAndFound(t *testing.T) {
 	}
 }
 
-func TestAnErasedIndexIsNotBegunAgainUnderItsName(t *testing.T) {
+func TestAnErasedIndexBeginsAgainWhenAsked(t *testing.T) {
 	t.Parallel()
 	s := up(t, t.TempDir())
 	root := checkout(t, map[string]string{"retry.go": "package upload\n\nfunc Retry(part int) error {\n\treturn send(part)\n}\n"})
@@ -114,13 +114,28 @@ func TestAnErasedIndexIsNotBegunAgainUnderItsName(t *testing.T) {
 	for _, state := range []string{state, filepath.Join(t.TempDir(), "lost.json")} {
 		_, stderr, code = s.mneme("index", root, "--state", state)
 		require.Equal(t, exitFailed, code)
-		require.Contains(t, stderr, "was erased, and takes no code any more: index it under another name (--project)")
+		require.Contains(t, stderr, "was erased, and takes no code any more; mneme index --again begins a new one")
 	}
-	last := read[codeindex.Report](s, "index", root, "--project", "again", "--state", state).LastSeq
-	_, stderr, code = s.mneme("projects", "alias", "again", root)
+	for _, name := range []string{root + "#2", root + "#3"} {
+		begun := read[codeindex.Report](s, "index", root, "--state", state, "--again")
+		require.Equal(t, []any{name, 1}, []any{begun.Project, begun.Indexed})
+		found := read[foundCode](s, "code", "search", "Retry", "--project", root, "--at-least", fmt.Sprint(begun.LastSeq))
+		require.Equal(t, "retry.go", found.Scopes[0].Path)
+		require.Len(t, found.Indexes, 1)
+		for _, args := range [][]string{{"--state", state}, {"--state", filepath.Join(t.TempDir(), "lost.json")}, {"--state", state, "--again"}} {
+			later := read[codeindex.Report](s, append([]string{"index", root}, args...)...)
+			require.Equal(t, []any{name, 0, 1}, []any{later.Project, later.Indexed, later.Unchanged}, "it continues without the flag")
+		}
+		_, stderr, code = s.mneme("erase", "conversation", "code:"+name, "--yes")
+		require.Zero(t, code, stderr)
+	}
+	read[codeindex.Report](s, "index", root, "--state", state, "--again")
+	_, stderr, code = s.mneme("erase", "project", root, "--yes")
 	require.Zero(t, code, stderr)
-	found := read[foundCode](s, "code", "search", "Retry", "--project", root, "--at-least", fmt.Sprint(last+1))
-	require.Equal(t, "retry.go", found.Scopes[0].Path)
+	_, stderr, code = s.mneme("code", "search", "Retry", "--project", root)
+	require.Equal(t, exitFailed, code, stderr)
+	_, stderr, code = s.mneme("verify")
+	require.Zero(t, code, stderr)
 }
 
 func TestConversationsAboutAFunctionAreListed(t *testing.T) {

@@ -41,8 +41,7 @@ func (c *WatchCmd) folders(g *Globals, api *client) (list []*codeFolder, err err
 		if err != nil {
 			return nil, err
 		}
-		options.Known = func(ctx context.Context) (*codeindex.State, error) { return api.indexed(ctx, options.Project) }
-		options.Erased = api.erased
+		options.Known, options.Erased = api.indexed, api.erased
 		list = append(list, &codeFolder{Options: options})
 	}
 	return list, nil

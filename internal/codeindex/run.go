@@ -48,8 +48,11 @@ type Options struct {
 	State string
 	// Erased says whether the conversation of the index was deleted; nil does not ask.
 	Erased func(ctx context.Context, conversation string) (bool, error)
+	// Begin is called before an index begins anew because the one before it was erased: with the name that it gets, and the
+	// project whose name that becomes. nil returns [ErrErased] instead.
+	Begin func(ctx context.Context, name, project string) error
 	// Known says what the read model holds, if there is no state: nil if nothing.
-	Known    func(context.Context) (*State, error)
+	Known    func(ctx context.Context, project string) (*State, error)
 	MaxFiles int // 0 means DefaultMaxFiles
 	// DryRun publishes nothing and remembers nothing.
 	DryRun bool
@@ -78,8 +81,9 @@ type Report struct {
 // ErrUnread means that files could not be read. The others were indexed.
 var ErrUnread = errors.New("not everything could be read")
 
-// ErrErased means that the index was erased or deleted. What is erased can't begin again.
-var ErrErased = errors.New("its index was erased, and takes no code any more: index it under another name (--project), and make that name the project's with mneme projects alias NAME PROJECT")
+// ErrErased means that the index was erased or deleted. What was erased takes no code any more, because replicas and
+// backups may still hold its events; the project's code can begin again under the next name, see [project.Again].
+var ErrErased = errors.New("its index was erased, and takes no code any more; mneme index --again begins a new one")
 
 // Run indexes a folder. On any error the report says what was published so far; another run continues from there. It
 // returns [ErrTooMany], [ErrErased], [ErrUnread], and the errors of the log.
@@ -126,12 +130,8 @@ type outcome struct {
 const changing = "changing"
 
 func (r *run) run(ctx context.Context) error {
-	if r.Erased != nil {
-		if erased, err := r.Erased(ctx, r.conversation()); err != nil {
-			return err
-		} else if erased {
-			return fmt.Errorf("%s: %w", r.Project, ErrErased)
-		}
+	if err := r.name(ctx); err != nil {
+		return err
 	}
 	if err := r.open(ctx); err != nil {
 		return err
@@ -164,6 +164,44 @@ func (r *run) run(ctx context.Context) error {
 	return err
 }
 
+// name finds the name under which the project's code is indexed now: the first one whose index was not erased.
+func (r *run) name(ctx context.Context) error {
+	if r.Erased == nil {
+		return nil
+	}
+	for first, n := r.Project, 1; ; n++ {
+		r.Project = project.Again(first, n)
+		r.report.Project = r.Project
+		if erased, err := r.Erased(ctx, r.conversation()); err != nil {
+			return err
+		} else if erased {
+			continue
+		}
+		if n == 1 {
+			return nil
+		}
+		if begun, err := r.begun(ctx); err != nil || begun {
+			return err
+		}
+		if r.Begin == nil {
+			return fmt.Errorf("%s: %w", first, ErrErased)
+		}
+		return r.Begin(ctx, r.Project, first)
+	}
+}
+
+// begun reports whether there is an index under the name.
+func (r *run) begun(ctx context.Context) (bool, error) {
+	if s, err := LoadState(r.State); err != nil || s != nil && s.Project == r.Project {
+		return err == nil, err
+	}
+	if r.Known == nil {
+		return false, nil
+	}
+	known, err := r.Known(ctx, r.Project)
+	return known != nil, err
+}
+
 // announced is from how many changed files on a run publishes that it has begun.
 const announced = 100
 
@@ -180,7 +218,7 @@ func (r *run) open(ctx context.Context) (err error) {
 	if r.state == nil || r.state.Project != r.Project {
 		r.state = &State{Project: r.Project, Rules: rules, Files: map[string]*File{}}
 		if r.Known != nil {
-			if known, err := r.Known(ctx); err != nil {
+			if known, err := r.Known(ctx, r.Project); err != nil {
 				return err
 			} else if known != nil {
 				r.state.Files, r.state.Scan, r.state.Open = known.Files, known.Scan, known.Open

@@ -317,7 +317,7 @@ func TestWithoutItsStateARunAsksWhatIsKnown(t *testing.T) {
 		f.Size, f.Time, f.Read = 0, 0, 0 // the server does not know these
 	}
 	n := len(b.events)
-	b.Known = func(context.Context) (*State, error) { return known, nil }
+	b.Known = func(context.Context, string) (*State, error) { return known, nil }
 	require.NoError(t, os.Remove(b.State))
 	r := b.run(t)
 	require.Equal(t, []int{1, 0}, []int{r.Unchanged, r.Indexed})

@@ -125,7 +125,7 @@ func (a *api) ofItsProject(ctx context.Context, id events.ConversationID, scans 
 	grant := access.Of(ctx)
 	wider := !place.Fixed && (grant == nil || grant.Project == "")
 	return slices.DeleteFunc(scans, func(s codebase.Scan) bool {
-		return !slices.Contains(p.Names, project.Name(s.Project)) && !(wider && project.Below(place.Name, s.Project))
+		return !slices.Contains(p.Names, project.Name(s.Project)) && !(wider && project.Below(place.Name, project.Indexed(s.Project)))
 	}), nil
 }
 

@@ -3,6 +3,7 @@ package project
 import (
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mneme.dev/mneme/events"
@@ -34,6 +35,27 @@ func Conversation(prefix, project string) string {
 	}
 	sum := events.DigestOf(project)
 	return prefix + hex.EncodeToString(sum[:])
+}
+
+// Again returns the name under which a project's code is indexed for the nth time. The first is the project's own; another
+// one follows when the index before it was erased, because an erased conversation takes nothing any more.
+func Again(project string, n int) string {
+	if n < 2 {
+		return project
+	}
+	return Name(project + "#" + strconv.Itoa(n))
+}
+
+// Indexed returns the project whose code is indexed under a name; see [Again].
+func Indexed(name string) string {
+	at := strings.LastIndexByte(name, '#')
+	if at <= 0 {
+		return name
+	}
+	if n, err := strconv.Atoi(name[at+1:]); err != nil || n < 2 || Again(name[:at], n) != name {
+		return name
+	}
+	return name[:at]
 }
 
 // Below reports whether a path is that of a folder, or in the folder.

@@ -135,3 +135,17 @@ func TestAFailedCallTouchesNothingWhicheverCameFirst(t *testing.T) {
 		require.Empty(t, d.Open)
 	}
 }
+
+func TestTheNameOfALaterIndexNamesItsProject(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", MaxName)
+	for _, name := range []string{"/home/ada/cli", "cli#1", "#2", "c#", "a#02", long} {
+		require.Equal(t, name, Indexed(name), "the first index has the project's own name")
+		require.Equal(t, name, Again(name, 1))
+	}
+	require.Equal(t, "/home/ada/cli#2", Again("/home/ada/cli", 2))
+	require.Equal(t, "/home/ada/cli", Indexed("/home/ada/cli#2"))
+	require.Equal(t, "cli#2", Indexed("cli#2#3"))
+	require.NotEqual(t, Again(long, 2), Again(long, 3))
+	require.LessOrEqual(t, len(Again(long, 2)), MaxName)
+}
