@@ -71,7 +71,7 @@ func nothingOf(project string) string {
 	says := fmt.Sprintf("no conversation belongs to the project %s: mneme projects list shows the projects", project)
 	if folder, err := os.Getwd(); err == nil && repositoryOf(folder) == project {
 		if here := checkoutOf(folder); here != project { // a path does not show where its repository is
-			says += fmt.Sprintf("\nSessions in this worktree count as a project of their own, %[1]s. To join the two: mneme projects alias %[1]s %[2]s", here, project)
+			says += fmt.Sprintf("\nSessions in this worktree count as a project of their own, %[1]s. To join the two: mneme projects alias %[1]s %[2]s --force", here, project)
 		}
 	}
 	return says
@@ -182,16 +182,20 @@ func (c *ProjectsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 // ProjectsAliasCmd makes the name of a project an alias of another project.
 type ProjectsAliasCmd struct {
 	projectArg
-	Into string `arg:"" help:"The project that it belongs to from now on." complete:"directory"`
+	Into  string `arg:"" help:"The project that it belongs to from now on." complete:"directory"`
+	Force bool   `help:"Do so even if no conversation belongs to one of them."`
 }
 
 // Help implements kong.HelpProvider.
 func (*ProjectsAliasCmd) Help() string {
 	return `From then on the conversations of the first project belong to the second. Contexts as of an earlier sequence do not change.
 
-Example:
+A project to which no conversation belongs is refused, because its name may be mistyped. --force is for one that is only expected, or that has nothing but an index of its code.
 
-    mneme projects alias /home/grace/cli /home/ada/cli`
+Examples:
+
+    mneme projects alias /home/grace/cli /home/ada/cli
+    mneme projects alias /home/grace/cli . --force`
 }
 
 // Run publishes it.
@@ -204,7 +208,32 @@ func (c *ProjectsAliasCmd) Run(ctx context.Context, g *Globals, t *terminal) err
 	if err != nil {
 		return err
 	}
+	if !c.Force {
+		if err := c.known(ctx, g); err != nil {
+			return err
+		}
+	}
 	return g.change(ctx, t, http.MethodPut, path, fmt.Sprintf("%s is now %s: stored in", c.Project, into), nil, map[string]any{"into": into})
+}
+
+// known returns an error if no conversation belongs to one of the projects.
+func (c *ProjectsAliasCmd) known(ctx context.Context, g *Globals) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{c.Project, c.Into} {
+		if name, err = projectNamed(name); err != nil {
+			return err
+		}
+		var answered *answeredError
+		if _, err := api.raw(ctx, http.MethodGet, "/v1/projects/"+segment(name), nil, "", nil); errors.As(err, &answered) && answered.status == http.StatusNotFound {
+			return fmt.Errorf("no conversation belongs to the project %s, so nothing was changed: mneme projects list shows the projects. If it is only expected, add --force", name)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ProjectsUnaliasCmd removes an alias.
