@@ -23,12 +23,13 @@ import (
 
 // IndexCmd indexes the code of a project.
 type IndexCmd struct {
-	Path     string `arg:"" help:"A folder; in a repository, that part of it." complete:"directory"`
-	Project  string `help:"The project that the code is of. Defaults to the repository that the folder is in, else to the folder." placeholder:"NAME"`
-	Again    bool   `help:"Begin a new index if the project's was erased."`
-	MaxFiles int    `help:"Refuse to index more files than this." default:"${max_index_files}"`
-	DryRun   bool   `help:"Read and cut everything, but publish and remember nothing."`
-	State    string `help:"File that remembers what was published. Defaults to one for each server, tenant and folder in ~/.local/state/mneme." placeholder:"FILE" complete:"file"`
+	Path        string `arg:"" help:"A folder; in a repository, that part of it." complete:"directory"`
+	Project     string `help:"The project that the code is of. Defaults to the repository that the folder is in, else to the folder." placeholder:"NAME"`
+	Again       bool   `help:"Begin a new index if the project's was erased."`
+	MaxFiles    int    `help:"Refuse to index more files than this." default:"${max_index_files}"`
+	ListSkipped bool   `help:"Also list the files that are left out, and why."`
+	DryRun      bool   `help:"Read and cut everything, but publish and remember nothing."`
+	State       string `help:"File that remembers what was published. Defaults to one for each server, tenant and folder in ~/.local/state/mneme." placeholder:"FILE" complete:"file"`
 	settings.Redacting
 }
 
@@ -36,7 +37,9 @@ type IndexCmd struct {
 func (*IndexCmd) Help() string {
 	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; that needs a token with the role write if the server demands one. What a .gitignore names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
 
-Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has. It can be ended at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to two minutes and then continues.
+Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has. It can be ended at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to two minutes and then continues. If PATH is a part of a repository that no longer exists, its files are removed from the index.
+
+The files that are left out are counted by reason. Files "of kinds it can't cut" (with --json: unknown) have a name that belongs to no language that it knows, such as images; docs/code.md lists the languages. --list-skipped names all files that are left out.
 
 An index that was erased takes no code any more, so that nothing of it comes back. --again begins a new one, named PROJECT#2, PROJECT#3 and so on, and makes that name the project's as mneme projects alias does; that needs the role operate. Later runs continue it without the flag. For a fresh index, erase the old one first: mneme erase conversation code:PROJECT.
 
@@ -93,7 +96,10 @@ func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	report, err := codeindex.Run(ctx, options)
 	_ = bar.Clear()
-	if err != nil && report.Files == 0 { // it did not begin
+	if errors.Is(err, codeindex.ErrMissing) {
+		return &program.UsageError{Err: err}
+	}
+	if err != nil && report.Files == 0 && report.Removed == 0 { // it did not begin
 		return err
 	}
 	return errors.Join(err, c.print(g, t, report))
@@ -109,17 +115,10 @@ func (c *IndexCmd) options(g *Globals) (o codeindex.Options, err error) {
 	if err != nil {
 		return o, err
 	}
-	if info, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		return o, usageError("%s: no such file or folder; name the folder of a project", folder)
-	} else if err != nil {
-		return o, &program.UsageError{Err: err}
-	} else if !info.IsDir() {
-		return o, usageError("%s is not a folder: name the folder of a project", folder)
-	}
 	if c.MaxFiles < 1 {
 		return o, usageError("--max-files: %d is not a number of files", c.MaxFiles)
 	}
-	if folder, err = filepath.EvalSymlinks(folder); err != nil {
+	if folder, err = realFolder(folder); err != nil {
 		return o, err
 	}
 	root := checkoutOf(folder)
@@ -129,12 +128,41 @@ func (c *IndexCmd) options(g *Globals) (o codeindex.Options, err error) {
 	}
 	o = codeindex.Options{
 		Root: root, Below: strings.TrimPrefix(filepath.ToSlash(below), "."), Project: cmp.Or(c.Project, repositoryOf(root)), Tenant: g.Tenant,
-		Redact: rules, MaxFiles: c.MaxFiles, DryRun: c.DryRun, State: c.State,
+		Redact: rules, MaxFiles: c.MaxFiles, ListSkipped: c.ListSkipped, DryRun: c.DryRun, State: c.State,
 	}
 	if o.State == "" {
 		o.State, err = stateFile("index", strings.TrimRight(g.URL, "/"), g.Tenant, root, o.Project)
 	}
 	return o, err
+}
+
+// realFolder resolves the links of a folder. One that does not exist must have been a part of a repository.
+func realFolder(folder string) (string, error) {
+	info, err := os.Stat(folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		above, name := filepath.Split(folder)
+		for above = filepath.Clean(above); ; above, name = filepath.Dir(above), filepath.Join(filepath.Base(above), name) {
+			if info, err := os.Stat(above); err == nil && info.IsDir() {
+				break
+			}
+			if above == filepath.Dir(above) {
+				return "", err
+			}
+		}
+		if above, err = filepath.EvalSymlinks(above); err != nil {
+			return "", err
+		}
+		if _, err := os.Lstat(filepath.Join(checkoutOf(above), ".git")); err != nil {
+			return "", usageError("%s: no such file or folder; name the folder of a project", folder)
+		}
+		return filepath.Join(above, name), nil
+	case err != nil:
+		return "", &program.UsageError{Err: err}
+	case !info.IsDir():
+		return "", usageError("%s is not a folder: name the folder of a project", folder)
+	}
+	return filepath.EvalSymlinks(folder)
 }
 
 // checkoutOf returns the folder with the repository or the worktree that a folder is in; without one, the folder.
@@ -164,12 +192,21 @@ func (c *IndexCmd) print(g *Globals, t *terminal, r codeindex.Report) error {
 		switch reason {
 		case "link", "long path":
 			reasons = append(reasons, counted(n, reason))
+		case string(scopes.Unknown):
+			reasons = append(reasons, number(n)+" of kinds it can't cut")
 		default: // such as empty
 			reasons = append(reasons, number(n)+" "+reason)
 		}
 	}
 	if len(reasons) > 0 {
-		lines = append(lines, "left out: "+strings.Join(reasons, ", "))
+		left := "left out: " + strings.Join(reasons, ", ")
+		if !c.ListSkipped {
+			left += "; --list-skipped names them"
+		}
+		lines = append(lines, left)
+	}
+	for _, f := range r.SkippedFiles {
+		lines = append(lines, "    "+f.Path+": "+f.Reason)
 	}
 	if r.LeftOut > 0 {
 		lines = append(lines, counted(r.LeftOut, "scope")+" over the limits of a file left out")

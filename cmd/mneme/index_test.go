@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,13 +51,38 @@ func TestAnIndexWaitsForTheQuotaOfItsTenant(t *testing.T) {
 
 func TestIndexSaysWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
-	root := checkout(t, map[string]string{"a.go": "package a\n\nfunc A() {\n}\n", "empty.py": "\n"})
+	root := checkout(t, map[string]string{"a.go": "package a\n\nfunc A() {\n}\n", "empty.py": "\n", "logo.png": "x", "doc/data.bin": "x"})
 	for _, name := range []string{"b.go", "c.go"} {
 		require.NoError(t, os.Symlink("a.go", filepath.Join(root, name)))
 	}
 	out, stderr, code := mneme(t, "index", root, "--dry-run")
 	require.Zero(t, code, stderr)
-	require.Contains(t, out, "would index 1 file with 1 scope of "+root+"; 0 unchanged, 0 removed\nleft out: 1 empty, 2 links\n")
+	require.Contains(t, out, "would index 1 file with 1 scope of "+root+"; 0 unchanged, 0 removed\nleft out: 1 empty, 2 links, 2 of kinds it can't cut; --list-skipped names them\n")
+	out, stderr, code = mneme(t, "index", root, "--dry-run", "--list-skipped")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "2 of kinds it can't cut\n    b.go: link\n    c.go: link\n    doc/data.bin: unknown\n    empty.py: empty\n    logo.png: unknown\n")
+	out, stderr, code = mneme(t, "index", root, "--dry-run", "--list-skipped", "--json")
+	require.Zero(t, code, stderr)
+	var report codeindex.Report
+	require.NoError(t, json.Unmarshal([]byte(out), &report))
+	require.Equal(t, map[string]int{"empty": 1, "link": 2, "unknown": 2}, report.Skipped)
+	require.Equal(t, codeindex.SkippedFile{Path: "logo.png", Reason: "unknown"}, report.SkippedFiles[4])
+}
+
+func TestAFolderThatIsGoneLeavesTheIndex(t *testing.T) {
+	t.Parallel()
+	s := up(t, t.TempDir())
+	root := checkout(t, map[string]string{"a.go": "package a\n\nfunc A() {\n}\n", "pkg/gone/b.go": "package b\n\nfunc B() {\n}\n"})
+	state := filepath.Join(t.TempDir(), "state.json")
+	read[codeindex.Report](s, "index", root, "--state", state)
+	require.NoError(t, os.RemoveAll(filepath.Join(root, "pkg")))
+	_, stderr, code := s.mneme("index", filepath.Join(root, "pkg", "gnoe"), "--state", state)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "no such folder, and the index holds nothing of it")
+	require.Equal(t, 1, read[codeindex.Report](s, "index", filepath.Join(root, "pkg", "gone"), "--state", state).Removed)
+	require.Equal(t, 1, read[codeindex.Report](s, "index", root, "--state", state).Unchanged)
+	_, stderr, code = s.mneme("index", filepath.Join(root, "pkg", "gone"), "--state", state)
+	require.Equal(t, exitUsage, code, stderr)
 }
 
 func TestTheCodeOfAProjectIsIndexedAndFound(t *testing.T) {
@@ -180,9 +206,10 @@ func TestConversationsAboutAFunctionAreListed(t *testing.T) {
 func TestMistakesInIndexSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	root := checkout(t, map[string]string{"a.go": "package a\n", "b.go": "package b\n"})
+	missing := filepath.Join(t.TempDir(), "missing")
 	for want, args := range map[string][]string{
 		"is not a folder":            {filepath.Join(root, "a.go")},
-		"no such file":               {filepath.Join(root, "missing")},
+		"no such file":               {missing},
 		"is not a number of files":   {root, "--max-files", "0"},
 		"raise the limit with --max": {root, "--max-files", "1", "--dry-run"},
 	} {

@@ -54,6 +54,8 @@ type Options struct {
 	// Known says what the read model holds, if there is no state: nil if nothing.
 	Known    func(ctx context.Context, project string) (*State, error)
 	MaxFiles int // 0 means DefaultMaxFiles
+	// ListSkipped fills [Report].SkippedFiles.
+	ListSkipped bool
 	// DryRun publishes nothing and remembers nothing.
 	DryRun bool
 	// Progress is called with the number of files handled and of all files.
@@ -73,20 +75,31 @@ type Report struct {
 	Redacted  int            `json:"redacted"`  // scopes in which secrets were replaced
 	Bytes     int64          `json:"bytes"`     // read
 	Skipped   map[string]int `json:"skipped"`   // files that were left out, by reason
-	Changing  int            `json:"changing"`  // files that changed while they were read; the next run reads them
-	Seconds   float64        `json:"seconds"`
-	LastSeq   uint64         `json:"last_seq"` // highest published sequence; 0 if nothing was published
+	// SkippedFiles are these files, sorted by path, if [Options].ListSkipped.
+	SkippedFiles []SkippedFile `json:"skipped_files,omitempty"`
+	Changing     int           `json:"changing"` // files that changed while they were read; the next run reads them
+	Seconds      float64       `json:"seconds"`
+	LastSeq      uint64        `json:"last_seq"` // highest published sequence; 0 if nothing was published
+}
+
+// SkippedFile is a file that was left out.
+type SkippedFile struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
 }
 
 // ErrUnread means that files could not be read. The others were indexed.
 var ErrUnread = errors.New("not everything could be read")
+
+// ErrMissing means that there is no such folder, and that the index holds nothing of it.
+var ErrMissing = errors.New("no such folder, and the index holds nothing of it")
 
 // ErrErased means that the index was erased or deleted. What was erased takes no code any more, because replicas and
 // backups may still hold its events; the project's code can begin again under the next name, see [project.Again].
 var ErrErased = errors.New("its index was erased, and takes no code any more; mneme index --again begins a new one")
 
 // Run indexes a folder. On any error the report says what was published so far; another run continues from there. It
-// returns [ErrTooMany], [ErrErased], [ErrUnread], and the errors of the log.
+// returns [ErrTooMany], [ErrErased], [ErrMissing], [ErrUnread], and the errors of the log.
 func Run(ctx context.Context, o Options) (Report, error) {
 	began := time.Now()
 	r := &run{Options: o, began: began.UnixNano(), report: Report{Project: o.Project, Root: o.Root, Skipped: map[string]int{}}}
@@ -140,9 +153,15 @@ func (r *run) run(ctx context.Context) error {
 	if err := w.walk(ctx, r.Below); err != nil {
 		return err
 	}
-	r.unread, r.report.Files, r.report.Skipped = w.unread, len(w.files), w.skipped
+	r.unread, r.report.Files = w.unread, len(w.files)
+	for _, s := range w.skipped {
+		r.skip(s.Path, s.Reason)
+	}
 	list, there := r.changed(w.files)
 	gone := r.gone(there, w.unread)
+	if w.missing && !slices.ContainsFunc(gone, func(path string) bool { return r.state.Files[path].shown() }) {
+		return fmt.Errorf("%s: %w", filepath.Join(r.Root, filepath.FromSlash(r.Below)), ErrMissing)
+	}
 	if len(list)+len(gone) > announced {
 		if err := r.scanned(ctx, false); err != nil {
 			return err
@@ -158,6 +177,7 @@ func (r *run) run(ctx context.Context) error {
 	if e := r.save(); err == nil {
 		err = e
 	}
+	slices.SortFunc(r.report.SkippedFiles, func(a, b SkippedFile) int { return strings.Compare(a.Path, b.Path) })
 	if err == nil && len(r.unread) > 0 {
 		err = errors.Join(append([]error{ErrUnread}, r.unread...)...)
 	}
@@ -245,7 +265,7 @@ func (r *run) changed(all []found) (list []job, there map[string]bool) {
 		there[f.path] = true
 		old := r.state.Files[f.path]
 		if old != nil && old.same(f) {
-			r.unchanged(old.Why)
+			r.unchanged(f.path, old.Why)
 			continue
 		}
 		list = append(list, job{f, old})
@@ -254,11 +274,19 @@ func (r *run) changed(all []found) (list []job, there map[string]bool) {
 }
 
 // unchanged counts a file that is as it was; why says why it is left out, "" if it is in the index.
-func (r *run) unchanged(why string) {
+func (r *run) unchanged(path, why string) {
 	if why == "" {
 		r.report.Unchanged++
 	} else {
-		r.report.Skipped[why]++
+		r.skip(path, why)
+	}
+}
+
+// skip counts a file that is left out.
+func (r *run) skip(path, why string) {
+	r.report.Skipped[why]++
+	if r.ListSkipped {
+		r.report.SkippedFiles = append(r.report.SkippedFiles, SkippedFile{path, why})
 	}
 }
 
@@ -419,12 +447,12 @@ func (r *run) publishFiles(ctx context.Context, list []outcome) error {
 		}
 		keep := func() { r.state.Files[o.path] = now }
 		if old != nil && old.Hash == o.hash {
-			r.unchanged(o.why)
+			r.unchanged(o.path, o.why)
 			r.remembered(keep)
 			continue
 		}
 		if o.why != "" {
-			r.report.Skipped[o.why]++
+			r.skip(o.path, o.why)
 		}
 		switch {
 		case o.why != "" && !old.shown():

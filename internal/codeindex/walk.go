@@ -37,7 +37,8 @@ type walker struct {
 	most     int
 	excluded func(string) bool
 	files    []found
-	skipped  map[string]int // by reason
+	skipped  []SkippedFile
+	missing  bool // there is no such folder
 	unread   []error
 }
 
@@ -57,6 +58,10 @@ func (w *walker) walk(ctx context.Context, below string) error {
 		for _, part := range strings.Split(below, "/") {
 			patterns = w.ignored(patterns, filepath.Join(w.root, filepath.Join(domain...), ".gitignore"), domain)
 			domain = append(domain, part)
+		}
+		if _, err := os.Lstat(filepath.Join(w.root, filepath.FromSlash(below))); errors.Is(err, fs.ErrNotExist) {
+			w.missing = true
+			return nil
 		}
 	}
 	return w.folder(ctx, domain, patterns)
@@ -90,13 +95,13 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.P
 				return err
 			}
 		case e.Type()&fs.ModeSymlink != 0:
-			w.skip("link")
+			w.skip(full, "link")
 		case !e.Type().IsRegular() || !scopes.Known(name):
-			w.skip(string(scopes.Unknown))
+			w.skip(full, string(scopes.Unknown))
 		case matcher.Match(rel, false) || w.excluded(name):
-			w.skip("ignored")
+			w.skip(full, "ignored")
 		case len(full) > events.MaxCodePathBytes:
-			w.skip("long path")
+			w.skip(full, "long path")
 		default:
 			info, err := e.Info()
 			if err != nil { // gone meanwhile
@@ -111,7 +116,9 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.P
 	return nil
 }
 
-func (w *walker) skip(reason string) { w.skipped[reason]++ }
+func (w *walker) skip(path, reason string) {
+	w.skipped = append(w.skipped, SkippedFile{strings.ToValidUTF8(path, "\uFFFD"), reason})
+}
 
 // ignored adds the patterns of a .gitignore file.
 func (w *walker) ignored(list []gitignore.Pattern, file string, domain []string) []gitignore.Pattern {
@@ -138,7 +145,7 @@ func newWalker(root string, most int) *walker {
 	if most <= 0 {
 		most = DefaultMaxFiles
 	}
-	return &walker{root: root, most: most, excluded: files.Exclude(append([]string{"vendor"}, names(files.DefaultExclusions)...)), skipped: map[string]int{}}
+	return &walker{root: root, most: most, excluded: files.Exclude(append([]string{"vendor"}, names(files.DefaultExclusions)...))}
 }
 
 // names keeps the patterns of single names, because a project may itself be in a folder whose path matches a longer
