@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/schollz/progressbar/v3"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
@@ -235,9 +234,9 @@ func (g *Globals) connect() (*nats.Conn, error) {
 	return conn, nil
 }
 
-// steps returns a progress bar for steps that follow each other; it shows only on a terminal.
+// steps returns a bar for steps that follow each other.
 func (t *terminal) steps() (backup.Progress, func()) {
-	var bar *progressbar.ProgressBar
+	var bar *bar
 	current := ""
 	finish := func() {
 		if bar != nil {

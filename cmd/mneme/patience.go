@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -130,7 +128,7 @@ func (b *attended) Close() error {
 
 // patient returns how a long command repeats a request to a busy server: one that does not answer now, or that allows
 // its tenant no more at the moment. Before the first wait it tells the user.
-func (t *terminal) patient(bar *progressbar.ProgressBar) *importer.Patience {
+func (t *terminal) patient(bar *bar) *importer.Patience {
 	var said sync.Once
 	return &importer.Patience{
 		Busy: func(err error) (after time.Duration, busy bool) {

@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"mneme.dev/mneme/internal/console"
@@ -238,24 +237,6 @@ func (t *terminal) number(n int64) string {
 		return number(n)
 	}
 	return strconv.FormatInt(n, 10)
-}
-
-// progress returns a progress bar for bytes, which shows only on a terminal.
-func (t *terminal) progress(total int64, what string) *progressbar.ProgressBar {
-	if !isTerminal(t.err) {
-		return progressbar.DefaultBytesSilent(total)
-	}
-	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(t.err), progressbar.OptionSetDescription(what),
-		progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
-}
-
-// counter returns a progress bar for a count, with the remaining time, on a terminal.
-func (t *terminal) counter(what string) *progressbar.ProgressBar {
-	if !isTerminal(t.err) {
-		return progressbar.DefaultSilent(1)
-	}
-	return progressbar.NewOptions64(1, progressbar.OptionSetWriter(t.err), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
-		progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 }
 
 // number formats a count with groups: 42407 → 42,407.

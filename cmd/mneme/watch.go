@@ -215,7 +215,7 @@ func interruptedIsDone(ctx context.Context, err error) error {
 // await waits until the user ends the command, or with --once until all is read. On a terminal it shows how
 // much of the history is left. The error is one of denied.
 func (c *WatchCmd) await(ctx context.Context, r *capture.Receiver, denied <-chan error, t *terminal) error {
-	bar, most, shown := t.counter("reading earlier sessions"), 0, true
+	bar, most, shown := t.counter("reading earlier sessions").quiet(), 0, true
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for !c.Once || !r.Idle() {
