@@ -123,7 +123,7 @@ func implementation() *sdk.Implementation {
 // with returns a server with the tools that read and, if write is true, the one that writes.
 func (s *Server) with(write bool) *sdk.Server {
 	server := newServer(s, plainly(s.Logger))
-	server.AddReceivingMiddleware(withoutSubscriptions)
+	server.AddReceivingMiddleware(withoutSubscriptions, checked(Definitions(write)))
 	for _, tool := range Definitions(write) {
 		switch tool.Name {
 		case ToolContext:

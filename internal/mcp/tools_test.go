@@ -72,3 +72,32 @@ func TestEveryToolSaysMemoryOrRemember(t *testing.T) {
 		require.True(t, strings.HasPrefix(tool.Name, "memory_"), tool.Name)
 	}
 }
+
+func TestWrongArgumentsAreNamedWithWhatIsAllowed(t *testing.T) {
+	b := setup(t)
+	a := b.agent("")
+	for _, c := range []struct {
+		tool string
+		args arguments
+		want string
+	}{
+		{"memory_read", nil, "ref is missing (ID#turn=7 or ID#seq=18414)"},
+		{"memory_read", arguments{"ref": 7}, "ref must be a text, not 7 (ID#turn=7 or ID#seq=18414)"},
+		{"memory_read", arguments{"ref": nil, "max_chars": "8000"}, `ref must be a text, not null (ID#turn=7 or ID#seq=18414); max_chars must be a whole number from 1000 to 40000, not "8000"`},
+		{"memory_read", arguments{"id": "x"}, `ref is missing (ID#turn=7 or ID#seq=18414); memory_read has no argument "id", only ref, max_chars, cursor`},
+		{"memory_search", arguments{"kind": "tools"}, `kind must be one of message, tool, all, not "tools"`},
+		{"memory_search", arguments{"limit": 26}, "limit must be a whole number from 1 to 25, not 26"},
+		{"memory_search", arguments{"limit": 2.5}, "limit must be a whole number from 1 to 25, not 2.5"},
+		{"memory_search", arguments{"from_turn": map[string]any{"turn": 3}}, `from_turn must be a whole number, not {"turn":3}`},
+		{"memory_context", arguments{"as_of": 0}, "as_of must be a whole number from 1 on, not 0 (log sequence, to see the past)"},
+		{"memory_remember", arguments{"text": ""}, "text is empty"},
+		{"memory_remember", arguments{"text": strings.Repeat("é", 2_001)}, "text has 2001 characters; at most 2000 are allowed"},
+		{"memory_remember", arguments{"text": "x", "tags": "a"}, `tags must be a list of texts, not "a"`},
+		{"memory_remember", arguments{"text": "x", "tags": []any{"a", 1}}, "tags entry 2 must be a text, not 1"},
+		{"memory_remember", arguments{"text": "x", "tags": make([]string, 17)}, "tags has 17 entries; at most 16 are allowed"},
+	} {
+		require.Equal(t, c.want, a.refused(c.tool, c.args))
+	}
+	require.NotContains(t, a.refused("memory_search", arguments{strings.Repeat("<", 1_000): 1}), "\\u003c")
+	require.Contains(t, a.text("memory_search", arguments{"limit": 5.0, "project": "*"}), `"hits":[]`)
+}
