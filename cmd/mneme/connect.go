@@ -53,7 +53,7 @@ type DisconnectCmd struct{ agentArgs }
 
 // Help implements kong.HelpProvider.
 func (*DisconnectCmd) Help() string {
-	return `Takes out what mneme connect put in, and nothing else. If a file has not been changed since, it is byte for byte as before.
+	return `Takes out what mneme connect put in, and nothing else. If a file has not been changed since, it is byte for byte as before. Folders that mneme connect made are removed if they are empty.
 
 Examples:
 
@@ -109,6 +109,13 @@ func (a *agentArgs) options() (connect.Options, error) {
 		return o, usageError("--project-dir is for claude-code: %s has one file of settings for all projects", o.Agent)
 	}
 	var err error
+	project := o.ProjectDir
+	if project != "" {
+		if project, err = filepath.Abs(project); err != nil {
+			return o, err
+		}
+	}
+	o.Made, _ = stateFile("connect", o.Agent, project) // without a home folder nothing is remembered
 	o.Mneme, err = thisProgram()
 	return o, err
 }

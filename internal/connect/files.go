@@ -45,6 +45,9 @@ type Options struct {
 	Mneme      string   // path of the program mneme
 	Hook       string   // path of mneme-hook, from [FindHook]
 	DryRun     bool     // write nothing
+	// Made is the file that remembers which folders connecting made, so that disconnecting removes those that are empty. ""
+	// remembers nothing.
+	Made string
 }
 
 // Change is what happened to a file, or would happen.
@@ -141,7 +144,11 @@ func Disconnect(ctx context.Context, o Options) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run(ctx, a, o, target.disconnect)
+	list, err := run(ctx, a, o, target.disconnect)
+	if err == nil && !o.DryRun {
+		err = o.removeFolders()
+	}
+	return list, err
 }
 
 // errMoved says that a file was written while it was being edited.
@@ -175,7 +182,7 @@ func run(ctx context.Context, a *agent, o Options, plan func(target) (Change, er
 		return list, nil
 	}
 	for _, t := range targets {
-		if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
+		if err := o.makeFolder(filepath.Dir(t.path)); err != nil {
 			return nil, err
 		}
 	}
