@@ -49,9 +49,9 @@ const (
 	saveCheckpoint = `MATCH (k:$EngineCheckpoint {key: $key}) SET k.epoch = $epoch, k.seq = $seq, k.event = $event,
 		k.fingerprint = $fingerprint, k.applied = $applied, k.duplicates = $duplicates, k.halted = $halted`
 	// Readers may see everything up to this commit.
-	settle = "MERGE (s:$EngineSettled {key: $key}) SET s.seq = $seq"
+	settle = "MERGE (s:$EngineSettled {key: $key}) SET s.seq = $seq, s.event = $event"
 	// Like settle, for a batch: a later batch may have settled first. The first SET takes the lock.
-	settleAfter = "MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s WHERE s.seq < $seq SET s.seq = $seq"
+	settleAfter = "MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s WHERE s.seq < $seq SET s.seq = $seq, s.event = $event"
 
 	// Repairs are counted in the transaction that makes them and shown after its commit: a reader
 	// that knew the new count earlier could still see some of the old rows and cache them as new.
@@ -61,9 +61,17 @@ const (
 	showRepairs = `MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s MATCH (k:$EngineCheckpoint {key: s.key})
 		WHERE k.repairs > coalesce(s.repairs, 0) SET s.repairs = k.repairs`
 
+	// The event must be that of the settled sequence: the checkpoint is a batch ahead until that batch is settled.
+	// Older versions settle a sequence only.
 	selectCheckpoints = `MATCH (k:$EngineCheckpoint) WHERE k.key STARTS WITH $prefix
-		MATCH (s:$EngineSettled {key: k.key}) RETURN [` + checkpointFields + `], s.seq, s.repairs`
+		MATCH (s:$EngineSettled {key: k.key}) RETURN [` + checkpointFields + `], s.seq, s.repairs,
+		CASE WHEN s.seq = k.seq THEN k.event ELSE coalesce(s.event, k.event) END`
 )
+
+// settleParams has the parameters of settle and settleAfter.
+func settleParams(key string, cp projection.Checkpoint) map[string]any {
+	return map[string]any{"key": key, "seq": number(cp.Seq), "event": cp.Event.String()}
+}
 
 func checkpointParams(key string, cp projection.Checkpoint) map[string]any {
 	return map[string]any{
@@ -97,7 +105,7 @@ func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) 
 		if _, err := t.Run(ctx, saveCheckpoint, checkpointParams(key, cp)); err != nil {
 			return err
 		}
-		_, err = t.Run(ctx, settle, map[string]any{"key": key, "seq": number(cp.Seq)})
+		_, err = t.Run(ctx, settle, settleParams(key, cp))
 		return err
 	})
 	if err != nil {
@@ -151,7 +159,7 @@ func (s *store) Halt(ctx context.Context, partition int, epoch uint64, reason st
 	return classify(err)
 }
 
-// Checkpoints implements projection.ReadStore. It returns the sequences that readers see.
+// Checkpoints implements projection.ReadStore. It returns the sequences that readers see, and their events.
 func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, err error) {
 	rows, err := s.Read(ctx, s.engine(selectCheckpoints), map[string]any{"prefix": s.prefix()})
 	if err != nil {
@@ -164,7 +172,7 @@ func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, 
 			return nil, err
 		}
 		settled := valuesOf(row[1:])
-		if cp.Seq, cp.Repairs = settled.seq(), settled.seq(); settled.err != nil {
+		if cp.Seq, cp.Repairs, cp.Event = settled.seq(), settled.seq(), settled.digest(); settled.err != nil {
 			return nil, settled.err
 		}
 		list = append(list, cp)

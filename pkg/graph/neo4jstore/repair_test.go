@@ -8,6 +8,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Neo4j shows a commit piece by piece. A reader that was told of a repair while it saw
@@ -99,4 +100,49 @@ func TestTheCountOfRepairsGoesOnFromAnOlderVersions(t *testing.T) {
 	cps, err := s.graph.Checkpoints(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 8, cps[0].Repairs)
+}
+
+// Who compares a checkpoint with the log must get a sequence and the event at it, also between the commit of a
+// batch and its settling, which takes seconds on a busy server. Otherwise the read model seems to follow another log.
+func TestACheckpointThatIsNotSettledYetShowsTheEventOfTheSequenceBefore(t *testing.T) {
+	t.Parallel()
+	s := openStores(t, testConfig(t))
+	s.add("c", &events.MessageCreated{MessageID: "m", Role: "user", Content: "hello"})
+	s.apply(t)
+	shown := func() projection.Checkpoint {
+		t.Helper()
+		cps, err := s.graph.Checkpoints(t.Context())
+		require.NoError(t, err)
+		require.Len(t, cps, 1)
+		return cps[0]
+	}
+	settled := shown()
+	require.Equal(t, s.graphCP.Seq, settled.Seq)
+	require.Equal(t, s.graphCP.Event, settled.Event)
+
+	next := s.graphCP
+	next.Seq++
+	next.Event = events.DigestOf("the next event")
+	committed, err := s.graph.attempt(t.Context(), 0, true, func(tx *Tx) error { return tx.Advance(t.Context(), next) })
+	require.NoError(t, err)
+	require.Equal(t, settled.Seq, shown().Seq)
+	require.Equal(t, settled.Event, shown().Event)
+
+	require.NoError(t, s.graph.finish(t.Context(), committed))
+	require.Equal(t, next.Seq, shown().Seq)
+	require.Equal(t, next.Event, shown().Event)
+}
+
+// An older version, which may run beside this one, settles a sequence without its event.
+func TestACheckpointThatAnOlderVersionSettledShowsItsEvent(t *testing.T) {
+	t.Parallel()
+	s := openStores(t, testConfig(t))
+	s.add("c", &events.MessageCreated{MessageID: "m", Role: "user", Content: "hello"})
+	s.apply(t)
+	_, err := s.graph.write(t.Context(), s.graph.engine("MATCH (s:$EngineSettled {key: $key}) SET s.event = $event"),
+		map[string]any{"key": s.graph.checkpointKey(0), "event": events.DigestOf("an event before").String()})
+	require.NoError(t, err)
+	cps, err := s.graph.Checkpoints(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, s.graphCP.Event, cps[0].Event)
 }

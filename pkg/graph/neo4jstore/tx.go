@@ -129,9 +129,9 @@ func (s *store) finish(ctx context.Context, t *Tx) error {
 	key := s.checkpointKey(t.partition)
 	link := s.Link != "" && len(t.after) > 0
 	if t.advanced != nil || link {
-		statement, params := settleAfter, map[string]any{"key": key, "seq": int64(0)} // a repair settles nothing
+		statement, params := settleAfter, settleParams(key, projection.Checkpoint{}) // a repair settles nothing
 		if t.advanced != nil {
-			params["seq"] = number(t.advanced.Seq)
+			params = settleParams(key, *t.advanced)
 		}
 		if link {
 			statement, params["in"] = s.linkAndSettle(), t.after

@@ -137,10 +137,10 @@ func (s *store) warm(ctx context.Context) error {
 	}{
 		{lockCheckpoint, map[string]any{"key": ""}},
 		{saveCheckpoint, checkpointParams("", projection.Checkpoint{})},
-		{settleAfter, map[string]any{"key": "", "seq": int64(0)}},
+		{settleAfter, settleParams("", projection.Checkpoint{})},
 		{countRepair, map[string]any{"key": ""}},
 		{showRepairs, map[string]any{"key": ""}},
-		{s.linkAndSettle(), map[string]any{"key": "", "seq": int64(0), "in": map[string]any{}}},
+		{s.linkAndSettle(), map[string]any{"key": "", "seq": int64(0), "event": "", "in": map[string]any{}}},
 	} {
 		if _, err := s.write(ctx, s.engine(one.statement), one.params); err != nil {
 			return err
