@@ -227,9 +227,18 @@ func (g *Globals) connect() (*nats.Conn, error) {
 	if err := g.given.check(&g.Client); err != nil {
 		return nil, err
 	}
-	conn, err := eventlog.Connect(g.NATSURL, "cli", slog.New(slog.DiscardHandler), program.NATSOptions(g.NATSTLS)...)
-	if err != nil {
-		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", settings.Redacted(g.NATSURL), err)
+	options := append(program.NATSOptions(g.NATSTLS), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			refusal := err.Error()
+			g.refused.CompareAndSwap(nil, &refusal)
+		}
+	}))
+	conn, err := eventlog.Connect(g.NATSURL, "cli", slog.New(slog.DiscardHandler), options...)
+	switch where := settings.Redacted(g.NATSURL); {
+	case errors.Is(err, nats.ErrAuthorization):
+		return nil, fmt.Errorf("NATS at %s: %w: it does not know this user with this password or credentials file", where, err)
+	case err != nil:
+		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", where, err)
 	}
 	return conn, nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -65,7 +66,8 @@ type Globals struct {
 	settings.Client
 	JSON bool `help:"Print JSON, for scripts." name:"json" group:"global"`
 
-	given flagsGiven
+	given   flagsGiven
+	refused atomic.Pointer[string] // what NATS first said the user may not do
 }
 
 // CLI is the tree of commands.
@@ -280,6 +282,16 @@ func exitCode(err error, t *terminal) int {
 	}
 	t.say("mneme: %s", strings.TrimSpace(err.Error()))
 	return exitFailed
+}
+
+// explained adds to an error what NATS refused. The server does not answer a request that it refuses, so the
+// error itself is only a timeout.
+func (g *Globals) explained(err error) error {
+	refusal := g.refused.Load()
+	if err == nil || refusal == nil {
+		return err
+	}
+	return fmt.Errorf("%w: NATS refused it to the user of %s: %s: docs/operations/access.md says which user may do it", err, settings.Redacted(g.NATSURL), *refusal)
 }
 
 // usageError returns an error for wrong usage.

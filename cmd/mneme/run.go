@@ -83,5 +83,5 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errInterrupted
 	}
-	return exitCode(err, t)
+	return exitCode(commands.explained(err), t)
 }

@@ -19,6 +19,10 @@ import (
 // nats checks the server, JetStream, and the log.
 func (e *examination) nats(ctx context.Context) {
 	conn, err := eventlog.Connect(e.Client.NATSURL, "doctor", slog.New(slog.DiscardHandler), append(program.NATSOptions(e.Client.NATSTLS), nats.Timeout(patience))...)
+	if errors.Is(err, nats.ErrAuthorization) {
+		e.add("nats", Failed, fmt.Sprintf("%s does not know this user with this password or credentials file: %v", settings.Redacted(e.Client.NATSURL), err), "name a user of the server in MNEME_NATS_URL, or in MNEME_NATS_CREDS_FILE; docs/operations/access.md says which")
+		return
+	}
 	if err != nil {
 		e.add("nats", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.NATSURL), err), "start mneme with mneme up, or name the server with --nats-url")
 		return

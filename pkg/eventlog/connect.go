@@ -31,7 +31,9 @@ func Connect(servers, name string, logger *slog.Logger, options ...nats.Option) 
 		}),
 		nats.ReconnectHandler(func(c *nats.Conn) { logger.Info("reconnected to NATS", "url", c.ConnectedUrlRedacted()) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if errors.Is(err, nats.ErrPermissionViolation) {
+			if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), createLog) {
+				logger.Warn("there is no log yet, and the user of this program may not create it: ingestor does", "error", err)
+			} else if errors.Is(err, nats.ErrPermissionViolation) {
 				logger.Error("NATS refused what the program needs: give its user the role of docs/nats-roles.md", "error", err)
 			} else {
 				logger.Warn("NATS reports a problem", "error", err)
@@ -43,6 +45,9 @@ func Connect(servers, name string, logger *slog.Logger, options ...nats.Option) 
 	}
 	return nats.Connect(servers, append(own, options...)...)
 }
+
+// createLog is in the server's refusal to let a user create the log.
+const createLog = `"$JS.API.STREAM.CREATE.` + natsdeploy.Stream + `"`
 
 // userOf returns the first user with a password in a comma-separated list of URLs, "" for none. A
 // user without a password is a token.

@@ -1,12 +1,14 @@
 package eventlog
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
 func TestAConnectionWithoutALoggerSurvivesTheServer(t *testing.T) {
@@ -23,4 +25,24 @@ func TestAConnectionWithoutALoggerSurvivesTheServer(t *testing.T) {
 	require.NoError(t, conn.Flush())
 	conn.Close()
 	<-reported // the client reports one event after the other, so the loss of the connection too
+}
+
+// Only the ingestor may create the log. A program that starts before it has the right role, and only waits.
+func TestAProgramThatMayNotCreateTheLogIsNotToldToChangeItsRole(t *testing.T) {
+	server := natstest.Guard(t, "acme")
+	lines := make(chan string, 10)
+	conn, err := Connect(server.As("file-tracker"), "file-tracker", slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	require.NoError(t, conn.Publish("$JS.API.STREAM.CREATE."+natsdeploy.Stream, nil))
+	require.Contains(t, <-lines, "the user of this program may not create it: ingestor does")
+	require.NoError(t, conn.Publish("$JS.API.STREAM.PURGE."+natsdeploy.Stream, nil))
+	require.Contains(t, <-lines, "give its user the role")
+}
+
+type lineWriter chan<- string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	w <- string(p)
+	return len(p), nil
 }
