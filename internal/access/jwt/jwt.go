@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -49,6 +50,7 @@ type Verifier struct {
 	keys  *keys
 	rules atomic.Pointer[ruleset]
 	seen  cache
+	said  refusals
 }
 
 var _ access.Verifier = (*Verifier)(nil)
@@ -82,6 +84,7 @@ func (v *Verifier) load() error {
 // Run fetches the provider's keys, and reads the claims file again when it changes, until
 // ctx ends.
 func (v *Verifier) Run(ctx context.Context, logger *slog.Logger) {
+	v.said.logger.Store(logger)
 	var both sync.WaitGroup
 	both.Go(func() { v.keys.run(ctx, logger) })
 	both.Go(func() {
@@ -124,15 +127,44 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 	case errors.Is(err, access.ErrUnavailable):
 		return nil, access.ErrUnavailable
 	case err != nil:
+		v.said.add(err.Error())
 		return nil, access.ErrInvalid // without the reason, which would help to guess
 	}
 	rights, ok := rules.match(claims)
 	if !ok {
+		v.said.add(fmt.Sprintf("no rule of the claims file grants anything to it; it has the claims %q", slices.Sorted(maps.Keys(claims))))
 		return nil, access.ErrNothing
 	}
 	grant := &access.Grant{Rights: rights, Name: checked.Subject, Subject: "oidc:" + checked.Subject, Expires: unix(at.Expires).Add(v.Skew), Ended: rules.ended}
 	v.seen.put(hash, rules, grant)
 	return grant, nil
+}
+
+// sayEvery is how often the log says why a token was refused. Anybody can send wrong tokens, which must not fill it.
+const sayEvery = 10 * time.Second
+
+// refusals tells the log why tokens are refused, because the answer to their senders does not.
+type refusals struct {
+	logger atomic.Pointer[slog.Logger] // nil before [Verifier.Run]
+
+	mu sync.Mutex
+	at time.Time // of the last line
+}
+
+func (r *refusals) add(why string) {
+	logger := r.logger.Load()
+	if logger == nil {
+		return
+	}
+	r.mu.Lock()
+	due := time.Since(r.at) >= sayEvery
+	if due {
+		r.at = time.Now()
+	}
+	r.mu.Unlock()
+	if due {
+		logger.Warn("a token of the identity provider was refused; others may have been in the next 10 seconds", "reason", fmt.Sprintf("%.500s", why))
+	}
 }
 
 // kept is a key set that keeps its last error, of which package oidc passes on only the text.

@@ -11,7 +11,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -47,8 +46,9 @@ rules:
 type bundle struct {
 	*oidctest.Provider
 	*jwt.Verifier
-	claims string    // path of the claims file
-	begun  time.Time // what the clock shows until it is moved
+	claims string      // path of the claims file
+	log    chan string // what Run logs; more than it holds is dropped
+	begun  time.Time   // what the clock shows until it is moved
 	mu     sync.Mutex
 	off    time.Duration
 }
@@ -73,7 +73,7 @@ func setup(t *testing.T, away bool) *bundle {
 func setupWith(t *testing.T, away bool, client *http.Client, wait time.Duration) *bundle {
 	t.Helper()
 	t.Parallel()
-	b := &bundle{Provider: oidctest.New(t), begun: time.Now(), claims: filepath.Join(t.TempDir(), "claims.yaml")}
+	b := &bundle{Provider: oidctest.New(t), begun: time.Now(), claims: filepath.Join(t.TempDir(), "claims.yaml"), log: make(chan string, 10)}
 	b.SetAway(away)
 	require.NoError(t, os.WriteFile(b.claims, []byte(rules), 0o600))
 	var err error
@@ -82,12 +82,22 @@ func setupWith(t *testing.T, away bool, client *http.Client, wait time.Duration)
 	b.SetPatience(wait, mnemetest.Patience)
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
-	run.Go(func() { b.Run(ctx, slog.New(slog.NewTextHandler(io.Discard, nil))) })
+	run.Go(func() { b.Run(ctx, slog.New(slog.NewTextHandler(lines(b.log), nil))) })
 	t.Cleanup(func() { cancel(); run.Wait() })
 	if !away {
 		require.Eventually(t, func() bool { return b.Verifier.Ready() == nil }, mnemetest.Patience, 5*time.Millisecond)
 	}
 	return b
+}
+
+type lines chan<- string
+
+func (l lines) Write(p []byte) (int, error) {
+	select {
+	case l <- string(p):
+	default:
+	}
+	return len(p), nil
 }
 
 // good returns the claims of a token that is valid when the test begins, with changes.
@@ -381,4 +391,26 @@ func BenchmarkCheck(b *testing.B) {
 			}
 		}
 	})
+}
+
+// The sender is not told why, so the log must say it: a wrong audience is the most common mistake of a first setup.
+func TestTheLogSaysWhyATokenIsRefusedButIsNotFlooded(t *testing.T) {
+	b := setup(t, false)
+	_, err := b.Check(t.Context(), b.token(t, map[string]any{"aud": "another-service"}))
+	require.ErrorIs(t, err, access.ErrInvalid)
+	require.Contains(t, <-b.log, "another-service")
+	for range 100 {
+		_, err := b.Check(t.Context(), "junk")
+		require.ErrorIs(t, err, access.ErrInvalid)
+	}
+	require.Empty(t, b.log)
+}
+
+func TestTheLogSaysWhichClaimsATokenHasThatNoRuleKnows(t *testing.T) {
+	b := setup(t, false)
+	_, err := b.Check(t.Context(), b.token(t, map[string]any{"org": nil, "roles": "nobody"}))
+	require.ErrorIs(t, err, access.ErrNothing)
+	line := <-b.log
+	require.Contains(t, line, "roles")
+	require.NotContains(t, line, "nobody")
 }
