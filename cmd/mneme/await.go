@@ -35,12 +35,13 @@ func (c *client) awaitApplied(ctx context.Context, t *terminal, seq uint64) erro
 			return nil
 		}
 		long := time.Since(said) >= sayWaiting
+		slowest := slowestOf(behind)
 		for _, p := range behind {
 			_, what, remedy := doctor.Judge(p)
 			if needsPerson(p, long) {
 				return fmt.Errorf("the events are in the log, but %s has not applied them: %s\n%s", p.Name, console.OneLine(what), remedy)
 			}
-			if !long {
+			if !long || slowest[p.Name].Partition != p.Partition {
 				continue
 			}
 			said = time.Now()
@@ -74,6 +75,20 @@ func behindOf(list []httpapi.ProjectionStatus, seq uint64) (behind []httpapi.Pro
 		}
 	}
 	return behind
+}
+
+// slowestOf returns of each projection the partition that says best why it is not done: one with trouble, and otherwise
+// the one whose position is lowest. A line for each partition would be many.
+func slowestOf(behind []httpapi.ProjectionStatus) map[string]httpapi.ProjectionStatus {
+	slowest := map[string]httpapi.ProjectionStatus{}
+	for _, p := range behind {
+		other, ok := slowest[p.Name]
+		trouble, known := p.Error != "", other.Error != ""
+		if !ok || trouble && !known || trouble == known && p.Checkpoint < other.Checkpoint {
+			slowest[p.Name] = p
+		}
+	}
+	return slowest
 }
 
 // needsPerson reports whether a partition continues only after a person has acted. long

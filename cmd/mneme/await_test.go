@@ -65,3 +65,17 @@ func TestAWaitFailsIfWaitingDoesNotHelp(t *testing.T) {
 		require.ErrorContains(t, err, name)
 	}
 }
+
+func TestAWaitSaysOneLineForEachProjection(t *testing.T) {
+	t.Parallel()
+	at := func(name string, partition int, checkpoint uint64, trouble string) httpapi.ProjectionStatus {
+		return httpapi.ProjectionStatus{Name: name, Partition: partition, State: "catching up", Checkpoint: checkpoint, Lag: 5, Error: trouble}
+	}
+	slowest := slowestOf([]httpapi.ProjectionStatus{
+		at("graph", 0, 7, ""), at("graph", 1, 3, ""), at("graph", 2, 5, ""),
+		at("files", 0, 2, ""), at("files", 1, 6, "no answer"), at("files", 2, 4, ""),
+	})
+	require.Len(t, slowest, 2)
+	require.Equal(t, 1, slowest["graph"].Partition)
+	require.Equal(t, 1, slowest["files"].Partition, "it says what is wrong")
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -237,6 +238,8 @@ func (g *Globals) connect() (*nats.Conn, error) {
 	switch where := settings.Redacted(g.NATSURL); {
 	case errors.Is(err, nats.ErrAuthorization):
 		return nil, fmt.Errorf("NATS at %s: %w: it does not know this user with this password or credentials file", where, err)
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return nil, fmt.Errorf("NATS at %s: its certificate is from an authority that is unknown here: name its PEM file with --nats-ca-file", where)
 	case err != nil:
 		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", where, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,6 +225,10 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil {
 		return nil, &awayError{fmt.Errorf("no answer from %s: %w; name the server with --url", settings.Redacted(c.base), dial.Err)}
+	}
+	var authority x509.UnknownAuthorityError
+	if errors.As(err, &authority) {
+		return nil, &awayError{fmt.Errorf("the certificate of %s is from an authority that is unknown here: name its PEM file with --ca-file", settings.Redacted(c.base))}
 	}
 	if err != nil && ctx.Err() == nil {
 		var at *url.Error // it shows the URL, with a token that is the user

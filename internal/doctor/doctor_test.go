@@ -256,6 +256,28 @@ func TestDifferingClocksAndVersions(t *testing.T) {
 	require.Equal(t, Failed, examine(t, other.URL, "nats://"+nowhere, "")["http"].Level)
 }
 
+func TestPartitionsInTheSameStateAreOneFinding(t *testing.T) {
+	t.Parallel()
+	partition := func(name string, number int, lag uint64, trouble string) httpapi.ProjectionStatus {
+		return httpapi.ProjectionStatus{Name: name, Partition: number, State: "live", Checkpoint: uint64(10 + number), Lag: lag, Error: trouble}
+	}
+	e := &examination{now: time.Now}
+	e.reported(httpapi.Status{Projections: []httpapi.ProjectionStatus{
+		partition("graph", 0, 1, ""), partition("graph", 1, 2, ""), partition("graph", 2, 0, "no answer"), partition("graph", 3, 0, ""),
+		partition("files", 0, 0, ""),
+	}})
+	var said []string
+	for _, f := range e.findings {
+		said = append(said, f.Check+": "+f.Detail)
+	}
+	require.Equal(t, []string{
+		"projection graph: partitions 0 to 1 live, lag 3",
+		"projection graph: partition 2 live, checkpoint 12, lag 0: no answer",
+		"projection graph: partition 3 live, checkpoint 13, lag 0",
+		"projection files: partition 0 live, checkpoint 10, lag 0",
+	}, said)
+}
+
 func TestPersistentProblemsAreFailuresWithARemedy(t *testing.T) {
 	for name, c := range map[string]struct {
 		status httpapi.ProjectionStatus

@@ -75,8 +75,13 @@ func (e *examination) reported(status httpapi.Status) {
 	if status.Stream.Error != "" {
 		e.add("log writes", Failed, status.Stream.Error, LogRemedy)
 	}
-	for _, p := range status.Projections {
-		e.projection(p)
+	for rest := status.Projections; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && sameState(rest[0], rest[n]) {
+			n++
+		}
+		e.projection(rest[:n])
+		rest = rest[n:]
 	}
 	if what, remedy := JudgeTranscripts(status.Capture, e.now()); what != "" {
 		e.add("transcripts", Warning, what, remedy)
@@ -148,8 +153,24 @@ const DiskRemedy = "make room on the disk, or repair it; the projection then con
 // manyBehind is the lag, in events, above which doctor warns.
 const manyBehind = 10_000
 
-func (e *examination) projection(p httpapi.ProjectionStatus) {
+// sameState reports whether one finding can say what there is to say about two partitions.
+func sameState(a, b httpapi.ProjectionStatus) bool {
+	la, wa, _ := Judge(a)
+	lb, wb, _ := Judge(b)
+	return a.Name == b.Name && a.State == b.State && la == lb && wa == wb
+}
+
+// projection adds a finding about successive partitions in the same state.
+func (e *examination) projection(list []httpapi.ProjectionStatus) {
+	p := list[0]
 	detail := fmt.Sprintf("partition %d %s, checkpoint %d, lag %d", p.Partition, p.State, p.Checkpoint, p.Lag)
+	if n := len(list) - 1; n > 0 {
+		lag := uint64(0)
+		for _, one := range list {
+			lag += one.Lag
+		}
+		detail = fmt.Sprintf("partitions %d to %d %s, lag %d", p.Partition, list[n].Partition, p.State, lag)
+	}
 	level, what, remedy := Judge(p)
 	switch {
 	case p.State == "absent":

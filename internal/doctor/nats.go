@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,10 @@ func (e *examination) nats(ctx context.Context) {
 	conn, err := eventlog.Connect(e.Client.NATSURL, "doctor", slog.New(slog.DiscardHandler), append(program.NATSOptions(e.Client.NATSTLS), nats.Timeout(patience))...)
 	if errors.Is(err, nats.ErrAuthorization) {
 		e.add("nats", Failed, fmt.Sprintf("%s does not know this user with this password or credentials file: %v", settings.Redacted(e.Client.NATSURL), err), "name a user of the server in MNEME_NATS_URL, or in MNEME_NATS_CREDS_FILE; docs/operations/access.md says which")
+		return
+	}
+	if errors.As(err, new(x509.UnknownAuthorityError)) {
+		e.add("nats", Failed, fmt.Sprintf("the certificate of %s is from an authority that is unknown here", settings.Redacted(e.Client.NATSURL)), "name its PEM file in MNEME_NATS_CA_FILE")
 		return
 	}
 	if err != nil {

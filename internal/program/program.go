@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -121,6 +122,9 @@ func OpenLog(ctx context.Context, url string, auth settings.NATSTLS, name string
 		}
 		if errors.Is(err, natsdeploy.ErrIncompatible) || errors.Is(err, nats.ErrAuthorization) {
 			return nil, nil, err
+		}
+		if errors.As(err, new(x509.UnknownAuthorityError)) {
+			err = fmt.Errorf("%w: name its PEM file in MNEME_NATS_CA_FILE", err)
 		}
 		logger.Warn("waiting for NATS", "url", settings.Redacted(url), "error", err)
 		select {

@@ -268,7 +268,7 @@ func Environment() []Problem {
 		variable, _, _ := strings.Cut(pair, "=")
 		if reason, bad := reasons[variable]; bad {
 			list = append(list, Problem{variable, false, reason})
-		} else if strings.HasPrefix(variable, prefix) && !strings.HasPrefix(variable, testPrefix) && !slices.Contains(known, variable) {
+		} else if strings.HasPrefix(variable, prefix) && !strings.HasPrefix(variable, testPrefix) && !forNATSServer(variable) && !slices.Contains(known, variable) {
 			list = append(list, Problem{variable, true, variable + ": no program knows this name" + didYouMean(variable, known)})
 		}
 	}

@@ -19,6 +19,7 @@ package settings
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -27,6 +28,12 @@ const prefix = "MNEME_"
 
 // testPrefix begins the names that only the project's own tests read.
 const testPrefix = prefix + "TEST_"
+
+// forNATSServer reports whether a variable is a password that the NATS server reads, as mneme nats-config names them.
+// They may be set where its programs run, too.
+func forNATSServer(variable string) bool {
+	return strings.HasPrefix(variable, prefix+"NATS_") && strings.HasSuffix(variable, "_PASSWORD")
+}
 
 // Spec holds the settings of one program.
 type Spec interface {

@@ -48,6 +48,7 @@ func TestEnvironmentFindsBadAndUnknownVariables(t *testing.T) {
 	t.Setenv("MNEME_NATS_URI", "nats://127.0.0.1:4222")
 	t.Setenv("MNEME_COLOUR_OF_THE_SKY", "blue")
 	t.Setenv("MNEME_TEST_DATA", "for tests, not a mistake")
+	t.Setenv("MNEME_NATS_INGESTOR_PASSWORD", "for the NATS server, not a mistake")
 	t.Setenv("MNEME_PARTITIONS", "0")
 	t.Setenv("MNEME_INDEX_MEMORY", "big")
 	t.Setenv("MNEME_DATA", t.TempDir())
