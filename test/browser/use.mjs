@@ -56,7 +56,7 @@ await page.getByRole("link", { name: "Served" }).first().click();
 await page.getByRole("button", { name: "Check all" }).click();
 await page.getByText("equal", { exact: true }).first().waitFor();
 await page.locator("tbody a").first().click();
-await page.getByText("Made again, it is equal to the byte.").waitFor();
+await page.getByText("Rebuilt: identical to the byte.").waitFor();
 
 step = "rows";
 await open(of(long));

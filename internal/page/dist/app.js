@@ -731,7 +731,7 @@ function EventPanel({ seq, of }) {
         seq
       ] }),
       /* @__PURE__ */ a3("span", { class: "space" }),
-      followable.test(String(data?.["type"])) && /* @__PURE__ */ a3("a", { href: follow(String(data["subject"] ?? of), seq), title: "Does the agent see it, and if not, at which budget would it?", children: "In the context?" }),
+      followable.test(String(data?.["type"])) && /* @__PURE__ */ a3("a", { href: follow(String(data["subject"] ?? of), seq), title: "Whether the context shows this event, or at which budget it would", children: "In the context?" }),
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void copyCommand(), children: copied ? "Copied" : "Copy as curl" }),
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ event: void 0 }), "aria-label": "Close the event", children: "✕" })
     ] }),
@@ -918,7 +918,7 @@ function Bench({ c: c3, p: p3 }) {
         /* @__PURE__ */ a3("input", { type: "number", min: "0", value: expected || "", placeholder: "sequence", onInput: (e3) => change({ expect: e3.currentTarget.value }, true) })
       ] })
     ] }),
-    /* @__PURE__ */ a3(Notice, { error, children: tools ? results.loading && results.list.length === 0 ? "Searching…" : results.list.length === 0 ? "No tool results found." : query ? "Tool results, the best first, by their words." : "The newest tool results first." : !query ? "Type a query. Each column shows one ranking of the messages, and the rank that the others give them." : Object.values(found).some((f4) => f4.loading && f4.list.length === 0) ? "Searching…" : rest?.embedding_missing ?? `Meaning by ${rest?.embedding_model ?? "no model"}.` }),
+    /* @__PURE__ */ a3(Notice, { error, children: tools ? results.loading && results.list.length === 0 ? "Searching…" : results.list.length === 0 ? "No tool results found." : query ? "Tool results, ranked by words, best first." : "Tool results, newest first." : !query ? "Type a query. Each column ranks the messages by one method and shows their rank in the other two." : Object.values(found).some((f4) => f4.loading && f4.list.length === 0) ? "Searching…" : rest?.embedding_missing ?? `Meaning by ${rest?.embedding_model ?? "no model"}.` }),
     tools && /* @__PURE__ */ a3($, { children: [
       results.list.map((r3) => /* @__PURE__ */ a3(ToolResult, { r: r3, of: c3.id }, r3.seq)),
       results.more && /* @__PURE__ */ a3("button", { onClick: results.more, children: "Show more" })
@@ -1141,23 +1141,23 @@ function Lines({ data, followed }) {
       /* @__PURE__ */ a3("h2", { children: "What the agent sees" }),
       /* @__PURE__ */ a3("h2", { children: "Why" })
     ] }),
-    out.length ? out : /* @__PURE__ */ a3(Notice, { children: "Nothing: the conversation had no messages then." })
+    out.length ? out : /* @__PURE__ */ a3(Notice, { children: "Nothing: the conversation had no messages yet." })
   ] });
 }
 function reason(item) {
   switch (item.kind) {
     case "query":
-      return "A question of the user.";
+      return "A request of the user.";
     case "message":
     case "tool_call":
     case "tool_result":
       return "Among the newest turns.";
     case "left_out":
-      return "Says that something is missing here.";
+      return "Marks what was left out here.";
     case "relevant":
-      return "The search found it.";
+      return "Found by the search.";
     case "code":
-      return `${item.match ? "Code that the search found" : "Code"}${item.tool_name ? ", through " + item.tool_name : ""}.`;
+      return `${item.match ? "Code found by the search" : "Code"}${item.tool_name ? ", through " + item.tool_name : ""}.`;
     case "summary":
       return `Summary of turns ${item.summary?.first_turn} to ${item.summary?.last_turn}, level ${item.summary?.level}.`;
     case "file":
@@ -1165,7 +1165,7 @@ function reason(item) {
     case "note":
       return "From another conversation of the project.";
     case "folder":
-      return "Files that the conversations of the project touched.";
+      return "Files touched by conversations of the project.";
   }
   return item.kind;
 }
@@ -1212,12 +1212,12 @@ function Bytes({ data }) {
   A2(() => {
     let current = true;
     if (!crypto.subtle) {
-      set("not checked: browsers compute it only over HTTPS or on this machine");
+      set("not checked: browsers compute hashes only over HTTPS or on localhost");
       return;
     }
     void crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)).then((digest) => {
       const hex = [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, "0")).join("");
-      if (current) set(hex === claimed ? "computed here too: equal" : `computed here: ${hex}, which differs`);
+      if (current) set(hex === claimed ? "verified in this browser" : `differs from ${hex}, computed in this browser`);
     });
     return () => {
       current = false;
@@ -1236,7 +1236,7 @@ function Bytes({ data }) {
 }
 function Dropped({ data }) {
   const dropped = data.manifest.sections.filter((s3) => s3.dropped.length > 0);
-  if (dropped.length === 0) return /* @__PURE__ */ a3("p", { class: "dim", children: "Nothing: all of it fits." });
+  if (dropped.length === 0) return /* @__PURE__ */ a3("p", { class: "dim", children: "Nothing: everything fits." });
   return /* @__PURE__ */ a3("ul", { class: "drops", children: dropped.map((s3) => /* @__PURE__ */ a3("li", { children: [
     /* @__PURE__ */ a3("i", { class: `s-${s3.name}` }),
     /* @__PURE__ */ a3("b", { children: sectionName(s3.name) }),
@@ -1272,12 +1272,12 @@ function differences(a4, b, words3) {
   let same = 0;
   for (const [key, { section, item }] of inA) {
     const other = inB.get(key);
-    if (!other) list.push({ key, section, item, state: "gone", because: absence(item, b, words3.notInSecond) });
-    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `${words3.second} it is in ${sectionName(other.section)}` });
+    if (!other) list.push({ key, section, item, state: "gone", because: "because " + absence(item, b, words3.notInSecond) });
+    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `${words3.second} in ${sectionName(other.section)}` });
     else if (other.item.chars !== item.chars) list.push({ key, section, item, state: item.chars > other.item.chars ? "shorter" : "longer", because: `${count(item.chars)} characters ${words3.first}, ${count(other.item.chars)} ${words3.second}` });
     else same++;
   }
-  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "new", because: absence(item, a4, words3.notInFirst) });
+  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "new", because: "because " + absence(item, a4, words3.notInFirst) });
   return { same, list };
 }
 function shown(item) {
@@ -1296,10 +1296,7 @@ function Differences({ list, words: words3 }) {
       /* @__PURE__ */ a3("span", { children: [
         /* @__PURE__ */ a3("b", { children: words3.states[x2.state] }),
         " ",
-        /* @__PURE__ */ a3("span", { class: "dim", children: [
-          "because ",
-          x2.because
-        ] }),
+        /* @__PURE__ */ a3("span", { class: "dim", children: x2.because }),
         " ",
         /* @__PURE__ */ a3(EventLink, { seq: x2.item.seq }),
         /* @__PURE__ */ a3("br", {}),
@@ -1345,7 +1342,7 @@ function Followed({ c: c3, p: p3, data, seq }) {
         " is in this context: ",
         /* @__PURE__ */ a3("a", { href: `#e-${seq}`, children: sectionName(section.name) }),
         "."
-      ] }) : later ? ` came after #${data.as_of}, as of which this context is made.` : /* @__PURE__ */ a3($, { children: [
+      ] }) : later ? ` is newer than #${data.as_of}, the position of this context.` : /* @__PURE__ */ a3($, { children: [
         " is left out. ",
         summary2 && /* @__PURE__ */ a3($, { children: [
           "A summary of turns ",
@@ -1354,7 +1351,7 @@ function Followed({ c: c3, p: p3, data, seq }) {
           summary2.summary.last_turn,
           ", ",
           /* @__PURE__ */ a3(EventLink, { seq: summary2.seq }),
-          ", stands for it. "
+          ", replaces it. "
         ] }),
         error ? /* @__PURE__ */ a3(Notice, { error }) : !m3 || loading ? "Trying larger budgets…" : m3.followed?.fits_at ? /* @__PURE__ */ a3($, { children: [
           "With a budget of ",
@@ -1373,7 +1370,7 @@ function Followed({ c: c3, p: p3, data, seq }) {
 
 // src/served.tsx
 var remade = (c3, seq) => path("/v1/conversations/{}/contexts/{}", [c3.id, String(seq)]);
-var whyDifferent = "Something that it was made of was erased or is missing, or this version of mneme chooses differently.";
+var whyDifferent = "A source of it was erased or is missing, or this version of mneme chooses differently.";
 function parameters(s3) {
   return {
     served: String(s3.seq),
@@ -1400,7 +1397,7 @@ function ServedContexts({ c: c3 }) {
   };
   return /* @__PURE__ */ a3("div", { class: "pad", children: [
     /* @__PURE__ */ a3("div", { class: "bar", children: [
-      /* @__PURE__ */ a3(Notice, { error, children: loading && list.length === 0 ? "Loading…" : list.length === 0 ? "None is remembered. Ask for a context with record=true, or open one in the tab Context and choose “Remember this”." : `${plural(list.length, "context")}${more ? " so far" : ""} that an agent was shown, the oldest first` }),
+      /* @__PURE__ */ a3(Notice, { error, children: loading && list.length === 0 ? "Loading…" : list.length === 0 ? "None yet. Only contexts requested with record=true are listed here; in the tab Context, “Remember this” adds one." : `${plural(list.length, "context")}${more ? " so far" : ""} shown to agents, oldest first` }),
       /* @__PURE__ */ a3("span", { class: "space" }),
       list.length > 0 && /* @__PURE__ */ a3("button", { disabled: checking, onClick: () => void check(list), children: checking ? "Checking…" : "Check all" })
     ] }),
@@ -1412,7 +1409,7 @@ function ServedContexts({ c: c3 }) {
         /* @__PURE__ */ a3("th", { class: "n", children: "Characters" }),
         /* @__PURE__ */ a3("th", { children: "Strategy" }),
         /* @__PURE__ */ a3("th", { children: "SHA-256" }),
-        /* @__PURE__ */ a3("th", { children: "Made again" }),
+        /* @__PURE__ */ a3("th", { children: "Rebuilt" }),
         /* @__PURE__ */ a3("th", { children: "Event" })
       ] }) }),
       /* @__PURE__ */ a3("tbody", { children: list.map((s3) => /* @__PURE__ */ a3("tr", { children: [
@@ -1456,7 +1453,7 @@ function Outcome({ of }) {
 }
 function ServedBanner({ c: c3, seq }) {
   const { data, error } = useGet(remade(c3, seq));
-  if (!data) return /* @__PURE__ */ a3(Notice, { error, children: "Making it again…" });
+  if (!data) return /* @__PURE__ */ a3(Notice, { error, children: "Rebuilding it…" });
   return /* @__PURE__ */ a3("p", { class: "notice banner", role: "status", children: [
     "An agent was shown this context",
     data.served.time && /* @__PURE__ */ a3($, { children: [
@@ -1466,8 +1463,8 @@ function ServedBanner({ c: c3, seq }) {
     " ",
     /* @__PURE__ */ a3(EventLink, { seq: data.served.seq }),
     " ",
-    data.equal ? /* @__PURE__ */ a3("span", { class: "state good", children: "Made again, it is equal to the byte." }) : /* @__PURE__ */ a3($, { children: [
-      /* @__PURE__ */ a3("span", { class: "state bad", children: "Made again, it differs." }),
+    data.equal ? /* @__PURE__ */ a3("span", { class: "state good", children: "Rebuilt: identical to the byte." }) : /* @__PURE__ */ a3($, { children: [
+      /* @__PURE__ */ a3("span", { class: "state bad", children: "Rebuilt: it differs." }),
       " ",
       whyDifferent
     ] })
@@ -1666,7 +1663,7 @@ function LeftOut({ c: c3, p: p3, data }) {
 function Files({ c: c3 }) {
   const { data, error } = useGet(path("/v1/conversations/{}/files", [c3.id], { limit: 500 }));
   return /* @__PURE__ */ a3("div", { class: "pad", children: [
-    /* @__PURE__ */ a3(Notice, { error, children: data ? `${plural(data.files.length, "file")} that tools touched, the newest first` : "Loading…" }),
+    /* @__PURE__ */ a3(Notice, { error, children: data ? `${plural(data.files.length, "file")} touched by tools, most recent first` : "Loading…" }),
     data && data.files.length > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Files", children: /* @__PURE__ */ a3("table", { children: [
       /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
         /* @__PURE__ */ a3("th", { children: "File" }),
@@ -1807,7 +1804,7 @@ function Graph({ c: c3, outline: o4, p: p3 }) {
   const steps = useGetLater(key, () => asOf(c3, end, "/v1/conversations/{}/steps", { limit: mostSteps }));
   const files = useFiles(c3, turns.data?.turns ?? []);
   const error = o4.error ?? turns.error ?? steps.error;
-  if (o4.turns === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { children: "No turns yet: a turn begins with a message of the user." }) });
+  if (o4.turns === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { children: "No turns yet: a turn begins with a user message." }) });
   if (!turns.data || !steps.data) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
   const list = steps.data.steps.slice().reverse();
   const reached = steps.data.steps.length < mostSteps ? turns.data.turns : turns.data.turns.filter((t3, i3) => i3 === 0 || t3.number > list[0].turn);
@@ -1831,7 +1828,7 @@ function Graph({ c: c3, outline: o4, p: p3 }) {
     ] }),
     /* @__PURE__ */ a3(Drawing, { g: g3, shown: p3["event"] }),
     /* @__PURE__ */ a3("details", { class: "aslist", children: [
-      /* @__PURE__ */ a3("summary", { children: "The same as a list" }),
+      /* @__PURE__ */ a3("summary", { children: "As a list" }),
       /* @__PURE__ */ a3(ListOf, { nodes: [g3.root] })
     ] })
   ] });
@@ -2146,7 +2143,7 @@ var rowHeight2 = 58;
 function Timeline({ c: c3, outline: o4, p: p3 }) {
   const asked2 = Number(p3["turn"] ?? NaN);
   const turn = Math.min(o4.last, Math.max(o4.first, isNaN(asked2) ? o4.last : asked2));
-  if (o4.turns === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { error: o4.error, children: "No turns yet: a turn begins with a message of the user." }) });
+  if (o4.turns === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { error: o4.error, children: "No turns yet: a turn begins with a user message." }) });
   return /* @__PURE__ */ a3("div", { class: "timeline", children: [
     /* @__PURE__ */ a3(Strip, { o: o4, turn }),
     o4.error && /* @__PURE__ */ a3(Notice, { error: o4.error }),
@@ -2172,7 +2169,7 @@ function TurnRow({ o: o4, turn }) {
   const known2 = o4.has(turn), text = o4.text(turn);
   return /* @__PURE__ */ a3($, { children: [
     /* @__PURE__ */ a3("span", { class: "number", children: turn }),
-    /* @__PURE__ */ a3("span", { class: "what", children: !text ? /* @__PURE__ */ a3("span", { class: "loading", children: "…" }) : turn === 0 ? "Before the first message of the user" : /* @__PURE__ */ a3(Text, { of: text.text || "(no text)" }) }),
+    /* @__PURE__ */ a3("span", { class: "what", children: !text ? /* @__PURE__ */ a3("span", { class: "loading", children: "…" }) : turn === 0 ? "Before the first user message" : /* @__PURE__ */ a3(Text, { of: text.text || "(no text)" }) }),
     /* @__PURE__ */ a3("span", { class: "facts", children: known2 && /* @__PURE__ */ a3($, { children: [
       /* @__PURE__ */ a3(Time, { of: o4.time(turn) }),
       /* @__PURE__ */ a3("span", { children: [
@@ -2238,12 +2235,12 @@ function Strip({ o: o4, turn }) {
         ] }),
         /* @__PURE__ */ a3("span", { children: [
           /* @__PURE__ */ a3("i", { class: "consolidated" }),
-          " part of a higher one"
+          " summary within a higher one"
         ] })
       ] }),
       /* @__PURE__ */ a3("span", { children: [
         /* @__PURE__ */ a3("i", { class: "here" }),
-        " the open turn"
+        " selected turn"
       ] })
     ] })
   ] });
@@ -2309,7 +2306,7 @@ function OpenTurn({ c: c3, o: o4, number }) {
         number
       ] }),
       /* @__PURE__ */ a3("span", { class: "space" }),
-      o4.end(number) >= c3.first_seq && /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "context", as_of: String(o4.end(number)), step: "1" }), children: "Context after it" }),
+      o4.end(number) >= c3.first_seq && /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "context", as_of: String(o4.end(number)), step: "1" }), children: "Context after this turn" }),
       /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "graph", turn: String(number) }), children: "Graph" })
     ] }),
     user.error && /* @__PURE__ */ a3(Notice, { error: user.error }),
@@ -2397,7 +2394,7 @@ function ConversationView({ id, p: p3 }) {
   const outline = useOutline(c3);
   const view = views.some(([v3]) => v3 === p3["view"]) ? p3["view"] : "timeline";
   const tabs = T2(null);
-  A2(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c3]);
+  A2(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c3, outline]);
   if (error || !c3 || !outline) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
   const all = withInherited(c3);
   return /* @__PURE__ */ a3("div", { class: `conversation ${p3["event"] ? "with-event" : ""}`, children: [
@@ -2461,6 +2458,7 @@ function Conversations({ p: p3 }) {
     limit: 30,
     max_chars: 300
   }) : null, 200);
+  const filtered = p3["project"] || p3["agent"] || p3["status"] || p3["since"];
   const agents = [.../* @__PURE__ */ new Set([...list.list.map((c3) => c3.agent ?? ""), p3["agent"] ?? ""])].filter(Boolean).sort();
   const chosen = p3["project"] && !projects.data?.projects.some((x2) => x2.name === p3["project"]) ? [{ name: p3["project"] }] : [];
   return /* @__PURE__ */ a3("div", { class: "page", children: [
@@ -2530,17 +2528,30 @@ function Conversations({ p: p3 }) {
         ] })
       ] })
     ] }),
-    /* @__PURE__ */ a3(Notice, { error: found.error ?? list.error, children: query ? found.loading ? "Searching…" : summary(found.data, kind) : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them." : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the last recorded first` }),
+    /* @__PURE__ */ a3(Notice, { error: found.error ?? list.error, children: query ? found.loading ? "Searching…" : summary(found.data, kind) : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? filtered ? "No conversation matches these filters." : /* @__PURE__ */ a3(Empty, {}) : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, most recently recorded first` }),
     /* @__PURE__ */ a3("ul", { class: "cards", children: (query ? found.data?.conversations ?? [] : list.list).map((c3) => /* @__PURE__ */ a3(Card, { c: c3 }, c3.id)) }),
     (query && found.data?.tool_results || []).map((r3) => /* @__PURE__ */ a3(ToolResult, { r: r3, of: r3.conversation_id, title: r3.title || r3.conversation_id }, r3.seq)),
     !query && list.more && /* @__PURE__ */ a3("button", { onClick: list.more, children: "Show more" })
+  ] });
+}
+function Empty() {
+  return /* @__PURE__ */ a3($, { children: [
+    "No conversations yet. ",
+    /* @__PURE__ */ a3("a", { href: "/help/agents", children: "Connect a coding agent" }),
+    ", ",
+    /* @__PURE__ */ a3("a", { href: "/help/start/record", children: "record an agent of your own" }),
+    ", or ",
+    /* @__PURE__ */ a3("a", { href: "/help/publish#import-recorded-sessions", children: "import sessions" }),
+    " with ",
+    /* @__PURE__ */ a3("code", { children: "mneme import" }),
+    "."
   ] });
 }
 function summary(found, kind) {
   const parts = kind === "tool" ? [] : [plural(found?.conversations.length ?? 0, "conversation")];
   if (kind) parts.push(plural(found?.tool_results?.length ?? 0, "tool result"));
   const left = found?.conversations_left_out;
-  return `${parts.join(" and ")} found, the best first${left ? `; tool results of ${plural(left, "older conversation")} were not searched` : ""}`;
+  return `${parts.join(" and ")} found, best first${left ? `; tool results of ${plural(left, "older conversation")} were not searched` : ""}`;
 }
 function Card({ c: c3 }) {
   const all = withInherited(c3);
@@ -2757,7 +2768,7 @@ function Operations({ p: p3 }) {
             ] }),
             /* @__PURE__ */ a3("td", { children: mayRebuild === void 0 && x2.partition === 0 && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act(
               "models",
-              `Rebuild ${x2.name} from the log? Readers see the old one until the new one has caught up.`,
+              `Rebuild ${x2.name} from the log? The old one serves until the new one has caught up.`,
               "Starting the rebuild…",
               async () => {
                 await post("/v1/rebuilds", { projection: x2.name });
@@ -2798,7 +2809,7 @@ function Operations({ p: p3 }) {
         /* @__PURE__ */ a3("div", { class: "bar", children: [
           /* @__PURE__ */ a3("h2", { children: "Failed events" }),
           /* @__PURE__ */ a3("span", { class: "space" }),
-          (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("button", { onClick: () => void act("failed", "Try all failed events again? Their conversations are made anew from the log.", "Trying again…", () => retry({ all: true })), children: "Retry all" })
+          (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("button", { onClick: () => void act("failed", "Try all failed events again? Their conversations are rebuilt from the log.", "Trying again…", () => retry({ all: true })), children: "Retry all" })
         ] }),
         /* @__PURE__ */ a3(Notice, { error: failed.error, children: mayRetry !== void 0 ? mayRetry || "Loading…" : !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : "The log keeps them. An invalid event breaks a rule: its producer must be fixed. An error could not be applied: fix the cause, then retry." }),
         saidAt("failed"),
@@ -2820,7 +2831,7 @@ function Operations({ p: p3 }) {
             /* @__PURE__ */ a3("td", { children: f4.class }),
             /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.reason }) }),
             /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.conversation }) }),
-            /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act("failed", `Try event ${f4.seq} again? Its conversation is made anew from the log.`, "Trying again…", () => retry({ seq: f4.seq })), children: "Retry" }) })
+            /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act("failed", `Try event ${f4.seq} again? Its conversation is rebuilt from the log.`, "Trying again…", () => retry({ seq: f4.seq })), children: "Retry" }) })
           ] }, `${f4.projection}-${f4.seq}`)) })
         ] }) })
       ] }),
@@ -2924,7 +2935,7 @@ function Projects() {
   const { list, error, loading, more } = usePages(path("/v1/projects", [], { limit: 100 }), "projects");
   return /* @__PURE__ */ a3("div", { class: "page", children: [
     /* @__PURE__ */ a3("h1", { children: "Projects" }),
-    /* @__PURE__ */ a3(Notice, { error, children: loading && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or to the repository or folder that it works in." : `${plural(list.length, "project")}${more ? " so far" : ""}, by name` }),
+    /* @__PURE__ */ a3(Notice, { error, children: loading && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or else to its repository or working folder." : `${plural(list.length, "project")}${more ? " so far" : ""}, by name` }),
     /* @__PURE__ */ a3("ul", { class: "cards", children: list.map((x2) => /* @__PURE__ */ a3("li", { children: [
       /* @__PURE__ */ a3("a", { class: "title", href: link({ view: "project", project: x2.name }), title: x2.name, children: /* @__PURE__ */ a3(Text, { of: shortPath(x2.name) }) }),
       /* @__PURE__ */ a3("p", { class: "facts", children: [
@@ -2950,12 +2961,12 @@ function ProjectView({ name, p: p3 }) {
       /* @__PURE__ */ a3("h1", { title: name, children: /* @__PURE__ */ a3(Text, { of: shortPath(name) }) }),
       project.error ? /* @__PURE__ */ a3(Notice, { error: project.error }) : project.data && /* @__PURE__ */ a3("p", { class: "facts", children: [
         project.data.names.map((n2) => /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: n2 }) }, n2)),
-        /* @__PURE__ */ a3("a", { href: link({ project: name }), children: "Its conversations" })
+        /* @__PURE__ */ a3("a", { href: link({ project: name }), children: "All its conversations" })
       ] }),
       /* @__PURE__ */ a3("section", { "aria-label": "Context of the project", children: [
-        /* @__PURE__ */ a3("h2", { children: "What an agent that begins here would see" }),
+        /* @__PURE__ */ a3("h2", { children: "What a new session would see" }),
         /* @__PURE__ */ a3("form", { class: "filters", onSubmit: (e3) => e3.preventDefault(), children: [
-          /* @__PURE__ */ a3("input", { type: "search", "aria-label": "What the agent is about to do", placeholder: "What the agent is about to do", value: p3["q"] ?? "", onInput: (e3) => change({ q: e3.currentTarget.value }, true) }),
+          /* @__PURE__ */ a3("input", { type: "search", "aria-label": "What the agent is going to do", placeholder: "What the agent is going to do", value: p3["q"] ?? "", onInput: (e3) => change({ q: e3.currentTarget.value }, true) }),
           /* @__PURE__ */ a3(Field, { label: "Budget", type: "number", min: "500", max: "1000000", step: "500", value: max, onDone: (v3) => change({ max: v3 }, true) }),
           /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: [
             /* @__PURE__ */ a3("button", { "aria-pressed": !bytes, onClick: () => change({ show: void 0 }), children: "Lines and reasons" }),
@@ -2973,7 +2984,7 @@ function ProjectView({ name, p: p3 }) {
         /* @__PURE__ */ a3("h2", { children: "Conversations" }),
         /* @__PURE__ */ a3(Notice, { children: [
           plural(project.data.conversations.length, "conversation"),
-          ", the newest first"
+          ", newest first"
         ] }),
         /* @__PURE__ */ a3("ul", { class: "cards", children: project.data.conversations.map((s3) => /* @__PURE__ */ a3("li", { children: [
           /* @__PURE__ */ a3("a", { class: "title", href: link({ c: s3.id }), children: /* @__PURE__ */ a3(Text, { of: s3.title || s3.id }) }),
@@ -3131,9 +3142,9 @@ function Tail({ p: p3 }) {
             ] })
           ] }),
           /* @__PURE__ */ a3(Field, { label: "Conversation", type: "text", placeholder: "all, or an id", value: p3["conversation"] ?? "", onDone: (v3) => change({ conversation: v3.trim() }) }),
-          p3["conversation"] && /* @__PURE__ */ a3("a", { href: link({ c: p3["conversation"] }), children: "Open it" })
+          p3["conversation"] && /* @__PURE__ */ a3("a", { href: link({ c: p3["conversation"] }), children: "Open this conversation" })
         ] }),
-        f4?.error ? /* @__PURE__ */ a3(Notice, { error: f4.error }) : /* @__PURE__ */ a3(Notice, { children: rows.length === 0 ? "No events yet. They appear here as soon as an agent publishes them." : `The newest ${plural(Math.min(rows.length, kept2), "event")}, the latest on top. At most ${count(kept2)} are kept.` })
+        f4?.error ? /* @__PURE__ */ a3(Notice, { error: f4.error }) : /* @__PURE__ */ a3(Notice, { children: rows.length === 0 ? "No events yet. They appear here as soon as an agent publishes them." : `The newest ${plural(Math.min(rows.length, kept2), "event")}, latest first. This page keeps at most ${count(kept2)}.` })
       ] }),
       /* @__PURE__ */ a3(Rows, { label: "Events", count: rows.length, height: 52, selected: selected < 0 ? -1 : newest - selected, onSelect: select, row: (i3) => {
         const r3 = rows[newest - i3];
@@ -3166,8 +3177,8 @@ function Tail({ p: p3 }) {
 var keys = [
   ["/", "go to the search field"],
   ["j  k", "next and previous row"],
-  ["1 … 7", "the tabs of a conversation"],
-  ["[  ]", "the context one turn back, or one turn on"],
+  ["1 … 7", "tabs of a conversation"],
+  ["[  ]", "the context one turn earlier or later"],
   ["p", "play the context turn by turn"],
   ["h", "all conversations"],
   ["r", "projects"],
@@ -3176,7 +3187,7 @@ var keys = [
   ["Esc", "close the event"],
   ["?", "this list"]
 ];
-var unkept = "The browser did not send the session back. Does it accept cookies? Behind a proxy, does the proxy add a header Authorization, or say X-Forwarded-Proto: https to a page that came without TLS?";
+var unkept = "The browser did not send the session cookie. Check that it accepts cookies. Behind a proxy, check that the proxy adds no Authorization header, and sends X-Forwarded-Proto: https only if the browser uses TLS.";
 function SignIn({ state }) {
   const field = T2(null);
   const [wrong, setWrong] = d2("");
@@ -3197,7 +3208,7 @@ function SignIn({ state }) {
     ] }) }),
     state.tokens && /* @__PURE__ */ a3($, { children: [
       /* @__PURE__ */ a3("p", { children: [
-        wrong || (state.provider ? "Or use a token." : "This server demands a token."),
+        wrong || (state.provider ? "Or use a token." : "This server requires a token."),
         " Make one with ",
         /* @__PURE__ */ a3("code", { children: "mneme tokens create" }),
         ". It is kept until you close the browser, in a cookie that no script can read."
@@ -3211,7 +3222,7 @@ function SignIn({ state }) {
       ] })
     ] }),
     !state.provider && !state.tokens && /* @__PURE__ */ a3("p", { children: [
-      "This server takes only tokens of an identity provider, and has no client there with which people can sign in. Whoever runs it can set ",
+      "This server accepts only tokens of an identity provider, and signing in there is not set up: its operator can set ",
       /* @__PURE__ */ a3("code", { children: "MNEME_OIDC_CLIENT_ID" }),
       "."
     ] })
@@ -3221,12 +3232,12 @@ function Keys({ close }) {
   const dialog = T2(null);
   A2(() => dialog.current?.showModal(), []);
   return /* @__PURE__ */ a3("dialog", { ref: dialog, onClose: close, "aria-labelledby": "keys-title", children: [
-    /* @__PURE__ */ a3("h2", { id: "keys-title", children: "Keys" }),
+    /* @__PURE__ */ a3("h2", { id: "keys-title", children: "Keyboard shortcuts" }),
     /* @__PURE__ */ a3("dl", { children: keys.map(([key, what]) => /* @__PURE__ */ a3("div", { children: [
       /* @__PURE__ */ a3("dt", { children: /* @__PURE__ */ a3("kbd", { children: key }) }),
       /* @__PURE__ */ a3("dd", { children: what })
     ] }, key)) }),
-    /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3("a", { href: "/help", children: "The documentation of this version" }) }),
+    /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3("a", { href: "/help", children: "Documentation of this version" }) }),
     /* @__PURE__ */ a3("form", { method: "dialog", children: /* @__PURE__ */ a3("button", { children: "Close" }) })
   ] });
 }
@@ -3264,7 +3275,7 @@ function App() {
   useKeys(() => setHelp(true));
   const view = p3["c"] ? "conversation" : ["projects", "project", "tail", "operations"].includes(p3["view"] ?? "") ? p3["view"] : "";
   return /* @__PURE__ */ a3($, { children: [
-    /* @__PURE__ */ a3("a", { class: "skip", href: "#main", children: "To the content" }),
+    /* @__PURE__ */ a3("a", { class: "skip", href: "#main", children: "Skip to the content" }),
     /* @__PURE__ */ a3("header", { class: "top", children: [
       /* @__PURE__ */ a3("a", { class: "brand", href: link({}), children: "mneme" }),
       /* @__PURE__ */ a3("nav", { "aria-label": "Views", children: [["", "Conversations"], ["projects", "Projects"], ["tail", "Live"], ["operations", "Operations"]].map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ view: v3 }), "aria-current": view === v3 ? "page" : void 0, children: name }, v3)) }),
@@ -3272,7 +3283,8 @@ function App() {
       state?.needed && state.signed_in && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => {
         session.end().finally(() => location.reload());
       }, children: "Sign out" }),
-      /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keys", children: "?" })
+      /* @__PURE__ */ a3("a", { class: "help", href: "/help", children: "Help" }),
+      /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts", children: "?" })
     ] }),
     help && /* @__PURE__ */ a3(Keys, { close: () => setHelp(false) }),
     state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })

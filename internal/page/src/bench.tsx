@@ -37,8 +37,8 @@ export function Bench({ c, p }: { c: Conversation; p: Params }) {
         <Field label="From event" type="number" min="0" value={p["from"] ?? ""} placeholder="first" onDone={(v) => change({ from: v }, true)} />
         {!tools && <label>Expected event <input type="number" min="0" value={expected || ""} placeholder="sequence" onInput={(e) => change({ expect: e.currentTarget.value }, true)} /></label>}
       </form>
-      <Notice error={error}>{tools ? results.loading && results.list.length === 0 ? "Searching…" : results.list.length === 0 ? "No tool results found." : query ? "Tool results, the best first, by their words." : "The newest tool results first."
-        : !query ? "Type a query. Each column shows one ranking of the messages, and the rank that the others give them."
+      <Notice error={error}>{tools ? results.loading && results.list.length === 0 ? "Searching…" : results.list.length === 0 ? "No tool results found." : query ? "Tool results, ranked by words, best first." : "Tool results, newest first."
+        : !query ? "Type a query. Each column ranks the messages by one method and shows their rank in the other two."
         : Object.values(found).some((f) => f.loading && f.list.length === 0) ? "Searching…"
         : rest?.embedding_missing ?? `Meaning by ${rest?.embedding_model ?? "no model"}.`}</Notice>
       {tools && <>{results.list.map((r) => <ToolResult key={r.seq} r={r} of={c.id} />)}{results.more && <button onClick={results.more}>Show more</button>}</>}

@@ -44,12 +44,12 @@ export function differences(a: Context, b: Context, words: Words): { same: numbe
   let same = 0;
   for (const [key, { section, item }] of inA) {
     const other = inB.get(key);
-    if (!other) list.push({ key, section, item, state: "gone", because: absence(item, b, words.notInSecond) });
-    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `${words.second} it is in ${sectionName(other.section)}` });
+    if (!other) list.push({ key, section, item, state: "gone", because: "because " + absence(item, b, words.notInSecond) });
+    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `${words.second} in ${sectionName(other.section)}` });
     else if (other.item.chars !== item.chars) list.push({ key, section, item, state: item.chars > other.item.chars ? "shorter" : "longer", because: `${count(item.chars)} characters ${words.first}, ${count(other.item.chars)} ${words.second}` });
     else same++;
   }
-  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "new", because: absence(item, a, words.notInFirst) });
+  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "new", because: "because " + absence(item, a, words.notInFirst) });
   return { same, list };
 }
 
@@ -67,7 +67,7 @@ export function Differences({ list, words }: { list: Difference[]; words: Words 
       <ul>{list.filter((x) => x.section === section).map((x) => (
         <li key={x.key} class={x.state}>
           <span class="sign" aria-hidden="true">{signs[x.state]}</span>
-          <span><b>{words.states[x.state]}</b> <span class="dim">because {x.because}</span> <EventLink seq={x.item.seq} /><br />
+          <span><b>{words.states[x.state]}</b> <span class="dim">{x.because}</span> <EventLink seq={x.item.seq} /><br />
             <Text of={firstLine(shown(x.item), 180)} /></span>
         </li>
       ))}</ul>

@@ -24,7 +24,7 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
   const outline = useOutline(c);
   const view = views.some(([v]) => v === p["view"]) ? p["view"] : "timeline";
   const tabs = useRef<HTMLElement>(null);
-  useEffect(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c]);
+  useEffect(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c, outline]); // the tabs come with the outline
   if (error || !c || !outline) return <div class="page"><Notice error={error}>Loading…</Notice></div>;
   const all = withInherited(c);
   return (

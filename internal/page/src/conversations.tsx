@@ -20,6 +20,7 @@ export function Conversations({ p }: { p: Params }) {
   const found = useGet<Answer>(query ? path("/v1/search", [], {
     query, project: p["project"], kind, role: kind === "tool" ? undefined : p["role"], since: midnight(p["since"]), until: midnight(p["until"]), limit: 30, max_chars: 300,
   }) : null, 200);
+  const filtered = p["project"] || p["agent"] || p["status"] || p["since"];
   const agents = [...new Set([...list.list.map((c) => c.agent ?? ""), p["agent"] ?? ""])].filter(Boolean).sort();
   const chosen = p["project"] && !projects.data?.projects.some((x) => x.name === p["project"]) ? [{ name: p["project"] }] : [];
   return (
@@ -54,8 +55,8 @@ export function Conversations({ p }: { p: Params }) {
       </form>
       <Notice error={found.error ?? list.error}>
         {query ? found.loading ? "Searching…" : summary(found.data, kind)
-          : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them."
-          : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the last recorded first`}
+          : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? filtered ? "No conversation matches these filters." : <Empty />
+          : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, most recently recorded first`}
       </Notice>
       <ul class="cards">
         {(query ? found.data?.conversations ?? [] : list.list).map((c) => <Card key={c.id} c={c} />)}
@@ -66,12 +67,18 @@ export function Conversations({ p }: { p: Params }) {
   );
 }
 
+// Empty says how to get the first conversation.
+function Empty() {
+  return <>No conversations yet. <a href="/help/agents">Connect a coding agent</a>, <a href="/help/start/record">record an agent of your own</a>,
+    or <a href="/help/publish#import-recorded-sessions">import sessions</a> with <code>mneme import</code>.</>;
+}
+
 // summary says what a search found.
 function summary(found: Answer | undefined, kind: string | undefined): string {
   const parts = kind === "tool" ? [] : [plural(found?.conversations.length ?? 0, "conversation")];
   if (kind) parts.push(plural(found?.tool_results?.length ?? 0, "tool result"));
   const left = found?.conversations_left_out;
-  return `${parts.join(" and ")} found, the best first${left ? `; tool results of ${plural(left, "older conversation")} were not searched` : ""}`;
+  return `${parts.join(" and ")} found, best first${left ? `; tool results of ${plural(left, "older conversation")} were not searched` : ""}`;
 }
 
 function Card({ c }: { c: Conversation & { messages?: Hit[]; relevance?: number } }) {

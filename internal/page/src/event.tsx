@@ -30,7 +30,7 @@ export function EventPanel({ seq, of }: { seq: string; of?: string }) {
       <div class="bar">
         <h2>Event {seq}</h2>
         <span class="space" />
-        {followable.test(String(data?.["type"])) && <a href={follow(String(data!["subject"] ?? of), seq)} title="Does the agent see it, and if not, at which budget would it?">In the context?</a>}
+        {followable.test(String(data?.["type"])) && <a href={follow(String(data!["subject"] ?? of), seq)} title="Whether the context shows this event, or at which budget it would">In the context?</a>}
         <button class="quiet" onClick={() => void copyCommand()}>{copied ? "Copied" : "Copy as curl"}</button>
         <button class="quiet" onClick={() => change({ event: undefined })} aria-label="Close the event">✕</button>
       </div>

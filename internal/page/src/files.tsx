@@ -8,7 +8,7 @@ export function Files({ c }: { c: Conversation }) {
   const { data, error } = useGet<{ files: File[] }>(path("/v1/conversations/{}/files", [c.id], { limit: 500 }));
   return (
     <div class="pad">
-      <Notice error={error}>{data ? `${plural(data.files.length, "file")} that tools touched, the newest first` : "Loading…"}</Notice>
+      <Notice error={error}>{data ? `${plural(data.files.length, "file")} touched by tools, most recent first` : "Loading…"}</Notice>
       {data && data.files.length > 0 && <div class="scroll-x" tabIndex={0} role="region" aria-label="Files"><table>
         <thead><tr><th>File</th><th>Last</th><th>Tool</th><th class="n">Turn</th><th class="n">Times</th><th>Event</th></tr></thead>
         <tbody>{data.files.map((f) => (

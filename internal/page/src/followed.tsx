@@ -17,10 +17,10 @@ export function Followed({ c, p, data, seq }: { c: Conversation; p: Params; data
       <span>
         Event <EventLink seq={seq} />
         {section ? <> is in this context: <a href={`#e-${seq}`}>{sectionName(section.name)}</a>.</>
-          : later ? ` came after #${data.as_of}, as of which this context is made.`
+          : later ? ` is newer than #${data.as_of}, the position of this context.`
           : <>
             {" is left out. "}
-            {summary && <>A summary of turns {summary.summary!.first_turn} to {summary.summary!.last_turn}, <EventLink seq={summary.seq} />, stands for it. </>}
+            {summary && <>A summary of turns {summary.summary!.first_turn} to {summary.summary!.last_turn}, <EventLink seq={summary.seq} />, replaces it. </>}
             {error ? <Notice error={error} /> : !m || loading ? "Trying larger budgets…"
               : m.followed?.fits_at ? <>With a budget of <button class="quiet" onClick={() => change({ max: String(m.followed!.fits_at) })}>{count(m.followed.fits_at)} characters</button> it would stay.</>
               : `No larger budget up to ${count(Math.max(data.max_chars, ...m.tried_budgets ?? []))} characters shows it: another query may.`}

@@ -35,7 +35,7 @@ export function Graph({ c, outline: o, p }: { c: Conversation; outline: Outline;
   const steps = useGetLater<{ steps: Step[] }>(key, () => asOf(c, end, "/v1/conversations/{}/steps", { limit: mostSteps }));
   const files = useFiles(c, turns.data?.turns ?? []);
   const error = o.error ?? turns.error ?? steps.error;
-  if (o.turns === 0) return <div class="pad"><Notice>No turns yet: a turn begins with a message of the user.</Notice></div>;
+  if (o.turns === 0) return <div class="pad"><Notice>No turns yet: a turn begins with a user message.</Notice></div>;
   if (!turns.data || !steps.data) return <div class="pad"><Notice error={error}>Loading…</Notice></div>;
   const list = steps.data.steps.slice().reverse();
   // Of the oldest turn that the steps reach, the first ones may be missing.
@@ -51,7 +51,7 @@ export function Graph({ c, outline: o, p }: { c: Conversation; outline: Outline;
         <span class="space" /><span class="dim">Arrow keys move, Enter opens.</span>
       </div>
       <Drawing g={g} shown={p["event"]} />
-      <details class="aslist"><summary>The same as a list</summary><ListOf nodes={[g.root]} /></details>
+      <details class="aslist"><summary>As a list</summary><ListOf nodes={[g.root]} /></details>
     </div>
   );
 }

@@ -75,21 +75,21 @@ export function Lines({ data, followed }: { data: Context; followed?: number }) 
   if (rest) out.push(<div key="rest" class="line heading"><pre><Text of={rest} /></pre></div>);
   return <section class="lines" aria-label="What the agent sees, and why">
     <div class="line titles"><h2>What the agent sees</h2><h2>Why</h2></div>
-    {out.length ? out : <Notice>Nothing: the conversation had no messages then.</Notice>}
+    {out.length ? out : <Notice>Nothing: the conversation had no messages yet.</Notice>}
   </section>;
 }
 
 export function reason(item: Item): string {
   switch (item.kind) {
-    case "query": return "A question of the user.";
+    case "query": return "A request of the user.";
     case "message": case "tool_call": case "tool_result": return "Among the newest turns.";
-    case "left_out": return "Says that something is missing here.";
-    case "relevant": return "The search found it.";
-    case "code": return `${item.match ? "Code that the search found" : "Code"}${item.tool_name ? ", through " + item.tool_name : ""}.`;
+    case "left_out": return "Marks what was left out here.";
+    case "relevant": return "Found by the search.";
+    case "code": return `${item.match ? "Code found by the search" : "Code"}${item.tool_name ? ", through " + item.tool_name : ""}.`;
     case "summary": return `Summary of turns ${item.summary?.first_turn} to ${item.summary?.last_turn}, level ${item.summary?.level}.`;
     case "file": return `Last access: ${item.access}.`;
     case "note": return "From another conversation of the project.";
-    case "folder": return "Files that the conversations of the project touched.";
+    case "folder": return "Files touched by conversations of the project.";
   }
   return item.kind;
 }
@@ -111,10 +111,10 @@ export function Bytes({ data }: { data: Context }) {
   const [result, set] = useState("");
   useEffect(() => {
     let current = true;
-    if (!crypto.subtle) { set("not checked: browsers compute it only over HTTPS or on this machine"); return; }
+    if (!crypto.subtle) { set("not checked: browsers compute hashes only over HTTPS or on localhost"); return; }
     void crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)).then((digest) => {
       const hex = [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, "0")).join("");
-      if (current) set(hex === claimed ? "computed here too: equal" : `computed here: ${hex}, which differs`);
+      if (current) set(hex === claimed ? "verified in this browser" : `differs from ${hex}, computed in this browser`);
     });
     return () => { current = false; };
   }, [text, claimed]);
@@ -129,6 +129,6 @@ export function Bytes({ data }: { data: Context }) {
 // Dropped says what each section left out, and why.
 export function Dropped({ data }: { data: Context }) {
   const dropped = data.manifest!.sections.filter((s) => s.dropped.length > 0);
-  if (dropped.length === 0) return <p class="dim">Nothing: all of it fits.</p>;
+  if (dropped.length === 0) return <p class="dim">Nothing: everything fits.</p>;
   return <ul class="drops">{dropped.map((s) => <li key={s.name}><i class={`s-${s.name}`} /><b>{sectionName(s.name)}</b> {s.dropped.map((d) => `${count(d.count)} ${d.what}: ${d.reason}`).join(" · ")}</li>)}</ul>;
 }

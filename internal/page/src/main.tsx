@@ -10,12 +10,12 @@ import { Tail } from "./tail";
 import { change, go, link, params, useParams } from "./url";
 
 const keys: [string, string][] = [
-  ["/", "go to the search field"], ["j  k", "next and previous row"], ["1 … 7", "the tabs of a conversation"],
-  ["[  ]", "the context one turn back, or one turn on"], ["p", "play the context turn by turn"],
+  ["/", "go to the search field"], ["j  k", "next and previous row"], ["1 … 7", "tabs of a conversation"],
+  ["[  ]", "the context one turn earlier or later"], ["p", "play the context turn by turn"],
   ["h", "all conversations"], ["r", "projects"], ["l", "live"], ["o", "operations"], ["Esc", "close the event"], ["?", "this list"],
 ];
 
-const unkept = "The browser did not send the session back. Does it accept cookies? Behind a proxy, does the proxy add a header Authorization, or say X-Forwarded-Proto: https to a page that came without TLS?";
+const unkept = "The browser did not send the session cookie. Check that it accepts cookies. Behind a proxy, check that the proxy adds no Authorization header, and sends X-Forwarded-Proto: https only if the browser uses TLS.";
 
 // SignIn asks for a token, or sends the reader to the identity provider. Afterwards the page is loaded again where it was.
 function SignIn({ state }: { state: Session }) {
@@ -34,15 +34,15 @@ function SignIn({ state }: { state: Session }) {
       {state.problem && <p class="notice error" role="alert">{state.problem}</p>}
       {state.provider && <p><a class="button primary" href={`/signin?${new URLSearchParams({ view: location.search.slice(1) })}`}>Sign in at {new URL(state.provider).host}</a></p>}
       {state.tokens && <>
-        <p>{wrong || (state.provider ? "Or use a token." : "This server demands a token.")} Make one with <code>mneme tokens create</code>. It is kept until
+        <p>{wrong || (state.provider ? "Or use a token." : "This server requires a token.")} Make one with <code>mneme tokens create</code>. It is kept until
           you close the browser, in a cookie that no script can read.</p>
         <form onSubmit={submit}>
           <label>Token <input ref={field} type="password" autocomplete="off" spellcheck={false} required /></label>
           <button class={state.provider ? undefined : "primary"}>Sign in</button>
         </form>
       </>}
-      {!state.provider && !state.tokens && <p>This server takes only tokens of an identity provider, and has no client there with which people can sign in.
-        Whoever runs it can set <code>MNEME_OIDC_CLIENT_ID</code>.</p>}
+      {!state.provider && !state.tokens && <p>This server accepts only tokens of an identity provider, and signing in there is not set up: its operator can
+        set <code>MNEME_OIDC_CLIENT_ID</code>.</p>}
     </main>
   );
 }
@@ -52,9 +52,9 @@ function Keys({ close }: { close: () => void }) {
   useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} onClose={close} aria-labelledby="keys-title">
-      <h2 id="keys-title">Keys</h2>
+      <h2 id="keys-title">Keyboard shortcuts</h2>
       <dl>{keys.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
-      <p><a href="/help">The documentation of this version</a></p>
+      <p><a href="/help">Documentation of this version</a></p>
       <form method="dialog"><button>Close</button></form>
     </dialog>
   );
@@ -96,7 +96,7 @@ function App() {
   const view = p["c"] ? "conversation" : ["projects", "project", "tail", "operations"].includes(p["view"] ?? "") ? p["view"]! : "";
   return (
     <>
-      <a class="skip" href="#main">To the content</a>
+      <a class="skip" href="#main">Skip to the content</a>
       <header class="top">
         <a class="brand" href={link({})}>mneme</a>
         <nav aria-label="Views">
@@ -105,7 +105,8 @@ function App() {
         </nav>
         <span class="space" />
         {state?.needed && state.signed_in && <button class="quiet" onClick={() => { session.end().finally(() => location.reload()); }}>Sign out</button>}
-        <button class="quiet" onClick={() => setHelp(true)} aria-label="Keys">?</button>
+        <a class="help" href="/help">Help</a>
+        <button class="quiet" onClick={() => setHelp(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts">?</button>
       </header>
       {help && <Keys close={() => setHelp(false)} />}
       {state?.needed && !state.signed_in ? <SignIn state={state} />

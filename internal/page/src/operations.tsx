@@ -73,7 +73,7 @@ export function Operations({ p }: { p: Params }) {
           <tbody>{s.projections.map((x) => (
             <tr key={`${x.name}-${x.generation}-${x.partition}-${x.store}`}>
               <td>{x.name}</td><td><State of={x.state} />{x.error && <div class={isBad(x.state) ? "bad-text" : "dim"}><Text of={x.error} /></div>}</td>
-              <td>{mayRebuild === undefined && x.partition === 0 && <button class="quiet" onClick={() => void act("models", `Rebuild ${x.name} from the log? Readers see the old one until the new one has caught up.`, "Starting the rebuild…",
+              <td>{mayRebuild === undefined && x.partition === 0 && <button class="quiet" onClick={() => void act("models", `Rebuild ${x.name} from the log? The old one serves until the new one has caught up.`, "Starting the rebuild…",
                 async () => { await post("/v1/rebuilds", { projection: x.name }); return `The rebuild of ${x.name} has started.`; })}>Rebuild</button>}</td>
               <td class="n">{count(x.lag)}</td><td class="n">{count(x.failed)}</td><td class="n">{count(x.checkpoint)}</td><td class="n">{count(Math.round(x.rate))}</td><td class="n">{x.partition}</td><td class="n">{x.generation}</td><td class="nowrap"><Text of={x.holder ?? ""} /></td>
             </tr>
@@ -84,14 +84,14 @@ export function Operations({ p }: { p: Params }) {
           {r.eta_seconds !== undefined && `, about ${count(Math.ceil(r.eta_seconds))} s left`}{r.error && <div class="bad-text"><Text of={r.error} /></div>}</li>)}</ul></>}
       </section>}
       <section aria-label="Failed events">
-        <div class="bar"><h2>Failed events</h2><span class="space" />{(failed.data?.failed.length ?? 0) > 0 && <button onClick={() => void act("failed", "Try all failed events again? Their conversations are made anew from the log.", "Trying again…", () => retry({ all: true }))}>Retry all</button>}</div>
+        <div class="bar"><h2>Failed events</h2><span class="space" />{(failed.data?.failed.length ?? 0) > 0 && <button onClick={() => void act("failed", "Try all failed events again? Their conversations are rebuilt from the log.", "Trying again…", () => retry({ all: true }))}>Retry all</button>}</div>
         <Notice error={failed.error}>{mayRetry !== undefined ? mayRetry || "Loading…" : !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : "The log keeps them. An invalid event breaks a rule: its producer must be fixed. An error could not be applied: fix the cause, then retry."}</Notice>
         {saidAt("failed")}
         {(failed.data?.failed.length ?? 0) > 0 && <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of failed events"><table>
           <thead><tr><th>Event</th><th>Projection</th><th>Class</th><th>Reason</th><th>Conversation</th><th><span class="hidden">Actions</span></th></tr></thead>
           <tbody>{failed.data!.failed.map((f) => (
             <tr key={`${f.projection}-${f.seq}`}><td><button class="quiet seq" title="Show the event as it is in the log" onClick={() => change({ event: String(f.seq), ...f.tenant === (tenant() ?? "default") ? {} : { tenant: f.tenant } })}>#{f.seq}</button></td><td>{f.projection}</td><td>{f.class}</td><td><Text of={f.reason} /></td><td><Text of={f.conversation} /></td>
-              <td><button class="quiet" onClick={() => void act("failed", `Try event ${f.seq} again? Its conversation is made anew from the log.`, "Trying again…", () => retry({ seq: f.seq }))}>Retry</button></td></tr>
+              <td><button class="quiet" onClick={() => void act("failed", `Try event ${f.seq} again? Its conversation is rebuilt from the log.`, "Trying again…", () => retry({ seq: f.seq }))}>Retry</button></td></tr>
           ))}</tbody>
         </table></div>}
       </section>

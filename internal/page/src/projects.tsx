@@ -13,7 +13,7 @@ export function Projects() {
   return (
     <div class="page">
       <h1>Projects</h1>
-      <Notice error={error}>{loading && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or to the repository or folder that it works in."
+      <Notice error={error}>{loading && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or else to its repository or working folder."
         : `${plural(list.length, "project")}${more ? " so far" : ""}, by name`}</Notice>
       <ul class="cards">{list.map((x) => (
         <li key={x.name}>
@@ -37,11 +37,11 @@ export function ProjectView({ name, p }: { name: string; p: Params }) {
       <div class="view"><div class="page">
         <h1 title={name}><Text of={shortPath(name)} /></h1>
         {project.error ? <Notice error={project.error} /> : project.data && <p class="facts">{project.data.names.map((n) => <code key={n} class="id"><Text of={n} /></code>)}
-          <a href={link({ project: name })}>Its conversations</a></p>}
+          <a href={link({ project: name })}>All its conversations</a></p>}
         <section aria-label="Context of the project">
-          <h2>What an agent that begins here would see</h2>
+          <h2>What a new session would see</h2>
           <form class="filters" onSubmit={(e) => e.preventDefault()}>
-            <input type="search" aria-label="What the agent is about to do" placeholder="What the agent is about to do" value={p["q"] ?? ""} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
+            <input type="search" aria-label="What the agent is going to do" placeholder="What the agent is going to do" value={p["q"] ?? ""} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
             <Field label="Budget" type="number" min="500" max="1000000" step="500" value={max} onDone={(v) => change({ max: v }, true)} />
             <div role="group" aria-label="Show as" class="choice"><button aria-pressed={!bytes} onClick={() => change({ show: undefined })}>Lines and reasons</button><button aria-pressed={bytes} onClick={() => change({ show: "bytes" })}>Exact text</button></div>
           </form>
@@ -51,7 +51,7 @@ export function ProjectView({ name, p }: { name: string; p: Params }) {
           </div>}
         </section>
         {project.data && <section aria-label="Conversations"><h2>Conversations</h2>
-          <Notice>{plural(project.data.conversations.length, "conversation")}, the newest first</Notice>
+          <Notice>{plural(project.data.conversations.length, "conversation")}, newest first</Notice>
           <ul class="cards">{project.data.conversations.map((s) => (
             <li key={s.id}>
               <a class="title" href={link({ c: s.id })}><Text of={s.title || s.id} /></a>

@@ -15,7 +15,7 @@ interface Remade { served: Served; equal: boolean; hash: string }
 const remade = (c: Conversation, seq: number | string) => path("/v1/conversations/{}/contexts/{}", [c.id, String(seq)]);
 
 // whyDifferent says why a context that was made again may not be the one that was served.
-const whyDifferent = "Something that it was made of was erased or is missing, or this version of mneme chooses differently.";
+const whyDifferent = "A source of it was erased or is missing, or this version of mneme chooses differently.";
 
 // parameters open a context in the viewer as it was served.
 function parameters(s: Served): Params {
@@ -40,11 +40,11 @@ export function ServedContexts({ c }: { c: Conversation }) {
   return (
     <div class="pad">
       <div class="bar"><Notice error={error}>{loading && list.length === 0 ? "Loading…" : list.length === 0
-        ? "None is remembered. Ask for a context with record=true, or open one in the tab Context and choose “Remember this”."
-        : `${plural(list.length, "context")}${more ? " so far" : ""} that an agent was shown, the oldest first`}</Notice>
+        ? "None yet. Only contexts requested with record=true are listed here; in the tab Context, “Remember this” adds one."
+        : `${plural(list.length, "context")}${more ? " so far" : ""} shown to agents, oldest first`}</Notice>
       <span class="space" />{list.length > 0 && <button disabled={checking} onClick={() => void check(list)}>{checking ? "Checking…" : "Check all"}</button>}</div>
       {list.length > 0 && <div class="scroll-x" tabIndex={0} role="region" aria-label="Served contexts"><table>
-        <thead><tr><th>Shown at</th><th>Query</th><th class="n">As of</th><th class="n">Characters</th><th>Strategy</th><th>SHA-256</th><th>Made again</th><th>Event</th></tr></thead>
+        <thead><tr><th>Shown at</th><th>Query</th><th class="n">As of</th><th class="n">Characters</th><th>Strategy</th><th>SHA-256</th><th>Rebuilt</th><th>Event</th></tr></thead>
         <tbody>{list.map((s) => (
           <tr key={s.seq}>
             <td class="nowrap"><a href={link({ c: c.id, view: "context", ...parameters(s) })}>{s.time ? <Time of={s.time} /> : `#${s.seq}`}</a></td>
@@ -71,12 +71,12 @@ function Outcome({ of }: { of?: Remade | Problem }) {
 // ServedBanner says above a context that an agent was shown it, and whether it is the same now.
 export function ServedBanner({ c, seq }: { c: Conversation; seq: string }) {
   const { data, error } = useGet<Remade>(remade(c, seq));
-  if (!data) return <Notice error={error}>Making it again…</Notice>;
+  if (!data) return <Notice error={error}>Rebuilding it…</Notice>;
   return (
     <p class="notice banner" role="status">
       An agent was shown this context{data.served.time && <> at <Time of={data.served.time} /></>} <EventLink seq={data.served.seq} />
-      {" "}{data.equal ? <span class="state good">Made again, it is equal to the byte.</span>
-        : <><span class="state bad">Made again, it differs.</span> {whyDifferent}</>}
+      {" "}{data.equal ? <span class="state good">Rebuilt: identical to the byte.</span>
+        : <><span class="state bad">Rebuilt: it differs.</span> {whyDifferent}</>}
     </p>
   );
 }

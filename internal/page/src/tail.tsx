@@ -130,10 +130,10 @@ export function Tail({ p }: { p: Params }) {
           <form class="filters" onSubmit={(e) => e.preventDefault()}>
             <label>Kind <select value={p["kind"] ?? ""} onChange={(e) => change({ kind: e.currentTarget.value })}><option value="">all</option>{kinds.map((k) => <option key={k} value={k}>{k.replace("_", " ")}</option>)}</select></label>
             <Field label="Conversation" type="text" placeholder="all, or an id" value={p["conversation"] ?? ""} onDone={(v) => change({ conversation: v.trim() })} />
-            {p["conversation"] && <a href={link({ c: p["conversation"] })}>Open it</a>}
+            {p["conversation"] && <a href={link({ c: p["conversation"] })}>Open this conversation</a>}
           </form>
           {f?.error ? <Notice error={f.error} /> : <Notice>{rows.length === 0 ? "No events yet. They appear here as soon as an agent publishes them."
-            : `The newest ${plural(Math.min(rows.length, kept), "event")}, the latest on top. At most ${count(kept)} are kept.`}</Notice>}
+            : `The newest ${plural(Math.min(rows.length, kept), "event")}, latest first. This page keeps at most ${count(kept)}.`}</Notice>}
         </div>
         <Rows label="Events" count={rows.length} height={52} selected={selected < 0 ? -1 : newest - selected} onSelect={select} row={(i) => {
           const r = rows[newest - i]!;

@@ -1,4 +1,4 @@
-// A conversation in time: its summaries as bars over its turns, the turns as rows, and the open turn.
+// A conversation in time: its summaries as bars over its turns, the turns as rows, and selected turn.
 import { useState } from "preact/hooks";
 
 import { asOf, type Conversation, path, type Step, type Summary, type ToolCall, type Turn, useGet, useGetLater, usePages } from "./api";
@@ -13,7 +13,7 @@ const rowHeight = 58;
 export function Timeline({ c, outline: o, p }: { c: Conversation; outline: Outline; p: Params }) {
   const asked = Number(p["turn"] ?? NaN);
   const turn = Math.min(o.last, Math.max(o.first, isNaN(asked) ? o.last : asked));
-  if (o.turns === 0) return <div class="pad"><Notice error={o.error}>No turns yet: a turn begins with a message of the user.</Notice></div>;
+  if (o.turns === 0) return <div class="pad"><Notice error={o.error}>No turns yet: a turn begins with a user message.</Notice></div>;
   return (
     <div class="timeline">
       <Strip o={o} turn={turn} />
@@ -34,7 +34,7 @@ function TurnRow({ o, turn }: { o: Outline; turn: number }) {
   const known = o.has(turn), text = o.text(turn);
   return <>
     <span class="number">{turn}</span>
-    <span class="what">{!text ? <span class="loading">…</span> : turn === 0 ? "Before the first message of the user" : <Text of={text.text || "(no text)"} />}</span>
+    <span class="what">{!text ? <span class="loading">…</span> : turn === 0 ? "Before the first user message" : <Text of={text.text || "(no text)"} />}</span>
     <span class="facts">{known && <><Time of={o.time(turn)} /><span>{count(o.chars(turn))} characters</span>{o.calls(turn) > 0 && <span>{plural(o.calls(turn), "call")}</span>}</>}</span>
   </>;
 }
@@ -65,7 +65,7 @@ function Strip({ o, turn }: { o: Outline; turn: number }) {
         <rect class="here" x={x(turn)} y={0} width={Math.max(3, width / n)} height={height} />
       </svg>
       <p class="legend"><span><i class="sizes" /> characters of a turn</span>
-        {list.length > 0 && <><span><i class="frontier" /> summary</span><span><i class="consolidated" /> part of a higher one</span></>}<span><i class="here" /> the open turn</span></p>
+        {list.length > 0 && <><span><i class="frontier" /> summary</span><span><i class="consolidated" /> summary within a higher one</span></>}<span><i class="here" /> selected turn</span></p>
     </div>
   );
 }
@@ -118,7 +118,7 @@ function OpenTurn({ c, o, number }: { c: Conversation; o: Outline; number: numbe
   return (
     <>
       <div class="bar"><h2>Turn {number}</h2><span class="space" />
-        {o.end(number) >= c.first_seq && <a href={link({ c: c.id, view: "context", as_of: String(o.end(number)), step: "1" })}>Context after it</a>}
+        {o.end(number) >= c.first_seq && <a href={link({ c: c.id, view: "context", as_of: String(o.end(number)), step: "1" })}>Context after this turn</a>}
         <a href={link({ c: c.id, view: "graph", turn: String(number) })}>Graph</a></div>
       {user.error && <Notice error={user.error} />}
       {said && <article class="message user"><header><b><Text of={said.speaker ?? said.role} /></b>{said.origin && <span class="badge"><Text of={said.origin} /></span>}<Time of={said.time} /><EventLink seq={said.seq} /></header><Long of={said.content ?? ""} /></article>}
