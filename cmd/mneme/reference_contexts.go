@@ -84,12 +84,12 @@ func examplePage(about string, r window.Request, c *window.Context) []byte {
 	if r.Query != "" {
 		query = fmt.Sprintf(" --query %q", r.Query)
 	}
-	fmt.Fprintf(&out, "    mneme import docs/%s --wait\n    mneme context scout --max-chars %d%s --explain\n\n", recordedScout, r.MaxChars, query)
+	fmt.Fprintf(&out, "    mneme import docs/%s --wait\n    mneme context scout --max-chars %d%s                      # --explain --json adds the manifest\n\n", recordedScout, r.MaxChars, query)
 	manifest, err := json.MarshalIndent(c.Manifest, "", "  ")
 	if err != nil {
 		panic(err) // cannot happen: it holds only numbers and texts
 	}
-	fmt.Fprintf(&out, "The context, as it is put before the model:\n\n~~~~markdown\n%s~~~~\n\nWhy each line is there:\n\n```json\n%s\n```\n", c.Markdown(), manifest)
+	fmt.Fprintf(&out, "The context, as the model sees it:\n\n~~~~markdown\n%s~~~~\n\nThe manifest, which says why each line is there:\n\n```json\n%s\n```\n", c.Markdown(), manifest)
 	return out.Bytes()
 }
 
