@@ -1,7 +1,8 @@
-// Package graph defines the data of the read models and the interfaces that a backend
+// Package graph defines the data of three read models, and the interfaces that a backend
 // implements to store them: conversations with their messages, tool calls and results,
 // summaries and condensations (projection "graph"), the files that tools touched
-// (projection "files"), and the vectors of an endpoint (projection "embeddings").
+// (projection "files"), and the vectors of an endpoint (projection "embeddings"). Packages
+// summary, project, insight and codebase define the other four in the same way.
 //
 //	Conversation ─┬─ Message ── Reference
 //	              ├─ ToolCall ── ToolResult ── Condensed
@@ -9,7 +10,7 @@
 //	              └─ Version: title, tags, status …, from one sequence to another
 //	FileAccess: one access of one file by one tool call
 //
-// The projections are declared here, with reducers that all backends share. A backend
+// The three projections are declared here, with reducers that all backends share. A backend
 // (sqlitestore, neo4jstore) loads and saves units of work and answers reads; storetest
 // is the suite that every backend must pass.
 //
