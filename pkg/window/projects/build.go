@@ -181,7 +181,7 @@ type section struct {
 }
 
 // The shares of a context. The state of the work comes first, because it says what the other sections are about. Files
-// take a quarter, because an agent that begins looks for their names.
+// take the most, because an agent that begins looks for their names.
 var sections = []section{
 	{SectionStands, "## Where Things Stand", 27, collectStands},
 	{SectionLearnt, "## What Was Learnt", 17, collectLearnt},
