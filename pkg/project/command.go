@@ -20,7 +20,7 @@ var inTwo = words("git gh hg svn jj linear")
 
 // narrowing are flags that pick single tests or say how much to print. A command is the same without them.
 var (
-	narrowing     = words("-v --verbose -count -race=false --no-cache -q --quiet --silent -failfast --no-color")
+	narrowing     = words("-v --verbose --no-cache -q --quiet --silent -failfast --no-color")
 	narrowingNext = words("-run -k --grep --testNamePattern --filter -count -timeout --timeout --test-name-pattern")
 )
 
@@ -65,6 +65,9 @@ func Command(ran files.Ran, place Place) string {
 		default:
 			list = append(list, place.shorten(w))
 		}
+	}
+	if n := len(list); n > 1 && list[n-1] == "--" { // what it separates was left out
+		list = list[:n-1]
 	}
 	// The folder of a file in it: the top of a worktree is not a folder of its own.
 	if dir := path.Dir(place.Relative(path.Join(ran.Dir, "file"))); dir != "." && dir != path.Clean(ran.Dir) && !strings.HasPrefix(dir, "..") {

@@ -184,6 +184,7 @@ type RunOf struct {
 type Outcome struct {
 	Call    string  `json:"i"`
 	Success *bool   `json:"s,omitempty"`
+	Refused bool    `json:"x,omitempty"` // the user did not let it happen; Success is false then
 	Error   string  `json:"e,omitempty"` // what went wrong, of a failed command
 	Number  string  `json:"n,omitempty"` // of a todo item
 	Touched []Touch `json:"t,omitempty"` // what the runtime reports
@@ -259,7 +260,7 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	if s := c.Summary; s != nil && (d.Summary == nil || s.Level >= d.Summary.Level) {
 		d.Summary = &Summary{Level: s.Level, Text: s.Text, Findings: s.Findings, Seq: seq, Last: s.Last, ByModel: s.ByModel}
 	}
-	if c.Request != nil || c.Answer != nil || len(c.Taught) > 0 {
+	if c.Request != nil || c.Answer != nil || len(c.Taught) > 0 && c.Outcome == nil {
 		if d.Said++; d.Said%marked == 0 {
 			d.Marks = newest(append(d.Marks, seq), 2)
 		}
@@ -334,12 +335,17 @@ func (d *Digest) returned(o *Outcome, seq uint64) {
 	d.settle(c, o, seq)
 }
 
-// settle applies the result of a call. A failed call touched nothing.
+// settle applies the result of a call. A failed call touched nothing, and a refused one ran nothing.
 func (d *Digest) settle(c call, o *Outcome, seq uint64) {
 	failed := o.Success != nil && !*o.Success
 	if failed {
 		d.untouch(c.Touched)
-	} else {
+	}
+	if o.Refused {
+		d.unrun(c.Runs)
+		return
+	}
+	if !failed {
 		d.touch(o.Touched, seq)
 	}
 	for _, r := range c.Runs {
@@ -409,6 +415,16 @@ func (d *Digest) run(command string, seq uint64) *Run {
 	}
 	d.Runs[i].Seq, d.Runs[i].Turn = seq, d.Turns
 	return &d.Runs[i]
+}
+
+func (d *Digest) unrun(list []RunOf) {
+	for _, r := range list {
+		if i := slices.IndexFunc(d.Runs, func(old Run) bool { return old.Command == r.Command }); i >= 0 {
+			if d.Runs[i].Runs--; d.Runs[i].Runs <= 0 {
+				d.Runs = slices.Delete(d.Runs, i, i+1)
+			}
+		}
+	}
 }
 
 // trim removes what is over the limits: first the files that were touched once and longest ago.

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -26,9 +27,17 @@ var (
 	sentences  = regexp.MustCompile(`[^.!?\n]+(?:[.!?]+(?:[^\s.!?][^.!?\n]*)?)*`)
 )
 
-// Lessons of a user's message: what it corrects, and what it asks for in general. lookback says whether there is
-// something to correct: a first message can't correct anything.
-func lessons(text string, lookback bool) (list []string) {
+// occasion is when a user said something.
+type occasion int
+
+const (
+	opening  occasion = iota // nothing was done yet that could be corrected
+	later                    // the first sentences may correct what the agent did
+	refusing                 // a call was refused, so the first sentences say what was wrong with it
+)
+
+// lessons of what a user said: what it corrects, and what it asks for in general.
+func lessons(text string, when occasion) (list []string) {
 	if utf8.RuneCountInString(text) > maxInstructing || strings.Contains(text, "```") {
 		return nil
 	}
@@ -39,13 +48,43 @@ func lessons(text string, lookback bool) (list []string) {
 		if n < minLesson || n > maxLesson || strings.HasSuffix(s, "?") || !spoken(s) {
 			continue
 		}
-		if standing.MatchString(s) || lookback && i < 2 && correcting.MatchString(s) {
+		if standing.MatchString(s) || i < 2 && (when == refusing || when == later && correcting.MatchString(s)) {
 			if list = append(list, s); len(list) == maxLessons {
 				break
 			}
 		}
 	}
 	return list
+}
+
+// refusals are how agents tell their model that the user refused a call: how the text begins, and what stands before and
+// after the user's reason, if there is one.
+var refusals = []struct{ begins, before, after string }{
+	{"The user doesn't want to proceed with this tool use.", "the user said:\n", "\n\nNote: "}, // Claude Code
+	{"The user rejected permission to use this specific tool call", "feedback: ", ""},          // opencode
+	{"The user denied this operation", "<feedback>\n", "\n</feedback>"},                        // Cline and its forks
+	{"exec command rejected by user", "", ""}, {"patch rejected by user", "", ""},              // Codex
+}
+
+// clarifying begins what Claude Code itself writes as the reason if the user wants to talk about the agent's questions.
+const clarifying = "The user wants to clarify these questions"
+
+// refusal reports whether the user refused a call, and returns the reason that the user gave for it, "" for none.
+func refusal(p *events.ToolReturned) (reason string, refused bool) {
+	text := strings.TrimSpace(cmp.Or(p.Error, p.Text()))
+	for _, r := range refusals {
+		if !strings.HasPrefix(text, r.begins) {
+			continue
+		}
+		if _, reason, found := strings.Cut(text, r.before); r.before != "" && found && !strings.HasPrefix(reason, clarifying) {
+			if r.after != "" {
+				reason, _, _ = strings.Cut(reason, r.after)
+			}
+			return reason, true
+		}
+		return "", true
+	}
+	return "", false
 }
 
 // spoken reports whether a sentence is natural language: mostly words, not a log or code.

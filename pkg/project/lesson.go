@@ -12,10 +12,11 @@ import (
 
 // Kinds of a [Lesson].
 const (
-	LessonTaught = "taught" // the user corrected the agent, or asked for something in general
-	LessonSolved = "solved" // a failure and its solution
-	LessonFound  = "found"  // a finding that a model wrote
-	LessonPicked = "picked" // a finding that was picked without a model
+	LessonTaught  = "taught"  // the user corrected the agent, or asked for something in general
+	LessonRefused = "refused" // the user refused a call and said why
+	LessonSolved  = "solved"  // a failure and its solution
+	LessonFound   = "found"   // a finding that a model wrote
+	LessonPicked  = "picked"  // a finding that was picked without a model
 )
 
 // Lesson is something that a conversation taught.
@@ -52,8 +53,12 @@ func (d *Digest) learnt() (list []Lesson) {
 		list = append(list, Lesson{kind, text, terms, turn, seq})
 	}
 	for _, t := range slices.Backward(d.Taught) {
-		if d.Request == nil || correctionStandsAlone(t.Text) { // without a request it is a note, which says what its writer meant it to
-			add(LessonTaught, t.Text, t.Turn, t.Seq)
+		kind, said := LessonTaught, t.Text
+		if before, _, refused := strings.Cut(t.Text, refusedCall); refused {
+			kind, said = LessonRefused, before
+		}
+		if d.Request == nil || correctionStandsAlone(said) { // without a request it is a note, which says what its writer meant it to
+			add(kind, t.Text, t.Turn, t.Seq)
 		}
 	}
 	for _, f := range slices.Backward(d.Fixes) {

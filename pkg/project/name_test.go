@@ -67,6 +67,9 @@ func TestCommandsAreNormalised(t *testing.T) {
 		"mise run test 2>&1 | tail -30":                             {"mise run test"},
 		"cd /w/r && mise run fmt && mise run lint":                  {"mise run fmt", "mise run lint"},
 		"cd /w/r/sub && make":                                       {"cd sub && make"},
+		"go test -count 1 ./...":                                    {"go test ./..."},
+		"mise run test -- -run TestX -v":                            {"mise run test"},
+		"npm run lint -- --fix":                                     {"npm run lint -- --fix"},
 		"cd /w/r/.worktrees/4 && make":                              {"make"},
 		"cd /w/r/.worktrees/4/sub && make":                          {"cd sub && make"},
 		"go test -v -run \"TestX\" -count=1 /w/r/pkg/x":             {"go test ./pkg/x"},
@@ -98,9 +101,9 @@ func TestLessonsAreCorrectionsAndStandingInstructions(t *testing.T) {
 		"please add a test":                                              nil,
 		"panic: never {reached} goroutine 1":                             nil,
 	} {
-		require.Equal(t, want, lessons(text, true), text)
+		require.Equal(t, want, lessons(text, later), text)
 	}
-	require.Empty(t, lessons("no, use the paths package for this.", false), "nothing to correct yet")
+	require.Empty(t, lessons("no, use the paths package for this.", opening), "nothing to correct yet")
 }
 
 func TestAFailureThatIsSolvedIsAFix(t *testing.T) {

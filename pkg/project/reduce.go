@@ -130,9 +130,11 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 	case p.Role == "user" && !Asks(p):
 		return nil
 	case p.Role == "user":
-		return &Change{
-			Time: timeOf(e), Request: &Said{Text: plain.Clip(text, maxRequest)}, Taught: lessons(text, d.Request != nil),
+		when := opening
+		if d.Request != nil {
+			when = later
 		}
+		return &Change{Time: timeOf(e), Request: &Said{Text: plain.Clip(text, maxRequest)}, Taught: lessons(text, when)}
 	case p.Role == "assistant":
 		return &Change{Time: timeOf(e), Answer: &Said{Text: plain.Clip(text, maxAnswer)}}
 	}
@@ -183,13 +185,46 @@ func (r reducer) returned(d *Digest, e *events.Recorded) *Change {
 	if i < 0 && len(o.Touched) == 0 && !failed {
 		return nil // its call left nothing open; or the call is still to come, and will count without an outcome
 	}
-	if failed && (i < 0 || len(d.Open[i].Runs) > 0) {
+	var taught []string
+	if reason, refused := refusal(p); failed && refused {
+		o.Refused, taught = true, lessons(reason, refusing)
+		for k := range taught {
+			taught[k] += d.refused(i)
+		}
+	} else if failed && (i < 0 || len(d.Open[i].Runs) > 0) {
 		o.Error = TroubleOf(p)
 	}
 	if m := numbered.FindStringSubmatch(plain.Prefix(p.Text(), 200)); i >= 0 && d.Open[i].Task != "" && m != nil {
 		o.Number = m[1]
 	}
-	return &Change{Outcome: o}
+	return &Change{Outcome: o, Taught: taught}
+}
+
+// refusedCall stands between the reason for which a call was refused and what is said about the call, which has at most
+// maxRefused characters.
+const (
+	refusedCall = " (refused: "
+	maxRefused  = 80
+)
+
+// refused says what an open call was about, for the reason for which it was refused; i is less than 0 for an unknown call.
+func (d *Digest) refused(i int) string {
+	if i < 0 {
+		return ""
+	}
+	var what []string
+	for _, r := range d.Open[i].Runs {
+		what = append(what, r.Command)
+	}
+	for _, t := range d.Open[i].Touched {
+		if len(d.Open[i].Runs) == 0 && t.Write {
+			what = append(what, "a change of "+t.Path)
+		}
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	return refusedCall + plain.Clip(strings.Join(what, "; "), maxRefused) + ")"
 }
 
 var numbered = regexp.MustCompile(`#([0-9]{1,6})\b`)

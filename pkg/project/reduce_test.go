@@ -1,11 +1,14 @@
 package project
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
 )
 
 func TestOnlyWhatAUserWroteIsAsked(t *testing.T) {
@@ -22,6 +25,55 @@ func TestOnlyWhatAUserWroteIsAsked(t *testing.T) {
 	} {
 		for _, m := range list {
 			require.Equal(t, want, Asks(&m), "%s %q", m.Role, m.Content)
+		}
+	}
+}
+
+func TestARefusalTeachesAndIsNoFailure(t *testing.T) {
+	t.Parallel()
+	no := false
+	for text, want := range map[string][]string{
+		"The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\nThe integration tests are too slow for this. Run only the unit tests.\n\nNote: The user's next message may say more.": {
+			"The integration tests are too slow for this.", "Run only the unit tests.",
+		},
+		"The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing and wait for the user to tell you how to proceed.":                                         nil,
+		"The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\n    This means they may have additional information.": nil,
+		"The user rejected permission to use this specific tool call with the following feedback: Run only the unit tests.":                                                                                 {"Run only the unit tests."},
+		"The user denied this operation and provided the following feedback:\n<feedback>\nRun only the unit tests.\n</feedback>":                                                                            {"Run only the unit tests."},
+		"exec command rejected by user": nil,
+	} {
+		for _, early := range []bool{false, true} { // an early result comes before its call
+			r, d, seq := reducer{files.DefaultTable()}, &Digest{Place: PlaceOf("", "", "/w")}, uint64(0)
+			apply := func(reduce func(*Digest, *events.Recorded) *Change, p events.Payload) {
+				seq++
+				if c := reduce(d, &events.Recorded{Payload: p, Seq: seq}); c != nil {
+					d.Apply(c, seq)
+				}
+			}
+			called := &events.ToolCalled{ToolCallID: "k", ToolName: "Bash", Arguments: json.RawMessage(`{"command":"make test"}`)}
+			returned := &events.ToolReturned{ToolCallID: "k", Success: &no, Error: text}
+			apply(r.message, &events.MessageCreated{Role: "user", Content: "Test it."})
+			if early {
+				apply(r.returned, returned)
+				apply(r.called, called)
+			} else {
+				apply(r.called, called)
+				apply(r.returned, returned)
+			}
+			var taught []string
+			for _, s := range d.Taught {
+				said, about, found := strings.Cut(s.Text, refusedCall)
+				require.Equal(t, !early, found, "%s", s.Text)
+				if found {
+					require.Equal(t, "make test)", about)
+				}
+				taught = append(taught, said)
+			}
+			require.Equal(t, want, taught, text)
+			require.Empty(t, d.Runs, text)
+			require.Empty(t, d.Troubles, text)
+			require.Empty(t, d.Open, text)
+			require.Equal(t, 1, d.Said, "a refusal is no message: %s", text)
 		}
 	}
 }

@@ -26,6 +26,8 @@ var (
 	references = words("however otherwise similarly so then but and this that these those it they after before")
 	// fillers may stand before the word that decides.
 	fillers = words("also i i've we we've have can could need will just now successfully actually")
+	// passing is what holds for the moment only.
+	passing = []string{"hang on", "wait ", "a sec", "for now", "keep going", "just continue", "let's discuss", "let's talk", "i'll let you know", "i'll take it from here"}
 	// allWell says that nothing is wrong, which is true until the next change.
 	allWell = []string{"tests pass", "tests now pass", "everything is ", "everything works", "everything passes", "linting is clean", "lint is clean", "build passes", "all done", "all green", "all good", "looks good"}
 )
@@ -49,7 +51,9 @@ func correctionStandsAlone(text string) bool {
 	if standing.MatchString(text) {
 		least = minInstruction
 	}
-	return isWhole(strings.ToLower(text)) && len(QueryTerms(text)) >= least
+	lower := strings.ToLower(text)
+	passes := func(phrase string) bool { return strings.Contains(lower, phrase) }
+	return isWhole(lower) && !slices.ContainsFunc(passing, passes) && len(QueryTerms(text)) >= least
 }
 
 // failedOnly matches an error that says no more than that something failed, such as "[lint] ERROR task failed", and a

@@ -48,11 +48,15 @@ func TestACorrectionStandsAlone(t *testing.T) {
 	bad := []string{
 		"no, that's horrible.",
 		"no, write it again",
+		"wait, let's discuss the retry of uploads",
+		"no need to retry the upload for now",
 		"To silence it in future, run:",
 		", but enabled by default",
 		"ok, let me try it in the light theme, it should always work",
 	}
 	var taught []Said
+	bad = append(bad, "not that (refused: a change of pkg/upload/retry.go)")
+	good = append(good, "don't run the integration tests here (refused: make integration)")
 	for _, text := range append(bad, good...) {
 		taught = append(taught, Said{Text: text})
 	}

@@ -129,11 +129,12 @@ type lesson struct {
 	score float64
 }
 
-// weights are the weights of lessons by their kind. A sentence that was picked without a model says little by itself.
-var weights = map[string]float64{project.LessonTaught: 1, project.LessonSolved: 0.7, project.LessonFound: 0.8, project.LessonPicked: 0.3}
+// weights are the weights of lessons by their kind. A reason for a refusal often holds for that moment only, and a sentence
+// that was picked without a model says little by itself.
+var weights = map[string]float64{project.LessonTaught: 1, project.LessonRefused: 0.6, project.LessonSolved: 0.7, project.LessonFound: 0.8, project.LessonPicked: 0.3}
 
 // lessonLabels are the kinds of lessons as a reader sees them.
-var lessonLabels = map[string]string{project.LessonTaught: "User", project.LessonSolved: "Solved", project.LessonFound: "Found", project.LessonPicked: "Found"}
+var lessonLabels = map[string]string{project.LessonTaught: "User", project.LessonRefused: "User", project.LessonSolved: "Solved", project.LessonFound: "Found", project.LessonPicked: "Found"}
 
 // label says who taught a lesson. Where no user asked for anything, an agent was told to remember it: see events.OriginNote.
 func label(s *project.Session, l *project.Lesson) string {
