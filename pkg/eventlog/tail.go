@@ -85,7 +85,7 @@ func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func
 	}
 	for {
 		done, err := t.run(ctx)
-		if done || ctx.Err() != nil {
+		if done || err != nil && ctx.Err() != nil {
 			return err
 		}
 		if err != nil && o.Trouble != nil {

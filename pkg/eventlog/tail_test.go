@@ -129,6 +129,31 @@ func TestATailEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+func TestATailToTheEndThatIsCutOffIsNotComplete(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	b.publish("c", 100)
+	for range 10 { // chance decides whether the tail sees its lost connection or the end of its context first
+		ctx, cancel := context.WithCancel(t.Context())
+		read := 0
+		err := b.log.Tail(ctx, Filter{}, TailOptions{From: 1, ToEnd: true}, func(Message) error {
+			if read++; read > 1 {
+				return nil
+			}
+			other, err := b.log.Follow(ctx, 0, 1)
+			require.NoError(t, err)
+			defer other.Stop()
+			require.NoError(t, b.log.conn.ForceReconnect())
+			<-other.Interrupted()
+			cancel()
+			return nil
+		})
+		if read < 100 {
+			require.ErrorIs(t, err, context.Canceled)
+		}
+	}
+}
+
 func TestATailToTheEndEndsAlthoughItsLastMessagesWereRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
