@@ -300,6 +300,7 @@ func (a *Analyst) ask(ctx context.Context, r *Analyzed) error {
 	if err != nil {
 		return err
 	}
+	e.ID += "/" + events.DigestOf(string(e.Data)).String()    // another run may answer at the same time, in other words
 	seq, err := a.memory.Store(context.WithoutCancel(ctx), e) // it is paid for
 	if err != nil {
 		return &storeError{err}

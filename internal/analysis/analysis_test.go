@@ -23,12 +23,13 @@ type held struct {
 	ids     []string
 	size    map[string]analysis.Size
 	answers map[string][]analysis.Answer
-	grow    bool  // each conversation grows when it is read
-	full    error // no answer can be stored
+	stored  map[string]string // content of events by their id
+	grow    bool              // each conversation grows when it is read
+	full    error             // no answer can be stored
 }
 
 func newHeld(n int) *held {
-	h := &held{size: map[string]analysis.Size{}, answers: map[string][]analysis.Answer{}}
+	h := &held{size: map[string]analysis.Size{}, answers: map[string][]analysis.Answer{}, stored: map[string]string{}}
 	for i := range n {
 		id := fmt.Sprintf("c%02d", i)
 		h.ids, h.size[id] = append(h.ids, id), analysis.Size{Turns: 1, Chars: 400}
@@ -71,6 +72,11 @@ func (h *held) Store(_ context.Context, e events.Event) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	id := e.Subject + " " + e.ID
+	if was, ok := h.stored[id]; ok && was != string(e.Data) {
+		return 0, errors.New("the log holds other content with this id")
+	}
+	h.stored[id] = string(e.Data)
 	p := r.Payload.(*events.InsightWritten)
 	list := h.answers[e.Subject]
 	seq := uint64(len(list) + 1)
@@ -80,6 +86,15 @@ func (h *held) Store(_ context.Context, e events.Event) (uint64, error) {
 
 // run does a whole analysis.
 func run(t *testing.T, h *held, e *llmtest.Endpoint, change func(*analysis.Run)) *analysis.Analyst {
+	t.Helper()
+	a := begin(t, h, e, change)
+	a.Ask(t.Context())
+	require.NoError(t, a.Reduce(t.Context()))
+	return a
+}
+
+// begin finds what an analysis has to ask about.
+func begin(t *testing.T, h *held, e *llmtest.Endpoint, change func(*analysis.Run)) *analysis.Analyst {
 	t.Helper()
 	question, err := analysis.Question("Count.", "")
 	require.NoError(t, err)
@@ -91,8 +106,6 @@ func run(t *testing.T, h *held, e *llmtest.Endpoint, change func(*analysis.Run))
 	}
 	a := analysis.New(h, r)
 	require.NoError(t, a.Find(t.Context()))
-	a.Ask(t.Context())
-	require.NoError(t, a.Reduce(t.Context()))
 	return a
 }
 
@@ -127,6 +140,20 @@ func TestAConversationThatGrowsIsAskedAboutAgain(t *testing.T) {
 	require.Equal(t, analysis.Size{Turns: 1, Chars: 400}, h.answers["c00"][0].Size, "what the conversation was when it was asked about")
 	h.grow = false
 	require.Equal(t, 2, run(t, h, e, nil).Outcome().Calls)
+	require.Zero(t, run(t, h, e, nil).Outcome().Calls)
+}
+
+func TestARunGoesOnWhenAnotherOneHasAnsweredMeanwhile(t *testing.T) {
+	t.Parallel()
+	e, h := llmtest.New(t), newHeld(2)
+	late := begin(t, h, e, nil)
+	e.Reply(llmtest.Chat(`{"answer":"1"}`))
+	run(t, h, e, nil)
+	e.Reply(llmtest.Chat(`{"answer":"2"}`))
+	late.Ask(t.Context())
+	require.Empty(t, late.Outcome().Stopped)
+	require.Zero(t, late.Outcome().Unanswered())
+	require.Len(t, h.answers["c00"], 2, "both are paid for")
 	require.Zero(t, run(t, h, e, nil).Outcome().Calls)
 }
 
