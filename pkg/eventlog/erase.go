@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -58,12 +59,11 @@ func (l *Log) erase(ctx context.Context, seq uint64) error {
 
 // WithKind lists the conversations of a tenant that have an event of this kind in the log, sorted.
 func (l *Log) WithKind(ctx context.Context, tenant, kind string) (list []string, err error) {
-	filter := jetstream.WithSubjectFilter(events.StoredFilter(tenant, "", kind))
-	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return l.stream.Info(ctx, filter) })
+	counts, err := l.subjects(ctx, events.StoredFilter(tenant, "", kind))
 	if err != nil {
 		return nil, fmt.Errorf("conversations of tenant %q with %s in the log: %w", tenant, kind, err)
 	}
-	for subject := range info.State.Subjects {
+	for subject := range counts {
 		if address, err := events.ParseSubject(subject); err == nil {
 			list = append(list, address.Conversation)
 		}
@@ -75,13 +75,12 @@ func (l *Log) WithKind(ctx context.Context, tenant, kind string) (list []string,
 // Held counts the messages of a tenant in the log, by conversation and kind. It leaves out messages whose subjects
 // can't be read.
 func (l *Log) Held(ctx context.Context, tenant string) (map[string]map[string]uint64, error) {
-	filter := jetstream.WithSubjectFilter(events.StoredFilter(tenant, "", ""))
-	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return l.stream.Info(ctx, filter) })
+	counts, err := l.subjects(ctx, events.StoredFilter(tenant, "", ""))
 	if err != nil {
 		return nil, fmt.Errorf("conversations of tenant %q in the log: %w", tenant, err)
 	}
 	held := map[string]map[string]uint64{}
-	for subject, n := range info.State.Subjects {
+	for subject, n := range counts {
 		address, err := events.ParseSubject(subject)
 		if err != nil {
 			continue
@@ -92,4 +91,21 @@ func (l *Log) Held(ctx context.Context, tenant string) (map[string]map[string]ui
 		held[address.Conversation][address.Kind] += n
 	}
 	return held, nil
+}
+
+// listTime limits a list of subjects if the context has no earlier deadline. The server lists 100,000 at a time, and on
+// a slow machine takes seconds for them, more the more there are in all.
+const listTime = 5 * time.Minute
+
+// subjects counts the messages that match a filter, by subject.
+func (l *Log) subjects(ctx context.Context, filter string) (map[string]uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	info, err := hedge(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		return l.stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return info.State.Subjects, nil
 }
