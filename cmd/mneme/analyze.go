@@ -29,10 +29,10 @@ type AnalyzeCmd struct {
 	Since        instant  `help:"Only conversations whose newest event is from this time or later: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
 	Conversation []string `help:"Only this conversation; may be given more than once." placeholder:"ID" sep:"none" complete:"conversation"`
 	Limit        int      `help:"Maximum number of conversations, those with the newest events; 0 means all." default:"0"`
-	MapReduce    bool     `help:"Then make one answer of all answers. It is printed, not stored."`
+	MapReduce    bool     `help:"Then combine all answers into one, which is printed but not stored."`
 	MaxChars     int      `help:"How much of a conversation the model reads, in characters: a context that fits the task." default:"24000"`
 	Parallel     int      `help:"How many conversations the model is asked about at the same time." default:"4"`
-	MaxCalls     int      `help:"Maximum number of calls of the model, those for an answer again included; 0 means no limit. What was not asked is asked by the next run." default:"0"`
+	MaxCalls     int      `help:"Maximum number of model calls, repeated ones included; 0 means no limit. The next run asks about the rest." default:"0"`
 	MaxTokens    int      `help:"Stop asking once the model has read and written this many tokens; 0 means no limit." default:"0"`
 	Yes          bool     `short:"y" help:"Do not ask for confirmation. Required without a terminal, if the model has to be asked."`
 	settings.Analysing

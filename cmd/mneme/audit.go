@@ -15,11 +15,11 @@ import (
 
 // AuditCmd shows the audit log.
 type AuditCmd struct {
-	Since   string `help:"Only from this day (2026-01-31, UTC) or time (RFC 3339) on, or from so long ago (90m, 12h, 30d)." default:"7d" placeholder:"WHEN"`
+	Since   string `help:"Only since this day (2026-01-31, UTC), time (RFC 3339) or age (90m, 12h, 30d)." default:"7d" placeholder:"WHEN"`
 	Action  string `help:"Only this action: the id of an operation, the name of a tool, tokens-create, tokens-revoke, restore or partitions." placeholder:"NAME"`
 	Subject string `help:"Only of this subject, such as token:3f2a9c01b7de, oidc:SUBJECT or os:USER; without a colon it is the id of a token." placeholder:"WHO"`
 	Project string `help:"Only about this project, by the name that was given." placeholder:"NAME"`
-	Follow  bool   `short:"f" help:"Go on with entries as they come."`
+	Follow  bool   `short:"f" help:"Keep printing entries as they come."`
 }
 
 // Help implements kong.HelpProvider.

@@ -13,7 +13,7 @@ import (
 // BenchCaptureCmd measures how transcripts are followed.
 type BenchCaptureCmd struct {
 	Paths     []string      `arg:"" name:"path" complete:"file" help:"Sessions of Claude Code, for example ~/.claude/projects."`
-	Factor    float64       `help:"How many times as fast as it was recorded the session is written; no pause is longer than a second." default:"10"`
+	Factor    float64       `help:"How many times faster than it was recorded the session is written; no pause is longer than a second." default:"10"`
 	Kills     int           `help:"How often the watcher is killed." default:"20"`
 	Files     int           `help:"Earlier sessions to read; 0 leaves them out." default:"2000"`
 	IdleFiles int           `help:"Files that do not change; 0 leaves them out." default:"5000"`

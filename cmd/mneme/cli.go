@@ -77,10 +77,10 @@ type CLI struct {
 	Up     UpCmd     `cmd:"" group:"start" help:"Run everything in one process."`
 	Doctor DoctorCmd `cmd:"" group:"start" help:"Check what mneme needs, and say how to fix problems."`
 	MCP    MCPCmd    `cmd:"" name:"mcp" group:"start" help:"Serve memory to an agent as MCP tools on stdin and stdout, or print how to set one up."`
-	Hook   HookCmd   `cmd:"" group:"start" help:"Tell the server of an event of a coding agent, and print what the agent should see."`
+	Hook   HookCmd   `cmd:"" group:"start" help:"Report an event of a coding agent to the server, and print what the agent should see."`
 
 	Connect    ConnectCmd    `cmd:"" group:"start" help:"Make a coding agent use mneme, by changing the agent's settings."`
-	Disconnect DisconnectCmd `cmd:"" group:"start" help:"Take mneme out of a coding agent's settings."`
+	Disconnect DisconnectCmd `cmd:"" group:"start" help:"Remove mneme from a coding agent's settings."`
 	Connected  ConnectedCmd  `cmd:"" group:"start" help:"Show which coding agents use mneme, and what is missing."`
 
 	Watch WatchCmd `cmd:"" group:"start" help:"Follow the transcripts of this machine's agents, for a server elsewhere."`
@@ -90,15 +90,15 @@ type CLI struct {
 
 	Conversations ConversationsCmd `cmd:"" help:"List, show, create, change, branch and export conversations."`
 
-	Projects ProjectsCmd `cmd:"" help:"List and show projects; say that two are one."`
+	Projects ProjectsCmd `cmd:"" help:"List and show projects; join two of them."`
 
 	Context   ContextCmd   `cmd:"" group:"read" help:"Print what an agent should see of a conversation, or of a project, now."`
-	Contexts  ContextsCmd  `cmd:"" group:"read" help:"List the contexts that were shown and remembered, or make one again."`
+	Contexts  ContextsCmd  `cmd:"" group:"read" help:"List the contexts that were recorded as shown, or rebuild one of them."`
 	Messages  MessagesCmd  `cmd:"" group:"read" help:"Read a transcript, or one message in full."`
 	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and everything up to the next."`
 	Steps     StepsCmd     `cmd:"" group:"read" help:"Read steps: assistant messages with tool calls."`
 	ToolCalls ToolCallsCmd `cmd:"" group:"read" help:"List tool calls, or show one in full."`
-	Insights  InsightsCmd  `cmd:"" group:"read" help:"Show what many conversations say together: tokens, calls, errors, files."`
+	Insights  InsightsCmd  `cmd:"" group:"read" help:"Show figures over many conversations: tokens, calls, errors, files."`
 	Code      CodeCmd      `cmd:"" help:"Search the code of projects."`
 	Search    SearchCmd    `cmd:"" group:"read" help:"Search all conversations, or the messages of one."`
 	Summaries SummariesCmd `cmd:"" group:"read" help:"List the summaries, or show one in full."`
@@ -114,7 +114,7 @@ type CLI struct {
 	Summarize   SummarizeCmd   `cmd:"" group:"write" help:"Summarize a conversation now."`
 	Resummarize ResummarizeCmd `cmd:"" group:"write" help:"Write new revisions of a conversation's summaries."`
 	Condense    CondenseCmd    `cmd:"" group:"write" help:"Have a model condense large tool results."`
-	Analyze     AnalyzeCmd     `cmd:"" group:"write" help:"Have a model do a task with many conversations, and remember the answers."`
+	Analyze     AnalyzeCmd     `cmd:"" group:"write" help:"Have a model do a task with each of many conversations, and store the answers."`
 
 	Status     StatusCmd     `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
 	Verify     VerifyCmd     `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
@@ -122,7 +122,7 @@ type CLI struct {
 	Repair     RepairCmd     `cmd:"" group:"operate" help:"Write lost events back to the log."`
 	Backup     BackupCmd     `cmd:"" group:"operate" help:"Back up the log, or verify a backup."`
 	Restore    RestoreCmd    `cmd:"" group:"operate" help:"Restore the log from a backup."`
-	Erase      EraseCmd      `cmd:"" group:"operate" help:"Erase conversations for good, or prove that nothing of them is left."`
+	Erase      EraseCmd      `cmd:"" group:"operate" help:"Erase conversations permanently, or prove that nothing of them is left."`
 	Redact     RedactCmd     `cmd:"" group:"operate" help:"Find secrets in what is stored."`
 	Failed     FailedCmd     `cmd:"" group:"operate" help:"List, show and retry events that a projection skipped."`
 	Partitions PartitionsCmd `cmd:"" group:"operate" help:"Show how many partitions the log has, or give it more."`
@@ -131,7 +131,7 @@ type CLI struct {
 	Audit      AuditCmd      `cmd:"" group:"operate" help:"Show who changed what, and who read across conversations."`
 	Config     ConfigCmd     `cmd:"" group:"operate" help:"Show the settings in effect, and the source of each."`
 
-	NATSConfig NATSConfigCmd `cmd:"" name:"nats-config" group:"operate" help:"Print the configuration of a NATS server that knows the roles."`
+	NATSConfig NATSConfigCmd `cmd:"" name:"nats-config" group:"operate" help:"Print the configuration of a NATS server with mneme's roles."`
 
 	Bench BenchCmd `cmd:"" group:"measure" help:"Measure on this machine."`
 
@@ -249,7 +249,7 @@ type ConversationsCmd struct {
 	List      ConversationsListCmd      `cmd:"" group:"read" help:"List conversations, newest event first."`
 	Show      ConversationsShowCmd      `cmd:"" group:"read" help:"Show a conversation, with the end of its transcript."`
 	Similar   ConversationsSimilarCmd   `cmd:"" group:"read" help:"Find conversations that are similar to one."`
-	Health    ConversationsHealthCmd    `cmd:"" group:"read" help:"Say what is odd about a conversation: loops, failures that repeat, re-reads."`
+	Health    ConversationsHealthCmd    `cmd:"" group:"read" help:"Say what went wrong in a conversation: loops, repeated failures, re-reads."`
 	About     ConversationsAboutCmd     `cmd:"" group:"read" help:"Find conversations about a file, a line of it, or a symbol."`
 	Export    ConversationsExportCmd    `cmd:"" group:"read" help:"Export all events of a conversation, for import into another mneme."`
 	Create    ConversationsCreateCmd    `cmd:"" group:"write" help:"Create a conversation."`

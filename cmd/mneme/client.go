@@ -148,7 +148,7 @@ func (c *client) pages(ctx context.Context, path, member string, limit int, quer
 		}
 		var rows []json.RawMessage
 		if err := json.Unmarshal(page[member], &rows); err != nil {
-			return nil, fmt.Errorf("the server's answer has no list %q: is it of another version? (mneme version)", member)
+			return nil, fmt.Errorf("the server's answer has no list %q: does it run another version? (mneme version)", member)
 		}
 		list = append(list, rows...)
 		cursor = ""
@@ -235,7 +235,7 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 		if errors.As(err, &at) {
 			err = at.Err
 		}
-		return nil, &awayError{fmt.Errorf("the server at %s did not answer as the API does: %s", settings.Redacted(c.base), console.Cut(console.OneLine(err.Error()), 200))}
+		return nil, &awayError{fmt.Errorf("the server at %s did not answer like mneme's API: %s", settings.Redacted(c.base), console.Cut(console.OneLine(err.Error()), 200))}
 	}
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	// With another status it may be a proxy that says that the server is down.
 	if response.StatusCode < 500 && strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
 		_ = watched.Close()
-		return nil, fmt.Errorf("what answers at %s is not mneme's API: it sent a web page; name the server with --url", settings.Redacted(c.base))
+		return nil, fmt.Errorf("%s does not serve mneme's API: it answered with a web page; name the server with --url", settings.Redacted(c.base))
 	}
 	if response.StatusCode < 300 {
 		return response, nil

@@ -62,7 +62,7 @@ func TestAWebPageIsNoAnswer(t *testing.T) {
 		defer server.Close()
 		_, stderr, code := mneme(t, "status", "--url", server.URL)
 		require.Equal(t, exitFailed, code)
-		require.Equal(t, "mneme: what answers at "+server.URL+" is not mneme's API: it sent a web page; name the server with --url\n", stderr)
+		require.Equal(t, "mneme: "+server.URL+" does not serve mneme's API: it answered with a web page; name the server with --url\n", stderr)
 	}
 }
 

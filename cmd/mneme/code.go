@@ -15,13 +15,13 @@ import (
 
 // CodeCmd groups what is done with the code of projects.
 type CodeCmd struct {
-	Search        CodeSearchCmd        `cmd:"" group:"read" help:"Search the code of a project, which mneme index has read."`
-	Conversations CodeConversationsCmd `cmd:"" group:"read" help:"List the conversations about a function of a project that mneme index has read."`
+	Search        CodeSearchCmd        `cmd:"" group:"read" help:"Search the code of an indexed project."`
+	Conversations CodeConversationsCmd `cmd:"" group:"read" help:"List the conversations about a function of an indexed project."`
 }
 
 // CodeSearchCmd searches the code of a project.
 type CodeSearchCmd struct {
-	Query    []string `arg:"" help:"What to search for, in words or names; several arguments are one query." sep:"none"`
+	Query    []string `arg:"" help:"What to search for, in words or names; several arguments make one query." sep:"none"`
 	Project  string   `help:"The project: its name, or a folder; . is this one." default:"." placeholder:"NAME" complete:"directory"`
 	Limit    int      `help:"Maximum number of scopes." default:"10"`
 	MaxChars int      `help:"Maximum number of characters of each scope." default:"500"`

@@ -7,7 +7,7 @@ import (
 // ConfigCmd groups the programs whose settings can be shown.
 type ConfigCmd struct {
 	Client     ConfigClientCmd     `cmd:"" default:"1" help:"Settings of the client commands."`
-	Up         ConfigUpCmd         `cmd:"" help:"Settings of mneme up, whose flags it takes."`
+	Up         ConfigUpCmd         `cmd:"" help:"Settings of mneme up; takes the same flags."`
 	Ingestor   ConfigIngestorCmd   `cmd:"" help:"Settings of the program ingestor."`
 	FileTrack  ConfigFileTrackCmd  `cmd:"" name:"file-tracker" help:"Settings of the program file-tracker."`
 	Summarizer ConfigSummarizerCmd `cmd:"" name:"summarizer" help:"Settings of the program summarizer."`

@@ -12,7 +12,7 @@ import (
 // ContextsCmd lists the contexts that were shown, or makes one again.
 type ContextsCmd struct {
 	conversationArg
-	Seq   uint64 `arg:"" optional:"" help:"Make the context again that is remembered at this sequence, and check its hash."`
+	Seq   uint64 `arg:"" optional:"" help:"Rebuild the context that was recorded at this sequence, and check its hash."`
 	Limit int    `help:"Maximum number of contexts." default:"200"`
 	waitFlags
 }

@@ -23,7 +23,7 @@ type EraseCmd struct {
 	What      string   `arg:"" optional:"" help:"What to erase: conversation, project or tenant."`
 	Name      string   `arg:"" optional:"" help:"Its id or name."`
 	Before    string   `help:"Erase the conversations of --tenant that have no event since this day (2026-01-31, UTC) or time (RFC 3339)." placeholder:"DATE"`
-	DryRun    bool     `help:"Only list what would go."`
+	DryRun    bool     `help:"Only list what would be erased."`
 	Yes       bool     `short:"y" help:"Do not ask for confirmation. Required without a terminal."`
 	Out       string   `help:"Write the report to this file, as JSON." placeholder:"FILE"`
 	Wait      bool     `help:"Return when it is done; --no-wait returns at once." default:"true" negatable:""`

@@ -48,7 +48,7 @@ type searchFlags struct {
 	pastFlags
 	EmbeddedUpTo uint64   `help:"With an embedding endpoint: use only vectors of messages up to this sequence, which a manifest reports." placeholder:"SEQ"`
 	Rerank       *bool    `help:"Let the server's reranking model order the best 100 messages, or not; defaults to its setting." negatable:""`
-	Reranked     []uint64 `help:"Repeat this order of the best messages, which a manifest reports, instead." placeholder:"SEQ,…"`
+	Reranked     []uint64 `help:"Instead, repeat this order of the best messages, as a manifest reports it." placeholder:"SEQ,…"`
 }
 
 func (f searchFlags) query() parameters {

@@ -140,7 +140,7 @@ func TestAnErasedIndexBeginsAgainWhenAsked(t *testing.T) {
 	for _, state := range []string{state, filepath.Join(t.TempDir(), "lost.json")} {
 		_, stderr, code = s.mneme("index", root, "--state", state)
 		require.Equal(t, exitFailed, code)
-		require.Contains(t, stderr, "was erased, and takes no code any more; mneme index --again begins a new one")
+		require.Contains(t, stderr, "was erased and accepts no more code; mneme index --again begins a new one")
 	}
 	for _, name := range []string{root + "#2", root + "#3"} {
 		begun := read[codeindex.Report](s, "index", root, "--state", state, "--again")

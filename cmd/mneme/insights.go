@@ -22,7 +22,7 @@ type InsightsCmd struct {
 	Agent   string `help:"Only conversations of this agent, in any spelling: claude-code is Claude Code, too. mneme insights --by agent shows the names." placeholder:"NAME"`
 	Since   string `help:"Only from this UTC day on: 2026-01-31, or how long ago, such as 7d." placeholder:"TIME"`
 	Until   string `help:"Only up to this UTC day." placeholder:"TIME"`
-	Sort    string `help:"Rows with the most of this first: tokens, errors, rereads or duration (of calls). By default days in their order, else the largest first." enum:",${insights_sort}" default:"" placeholder:"SORT"`
+	Sort    string `help:"Rows with the most of this first: tokens, errors, rereads or duration (of calls). By default, days in order, other rows the largest first." enum:",${insights_sort}" default:"" placeholder:"SORT"`
 	Limit   int    `help:"Maximum number of rows, at most 1000." default:"50"`
 	CSV     bool   `name:"csv" help:"Print CSV with a heading: exact numbers, durations in milliseconds, times in seconds." xor:"form"`
 	waitFlags

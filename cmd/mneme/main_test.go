@@ -253,7 +253,7 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 		"expected number >= 500":    {"context", "testagent:0", "--max-chars", "100"},
 		"--max-chars: expected":     {"context", "testagent:0", "--max-chars", "0"},
 		"--limit: expected":         {"files", "testagent:0", "--limit", "0"},
-		"--explain and --left-out need another format than markdown: add --json": {"context", "testagent:0", "--left-out"},
+		"--explain and --left-out need a format other than markdown: add --json": {"context", "testagent:0", "--left-out"},
 		"--from: sequence 9999 is beyond the end of the log, which is":           {"tail", "--from", "9999"},
 		"--as-of=9999 is beyond":    {"files", "testagent:0", "--as-of", "9999"},
 		"--role: expected one of u": {"search", "x", "--role", "tool"},
@@ -283,11 +283,11 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 	}
 	_, stderr, code := mneme(t, "status", "--url", strings.Replace(s.ready.NATS, "nats:", "http:", 1))
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, "did not answer as the API does", "the port of NATS")
+	require.Contains(t, stderr, "did not answer like mneme's API", "the port of NATS")
 	require.Less(t, len(stderr), 400)
 	for _, secret := range []string{"me:hush-hush@", "hush-hush@"} {
 		_, stderr, _ = mneme(t, "status", "--url", strings.Replace(s.ready.NATS, "nats://", "http://"+secret, 1))
-		require.Contains(t, stderr, "did not answer as the API does")
+		require.Contains(t, stderr, "did not answer like mneme's API")
 		require.NotContains(t, stderr, "hush-hush")
 	}
 	_, stderr, code = mneme(t, "search", "x", "--conversation")

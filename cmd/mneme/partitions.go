@@ -119,7 +119,7 @@ func (c *PartitionsCmd) agree(ctx context.Context, t *terminal, info natsdeploy.
 	case errors.As(err, &more):
 		return &program.UsageError{Err: err}
 	case errors.Is(err, natsdeploy.ErrReplicated):
-		return fmt.Errorf("%w: make it one copy first (nats stream edit %s --replicas 1), run this command again, and then give the log its copies back", err, natsdeploy.Stream)
+		return fmt.Errorf("%w: make it one copy first (nats stream edit %s --replicas 1), run this command again, then raise the number of copies again", err, natsdeploy.Stream)
 	case err != nil || c.Yes:
 		return err
 	}
@@ -153,7 +153,7 @@ func (c *PartitionsCmd) split(ctx context.Context, conn *nats.Conn, t *terminal,
 			return err
 		}
 		if time.Now().After(deadline) {
-			return errors.New("an erasure, or another change of the partitions, is running: wait for its end, and run the command again")
+			return errors.New("an erasure or another change of the partitions is running: wait until it has ended, then run the command again")
 		}
 		t.status("waiting for an erasure, or for the lease of a command that was killed")
 		select {

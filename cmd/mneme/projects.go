@@ -120,7 +120,7 @@ func (c *ProjectsListCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 // ProjectsShowCmd shows a project.
 type ProjectsShowCmd struct {
 	projectArg
-	Query string `help:"List older conversations too that fit these words." placeholder:"TEXT"`
+	Query string `help:"Also list older conversations that fit these words." placeholder:"TEXT"`
 	pastFlags
 	waitFlags
 }

@@ -26,8 +26,8 @@ type ContextCmd struct {
 	Frame         bool   `help:"With markdown: put the text into <mneme-context>, which says that it is reference data, not instructions. mneme removes such frames from what agents record."`
 	Explain       bool   `help:"With a format other than markdown: explain why each part is included."`
 	LeftOut       bool   `help:"Like --explain, for a conversation: show also what was left out, and the larger budget with which it would be included."`
-	Rewrite       bool   `help:"Of a conversation, with --query: let the server's model add other words to the query. The manifest of --explain says which."`
-	Record        bool   `help:"Remember that this context was shown: mneme contexts lists it, and makes it again. Of a conversation."`
+	Rewrite       bool   `help:"For a conversation with --query: let the server's model add other words to the query. The manifest of --explain says which."`
+	Record        bool   `help:"Record that this context was shown: mneme contexts lists it and can rebuild it. Only for a conversation."`
 	searchFlags
 	waitFlags
 }
@@ -61,7 +61,7 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		format = "json"
 	}
 	if format == "markdown" && (c.Explain || c.LeftOut) {
-		return &program.UsageError{Err: errors.New("--explain and --left-out need another format than markdown: add --json")}
+		return &program.UsageError{Err: errors.New("--explain and --left-out need a format other than markdown: add --json")}
 	}
 	path, query, err := c.request(format)
 	if err != nil {

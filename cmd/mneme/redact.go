@@ -47,7 +47,7 @@ type RedactScanCmd struct {
 func (*RedactScanCmd) Help() string {
 	return `Reads the log from its beginning, and prints the kind and the place of what the rules find, never the secret itself. Nothing is changed.
 
-A secret in the log can be read by everybody who can read the log: replace it where it is used. "mneme erase" removes a conversation for good.
+A secret in the log can be read by anyone who can read the log: replace it where it is used. "mneme erase" removes a conversation permanently.
 
 The exit code is 0 if nothing was found, 3 if something was.
 

@@ -17,7 +17,7 @@ import (
 
 // SearchCmd searches conversations, or the messages of one.
 type SearchCmd struct {
-	Query        []string `arg:"" optional:"" help:"What to search for, in words; several arguments are one query." sep:"none"`
+	Query        []string `arg:"" optional:"" help:"What to search for, in words; several arguments make one query." sep:"none"`
 	Conversation string   `help:"Search the messages of this conversation; without it, search all conversations." placeholder:"ID" complete:"conversation"`
 	Project      string   `help:"Search only conversations of this project; . means the project of this folder." placeholder:"NAME" complete:"directory"`
 	Limit        int      `help:"Maximum number of conversations; with --conversation or --kind, of messages or tool results." default:"10"`
@@ -39,7 +39,7 @@ type filterFlags struct {
 	Speaker  string   `help:"Only messages of this speaker." placeholder:"NAME"`
 	FromTurn int      `help:"With --conversation: only what is from this turn on." placeholder:"N"`
 	ToTurn   int      `help:"With --conversation: only what is up to this turn." placeholder:"N"`
-	Since    instant  `help:"Only what is from this time on: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
+	Since    instant  `help:"Only what is from this time or later: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
 	Until    instant  `help:"Only what is before this time." placeholder:"TIME"`
 	Plain    bool     `help:"Treat quotes, dashes and asterisks in the query like any other character."`
 }

@@ -75,7 +75,7 @@ func recorded(action string, r *access.Record) audit.Entry {
 type TokensCreateCmd struct {
 	tokenStore
 	Role       string `help:"What it may do: read, write, operate or admin; each includes the ones before it." enum:"read,write,operate,admin" required:"" placeholder:"ROLE"`
-	Name       string `help:"Whose it is, for the list." placeholder:"TEXT"`
+	Name       string `help:"Who it is for, shown in the list." placeholder:"TEXT"`
 	Project    string `help:"Grant only this project of the tenant; only with the role read." placeholder:"NAME"`
 	AllTenants bool   `help:"Grant every tenant: for operators."`
 	Expires    string `help:"When it expires: in days, hours or minutes (90d, 12h, 30m), or never." default:"90d"`

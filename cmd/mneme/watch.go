@@ -25,7 +25,7 @@ import (
 type WatchCmd struct {
 	Agent []string `help:"Follow this agent, connected or not: ${captured}; may be given more than once. Without it, those that mneme connect connected to --url." enum:"${captured}" placeholder:"AGENT"`
 	Index []string `help:"Index this folder as mneme index does, and again when its files change; may be given more than once." sep:"none" placeholder:"PATH" complete:"directory"`
-	Once  bool     `help:"Read what is there, and end."`
+	Once  bool     `help:"Read what is there, then exit."`
 	State string   `help:"File that remembers what was read. Defaults to one for each server and tenant in ~/.local/state/mneme." placeholder:"FILE" complete:"file"`
 	settings.Redacting
 }

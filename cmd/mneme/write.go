@@ -62,7 +62,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return &program.UsageError{Err: unfound}
 	}
 	if len(files) == 0 {
-		return &program.UsageError{Err: errors.New("no transcripts found: folders are searched for JSON lines (*.jsonl, *.ndjson, plain or .gz, *.jsonl.zst) and for the names that agents give their recordings; name a file of another kind itself")}
+		return &program.UsageError{Err: errors.New("no transcripts found: folders are searched for JSON lines (*.jsonl, *.ndjson, plain or .gz, *.jsonl.zst) and for the names that agents give their recordings; name other files directly")}
 	}
 	api, err := g.client()
 	if err != nil {
@@ -288,7 +288,7 @@ func asBatch(in io.Reader) ([]byte, error) {
 		all = append(all, one)
 	}
 	if len(all) == 0 {
-		return nil, errors.New("there is no event to publish")
+		return nil, errors.New("there are no events to publish")
 	}
 	return json.Marshal(all)
 }

@@ -168,7 +168,7 @@ func (b *Bucket) Follow(ctx context.Context, t *Tokens, logger *slog.Logger, loa
 		}
 		if err != nil && err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
-			logger.Warn("the watch of the access tokens was lost; starting it again", "error", err)
+			logger.Warn("lost the watch of the access tokens; restarting it", "error", err)
 		}
 		select {
 		case <-time.After(rewatchEvery):

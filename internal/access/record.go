@@ -36,7 +36,7 @@ func (r *Record) check() error {
 		return errors.New("sha256 is missing")
 	}
 	if strings.ContainsAny(r.Name, "\r\n") || len(r.Name) > maxName {
-		return fmt.Errorf("the name is one line of at most %d bytes", maxName)
+		return fmt.Errorf("the name must be one line of at most %d bytes", maxName)
 	}
 	return r.Rights.Check()
 }

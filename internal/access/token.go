@@ -48,7 +48,7 @@ func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 func (h *Hash) UnmarshalText(text []byte) error {
 	raw, err := hex.DecodeString(string(text))
 	if err != nil || len(raw) != len(h) {
-		return fmt.Errorf("%.80q is no SHA-256 in hexadecimal", text)
+		return fmt.Errorf("%.80q is not a SHA-256 in hexadecimal", text)
 	}
 	copy(h[:], raw)
 	return nil

@@ -267,7 +267,7 @@ func (r *Receiver) refuse(j job, err error) {
 	r.mu.Unlock()
 	if !known {
 		r.news.Do(func() {
-			r.Logger.Warn("a doorbell named a file that is not read", "agent", j.agent, "session", j.session, "file", j.path, "error", oneLine(err))
+			r.Logger.Warn("a hook named a file that may not be read", "agent", j.agent, "session", j.session, "file", j.path, "error", oneLine(err))
 		})
 	}
 }

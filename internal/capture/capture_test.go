@@ -426,7 +426,7 @@ func TestFilesThatMayNotBeReadAreRefused(t *testing.T) {
 	}
 	require.EqualValues(t, 2*len(refused), r.Status().Refused)
 	require.Contains(t, r.Status().LastError, "it is not in a folder of transcripts")
-	require.Equal(t, len(refused), strings.Count(logged.String(), "a doorbell named a file that is not read"), "each is logged once")
+	require.Equal(t, len(refused), strings.Count(logged.String(), "a hook named a file that may not be read"), "each is logged once")
 	for _, path := range []string{"", "relative.jsonl", b.path("secret.txt"), b.path("x.json"), "/" + strings.Repeat("x", maxPath) + ".jsonl"} {
 		require.ErrorIs(t, r.Ring("claude-code", "s", path), ErrPath, path)
 	}

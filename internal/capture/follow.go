@@ -73,7 +73,7 @@ func (r *Receiver) follow(p pace) {
 	if p.notify {
 		var err error
 		if f.watch, err = fsnotify.NewWatcher(); err != nil {
-			r.Logger.Info("the system does not report changed transcripts; they are looked at every few seconds", "error", err)
+			r.Logger.Info("the system does not report changed transcripts; checking them every few seconds", "error", err)
 		} else {
 			events, errs = f.watch.Events, f.watch.Errors
 			defer func() { _ = f.watch.Close() }()
@@ -227,7 +227,7 @@ func (f *follower) listen(at *following, folder string) {
 	}
 	if at.state.Polled = true; !at.deaf {
 		at.deaf = true
-		f.Logger.Warn("the system does not report all changes, so transcripts are looked at every few seconds; on Linux, raise fs.inotify.max_user_watches", "agent", at.folder.Agent, "folder", folder, "error", err)
+		f.Logger.Warn("the system does not report all changes, so transcripts are checked every few seconds; on Linux, raise fs.inotify.max_user_watches", "agent", at.folder.Agent, "folder", folder, "error", err)
 	}
 }
 
@@ -241,7 +241,7 @@ func (f *follower) unread(at *following, path string, err error) {
 		return
 	}
 	f.told[path] = true
-	f.Logger.Warn("transcripts can't be looked at", "agent", at.folder.Agent, "path", path, "error", err)
+	f.Logger.Warn("cannot look for changed transcripts", "agent", at.folder.Agent, "path", path, "error", err)
 }
 
 // changed handles a change that the system reports.

@@ -247,7 +247,7 @@ func TestLinksAndUnreadableFoldersDoNotStopTheWalk(t *testing.T) {
 	require.EqualValues(t, 2, r.Status().Imports)
 	if unreadable != nil {
 		require.Equal(t, 1, r.Status().Followed[0].Unreadable)
-		require.Equal(t, 1, strings.Count(logged.String(), "can't be looked at"), "it is logged once")
+		require.Equal(t, 1, strings.Count(logged.String(), "cannot look for changed transcripts"), "it is logged once")
 	}
 }
 

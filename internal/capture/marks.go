@@ -29,7 +29,7 @@ func (r *Receiver) recall() {
 	}
 	var m memory
 	if err := logstate.Load(r.ctx, r.Marks, r.Log, &m); err != nil {
-		r.Logger.Warn("what was read of transcripts is not known; they are read again", "file", r.Marks, "error", err)
+		r.Logger.Warn("it is unknown which transcripts were read; reading them again", "file", r.Marks, "error", err)
 		return
 	}
 	r.seq = m.Seq
@@ -68,7 +68,7 @@ func (r *Receiver) save() {
 		r.dirty = true
 		r.mu.Unlock()
 		r.news.Do(func() {
-			r.Logger.Warn("what was read of transcripts can't be saved; a restart reads it again", "file", r.Marks, "error", err)
+			r.Logger.Warn("cannot save which transcripts were read; a restart will read them again", "file", r.Marks, "error", err)
 		})
 	}
 }

@@ -96,7 +96,7 @@ var ErrMissing = errors.New("no such folder, and the index holds nothing of it")
 
 // ErrErased means that the index was erased or deleted. What was erased takes no code any more, because replicas and
 // backups may still hold its events; the project's code can begin again under the next name, see [project.Again].
-var ErrErased = errors.New("its index was erased, and takes no code any more; mneme index --again begins a new one")
+var ErrErased = errors.New("its index was erased and accepts no more code; mneme index --again begins a new one")
 
 // Run indexes a folder. On any error the report says what was published so far; another run continues from there. It
 // returns [ErrTooMany], [ErrErased], [ErrMissing], [ErrUnread], and the errors of the log.

@@ -149,7 +149,7 @@ func (a *agent) home(moved string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
-		return "", fmt.Errorf("where the settings of %s are is not known: %s", a.title, a.setHome())
+		return "", fmt.Errorf("cannot tell where the settings of %s are: %s", a.title, a.setHome())
 	}
 	return filepath.Join(home, filepath.FromSlash(a.folder)), nil
 }

@@ -24,7 +24,7 @@ import (
 func (e *examination) agents(ctx context.Context) {
 	states := slices.DeleteFunc(connect.Inspect(e.Project), func(s connect.State) bool { return !s.Asked() })
 	if len(states) == 0 {
-		e.add("agents", OK, "no coding agent is connected on this machine; mneme connect claude-code connects one", "")
+		e.add("agents", OK, "no coding agent is connected on this machine; mneme connect claude-code, for example, connects one", "")
 		return
 	}
 	for i := range states {

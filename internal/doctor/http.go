@@ -86,7 +86,7 @@ func (e *examination) reported(status httpapi.Status) {
 	if what, remedy := JudgeTranscripts(status.Capture, e.now()); what != "" {
 		e.add("transcripts", Warning, what, remedy)
 	} else if status.Capture != nil {
-		e.add("transcripts", OK, fmt.Sprintf("events that were read of transcripts since the server started: %d", status.Capture.Published), "")
+		e.add("transcripts", OK, fmt.Sprintf("events read from transcripts since the server started: %d", status.Capture.Published), "")
 	}
 	if what, remedy := JudgeOTLP(status.OTLP, e.now()); what != "" {
 		e.add("otlp", Warning, what, remedy)
@@ -206,7 +206,7 @@ func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
 	case p.State == "idle":
 		return Warning, "no process is known to drive it", "start " + program + ", or mneme up"
 	case p.Failed > 0:
-		return Warning, fmt.Sprintf("events that were skipped: %d", p.Failed), "mneme failed list says why; mneme failed retry tries them again, and mneme erase conversation ID removes those of one that was deleted"
+		return Warning, fmt.Sprintf("events that were skipped: %d", p.Failed), "mneme failed list says why; mneme failed retry tries them again; mneme erase conversation ID removes those of a deleted conversation"
 	case p.Lag > manyBehind:
 		return Warning, "it lags far behind", "mneme status shows whether it catches up; if it does not, check the log of " + program
 	}

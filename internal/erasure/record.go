@@ -58,7 +58,7 @@ var ErrRunning = errors.New("an erasure is running")
 var ErrUnreadable = errors.New("the record of the erasure can't be read")
 
 // errChanged means that another process has changed the record.
-var errChanged = errors.New("another process carries the erasure out")
+var errChanged = errors.New("another process is carrying out the erasure")
 
 // records reads and writes the record.
 type records struct{ js jetstream.JetStream }

@@ -45,7 +45,7 @@ func (a *api) audited(h huma.API) func(huma.Context, func(huma.Context)) {
 		case access.AuditChange:
 			end, err := a.Audit.Change(ctx.Context(), entryOf(ctx, need, peek(ctx)))
 			if err != nil {
-				a.Logger.ErrorContext(ctx.Context(), "a change was refused, because it can't be recorded", "operation", ctx.Operation().OperationID, "error", err)
+				a.Logger.ErrorContext(ctx.Context(), "a change was refused, because the audit log can't record it", "operation", ctx.Operation().OperationID, "error", err)
 				ctx.SetHeader("Retry-After", later().Get("Retry-After"))
 				_ = huma.WriteErr(h, ctx, http.StatusServiceUnavailable, "nothing was changed: the audit log takes no entry now, and without one nothing may be changed; try again")
 				return

@@ -58,7 +58,7 @@ type erasureOutput struct {
 }
 
 func (a *api) registerErasures(h huma.API) {
-	ask := operation("erase", http.MethodPost, "/v1/erasures", "Erase conversations for good", "operations", 404, 409, 415, 422, 503, 504)
+	ask := operation("erase", http.MethodPost, "/v1/erasures", "Erase conversations permanently", "operations", 404, 409, 415, 422, 503, 504)
 	ask.Description = "Marks the conversations as deleted, overwrites their events in the log, and has every read model overwrite their rows. It continues by itself, even after a restart: GET /v1/erasure shows it. " +
 		"Backups are not reached. What stays is a tombstone with the conversation's id, which keeps it from coming back."
 	ask.DefaultStatus = http.StatusAccepted

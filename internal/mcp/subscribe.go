@@ -99,7 +99,7 @@ func (s *Server) follow(ctx context.Context, l *listener, r *sdk.SubscribeReques
 			_ = l.server.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: address}) // it never fails
 		})
 		if err != nil && ctx.Err() == nil {
-			s.Logger.WarnContext(ctx, "a subscription hears of nothing", "conversation", id.ID, "error", err)
+			s.Logger.WarnContext(ctx, "a subscription gets no notifications", "conversation", id.ID, "error", err)
 		}
 	})
 	return nil

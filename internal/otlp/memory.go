@@ -154,7 +154,7 @@ func (r *Receiver) save() {
 		r.memory.dirty = true
 		r.mu.Unlock()
 		r.news.Do(func() {
-			r.Logger.Warn("the histories that came over OpenTelemetry can't be saved; after a restart, clients that leave out old messages are recorded twice", "file", r.Memory, "error", err)
+			r.Logger.Warn("the histories received over OpenTelemetry can't be saved; after a restart, messages of clients that leave out older ones will be recorded twice", "file", r.Memory, "error", err)
 		})
 	}
 }
@@ -166,7 +166,7 @@ func (r *Receiver) recall(ctx context.Context) {
 	}
 	var in saved
 	if err := logstate.Load(ctx, r.Memory, r.Log, &in); err != nil {
-		r.Logger.Warn("the histories that came over OpenTelemetry are not known; the log drops those that come again whole", "file", r.Memory, "error", err)
+		r.Logger.Warn("the histories received over OpenTelemetry are unknown; the log drops those that are sent again in full", "file", r.Memory, "error", err)
 		return
 	}
 	r.memory.seq = in.Seq

@@ -287,6 +287,6 @@ func (r *Receiver) trouble(err error) {
 	}
 	r.statusMu.Unlock()
 	r.news.Do(func() {
-		r.Logger.Warn("what an exporter of OpenTelemetry sent could not be recorded"+again, "error", err)
+		r.Logger.Warn("spans or log records of an OpenTelemetry exporter could not be recorded"+again, "error", err)
 	})
 }

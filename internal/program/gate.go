@@ -75,7 +75,7 @@ func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *s
 		return nil, nil, ctx.Err()
 	}
 	if gate.Tokens.Len() == 0 && gate.JWT == nil {
-		logger.Warn("a token is demanded, but there is none yet: make one with mneme tokens create")
+		logger.Warn("tokens are required, but there is none yet: make one with mneme tokens create")
 	}
 	return gate, stop, nil
 }

@@ -71,7 +71,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if err := c.read(); err != nil {
 				c.logger.Error("the new TLS certificate can't be used; the old one stays in use", "error", err)
 			} else {
-				c.logger.Info("the TLS certificate was read again")
+				c.logger.Info("the TLS certificate was reloaded")
 			}
 		}
 	}

@@ -58,7 +58,7 @@ type kept struct {
 func NewMeter(log *eventlog.Log, path string, logger *slog.Logger) *Meter {
 	m := &Meter{log: log, path: path, logger: logger, ledger: ledger{counted: map[string]Stored{}, held: map[string]*held{}}}
 	if err := m.load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		logger.Warn("what tenants store is counted again from the start of the log, because the last figures can't be read", "file", path, "error", err)
+		logger.Warn("counting what tenants store from the start of the log, because the last figures can't be read", "file", path, "error", err)
 	}
 	return m
 }
@@ -124,7 +124,7 @@ func (m *Meter) run(ctx context.Context, needed func() bool) {
 // report logs the first of several errors in a row.
 func (m *Meter) report(err error) {
 	if err != nil && !m.troubled && !errors.Is(err, context.Canceled) {
-		m.logger.Warn("what tenants store can't be counted now; the last figures stay in use", "error", err)
+		m.logger.Warn("cannot count what tenants store; the last figures stay in use", "error", err)
 	}
 	m.troubled = err != nil
 }

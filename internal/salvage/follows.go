@@ -8,8 +8,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// errDiffers means that the log does not hold the event of a checkpoint.
-var errDiffers = errors.New("the log does not hold the event of a checkpoint")
+// errDiffers means that the log does not have the event of a checkpoint.
+var errDiffers = errors.New("the log does not have the event of a checkpoint")
 
 // follows reports whether the log still holds, at each checkpoint of the read model, the
 // event that was applied there. It does not if the log was restored from an old backup.

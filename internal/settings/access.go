@@ -15,17 +15,17 @@ import (
 
 // Access configures who may use the HTTP API.
 type Access struct {
-	Tokens       bool          `name:"tokens" envconfig:"MNEME_TOKENS" default:"false" desc:"demand a token with every request; mneme tokens create makes one, and its hash is kept in a bucket of the NATS server"`
-	TokensFile   string        `name:"tokens-file" placeholder:"FILE" envconfig:"MNEME_TOKENS_FILE" desc:"demand a token, and keep the tokens' hashes in this file, not in a bucket of the NATS server; it is read again when it changes"`
-	OIDCIssuer   string        `name:"oidc-issuer" placeholder:"URL" envconfig:"MNEME_OIDC_ISSUER" desc:"demand a token, and also accept JWTs of this OpenID Connect provider"`
+	Tokens       bool          `name:"tokens" envconfig:"MNEME_TOKENS" default:"false" desc:"require a token with every request; mneme tokens create makes one, and its hash is kept in a bucket of the NATS server"`
+	TokensFile   string        `name:"tokens-file" placeholder:"FILE" envconfig:"MNEME_TOKENS_FILE" desc:"require a token, and keep the tokens' hashes in this file, not in a bucket of the NATS server; it is read again when it changes"`
+	OIDCIssuer   string        `name:"oidc-issuer" placeholder:"URL" envconfig:"MNEME_OIDC_ISSUER" desc:"require a token, and also accept JWTs of this OpenID Connect provider"`
 	Audience     string        `name:"oidc-audience" placeholder:"TEXT" envconfig:"MNEME_OIDC_AUDIENCE" desc:"the audience that a JWT must be for"`
-	ClientID     string        `name:"oidc-client-id" placeholder:"ID" envconfig:"MNEME_OIDC_CLIENT_ID" desc:"the client as which the inspector page signs people in at the provider; its ID tokens are accepted too"`
+	ClientID     string        `name:"oidc-client-id" placeholder:"ID" envconfig:"MNEME_OIDC_CLIENT_ID" desc:"the client id with which the inspector page signs people in at the provider; its ID tokens are accepted too"`
 	ClientSecret string        `name:"oidc-client-secret" placeholder:"TEXT" envconfig:"MNEME_OIDC_CLIENT_SECRET" secret:"true" desc:"the secret of that client; empty if it is public"`
-	Scopes       string        `name:"oidc-scopes" placeholder:"NAMES" envconfig:"MNEME_OIDC_SCOPES" default:"openid" desc:"what that client asks the provider for, with spaces between; the claims of the claims file must be among it"`
+	Scopes       string        `name:"oidc-scopes" placeholder:"NAMES" envconfig:"MNEME_OIDC_SCOPES" default:"openid" desc:"scopes that this client requests from the provider, separated by spaces; they must bring the claims that the claims file names"`
 	Claims       string        `name:"oidc-claims-file" placeholder:"FILE" envconfig:"MNEME_OIDC_CLAIMS_FILE" desc:"YAML file that turns claims of a JWT into tenant, role and project; it is read again when it changes"`
 	Algorithms   string        `name:"oidc-algorithms" placeholder:"NAMES" envconfig:"MNEME_OIDC_ALGORITHMS" default:"RS256" desc:"accepted signature algorithms, comma separated: EdDSA, or an RS, PS or ES algorithm of 256, 384 or 512 bits"`
 	Skew         time.Duration `name:"oidc-clock-skew" envconfig:"MNEME_OIDC_CLOCK_SKEW" default:"30s" desc:"how far the clock of the provider may be off, at most 5m"`
-	Quotas       string        `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of what each tenant may take: requests at the same time, events and bytes per second, what it may store and spend on models; it is read again when it changes"`
+	Quotas       string        `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of the tenants' quotas: simultaneous requests, events and bytes per second, storage, and model calls, tokens and cost; it is read again when it changes"`
 	CertFile     string        `name:"tls-cert-file" placeholder:"FILE" envconfig:"MNEME_TLS_CERT_FILE" desc:"PEM file of the certificate, with its intermediates: HTTP is then served over TLS; it is read again when it changes"`
 	KeyFile      string        `name:"tls-key-file" placeholder:"FILE" envconfig:"MNEME_TLS_KEY_FILE" desc:"PEM file of the certificate's key"`
 }
@@ -111,7 +111,7 @@ func (s *Access) Listen(name, address string, trusted bool) error {
 		return err
 	}
 	if err := Loopback(name, address); err != nil {
-		return fmt.Errorf("%w, or demand tokens with MNEME_TOKENS=true", err)
+		return fmt.Errorf("%w, or require tokens with MNEME_TOKENS=true", err)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 // OTLP configures where exporters of OpenTelemetry are answered.
 type OTLP struct {
-	Listen string `name:"otlp-listen" envconfig:"MNEME_OTLP_LISTEN" placeholder:"ADDRESS,…" desc:"addresses at which logs and traces of OpenTelemetry are taken, over HTTP and gRPC at each, separated by commas, such as 127.0.0.1:4317,127.0.0.1:4318; empty for none; loopback, unless a token is demanded"`
+	Listen string `name:"otlp-listen" envconfig:"MNEME_OTLP_LISTEN" placeholder:"ADDRESS,…" desc:"addresses that accept OpenTelemetry logs and traces, each over HTTP and gRPC, separated by commas, such as 127.0.0.1:4317,127.0.0.1:4318; empty for none; loopback, unless a token is required"`
 }
 
 // Addresses returns the addresses to listen on.

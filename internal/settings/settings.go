@@ -92,7 +92,7 @@ func (s *Neo4j) Check() error {
 // Up configures mneme up: everything in one process.
 type Up struct {
 	Data   string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the log and the read models; created if missing"`
-	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless a token is demanded; port 0 takes a free one"`
+	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless a token is required; port 0 takes a free one"`
 	Hosts
 	Access
 	NATSListen string `envconfig:"MNEME_NATS_LISTEN" default:"127.0.0.1:4222" desc:"loopback address for agents that publish over NATS; port 0 takes a free one"`
@@ -119,7 +119,7 @@ func (s *Up) Check() error {
 
 // Insights configures what insights are computed with.
 type Insights struct {
-	Prices string `name:"prices-file" placeholder:"FILE" envconfig:"MNEME_PRICES_FILE" desc:"YAML or JSON file of what a million tokens of each model cost, read at the start; without it insights show no cost; quotas of cost use it, too"`
+	Prices string `name:"prices-file" placeholder:"FILE" envconfig:"MNEME_PRICES_FILE" desc:"YAML or JSON file of the price of a million tokens of each model, read at the start; without it insights show no cost; quotas of cost use it too"`
 }
 
 func (s *Insights) check() error { return file("MNEME_PRICES_FILE", s.Prices) }
@@ -129,7 +129,7 @@ type Searching struct {
 	Embedding
 	Reranking
 	Memory
-	ProjectMemory string `envconfig:"MNEME_PROJECT_MEMORY" default:"on" oneof:"on,off" desc:"whether the context of a young conversation shows what earlier sessions of its project left, unless the request says"`
+	ProjectMemory string `envconfig:"MNEME_PROJECT_MEMORY" default:"on" oneof:"on,off" desc:"whether the context of a young conversation shows what earlier sessions of its project left; a request can override it"`
 }
 
 // Check reports every invalid setting by its variable.
@@ -139,7 +139,7 @@ func (s *Searching) Check() error {
 
 // Network says whether a program may trust its network.
 type Network struct {
-	Trust bool `envconfig:"MNEME_TRUST_NETWORK" default:"false" desc:"listen on any address, although anyone who reaches it can read and write everything for which no token is demanded: only on a private network, such as docker compose's"`
+	Trust bool `envconfig:"MNEME_TRUST_NETWORK" default:"false" desc:"listen on any address, although anyone who reaches it can read and write everything for which no token is required: only on a private network, such as docker compose's"`
 	Hosts
 }
 
@@ -177,8 +177,8 @@ type Summarizer struct {
 	Worker
 	Summaries
 	Embedding
-	Quotas string `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of what each tenant may spend: calls, tokens and cost of models an hour; context-api reads all of it; it is read again when it changes"`
-	Prices string `name:"prices-file" placeholder:"FILE" envconfig:"MNEME_PRICES_FILE" desc:"YAML or JSON file of what a million tokens of each model cost, read at the start, for quotas of cost; MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE come first"`
+	Quotas string `name:"quotas-file" placeholder:"FILE" envconfig:"MNEME_QUOTAS_FILE" desc:"YAML file of the tenants' quotas, of which this program applies those of model calls, tokens and cost; it is read again when it changes"`
+	Prices string `name:"prices-file" placeholder:"FILE" envconfig:"MNEME_PRICES_FILE" desc:"YAML or JSON file of the price of a million tokens of each model, read at the start, for quotas of cost; MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE come first"`
 }
 
 // ForSummarizer returns the defaults of summarizer.
@@ -210,7 +210,7 @@ type API struct {
 	Insights
 	Erasing
 	Auditing
-	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless a token is demanded or MNEME_TRUST_NETWORK is set"`
+	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless a token is required or MNEME_TRUST_NETWORK is set"`
 	Network
 	Access
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`

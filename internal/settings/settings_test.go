@@ -136,7 +136,7 @@ func TestUsagePrintsATable(t *testing.T) {
 func TestAMalformedAddressIsNotAQuestionOfTokens(t *testing.T) {
 	err := (&Access{}).Listen("--listen", "here", false)
 	require.EqualError(t, err, `--listen="here": not an address with a port, such as 127.0.0.1:8420`)
-	require.ErrorContains(t, (&Access{}).Listen("--listen", "0.0.0.0:80", false), "or demand tokens")
+	require.ErrorContains(t, (&Access{}).Listen("--listen", "0.0.0.0:80", false), "or require tokens")
 	require.NoError(t, (&Access{}).Listen("--listen", "0.0.0.0:80", true))
 }
 

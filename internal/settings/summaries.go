@@ -20,7 +20,7 @@ type Summaries struct {
 	MaxTurns        int           `name:"max-turns-before-summarize" envconfig:"MNEME_MAX_TURNS_BEFORE_SUMMARIZE" default:"0" desc:"also write a summary after this many turns without one; 0 to count characters only"`
 	Writer          string        `name:"summary-writer" envconfig:"MNEME_SUMMARY_WRITER" default:"extractive" oneof:"extractive,openai,anthropic,off" desc:"what writes summaries: extractive needs no model, openai is any server with OpenAI's API, anthropic is Anthropic's API, off writes neither summaries nor titles"`
 	Titles          bool          `envconfig:"MNEME_TITLES" default:"true" negatable:"" desc:"give a title to a conversation that has none after its first turn"`
-	StoryAfter      time.Duration `envconfig:"MNEME_STORY_AFTER" default:"30m" desc:"with a model: once nothing was recorded of a conversation for this long, write down what it found and left to do, and tell the story of its project; 0 for never"`
+	StoryAfter      time.Duration `envconfig:"MNEME_STORY_AFTER" default:"30m" desc:"with a model: a conversation without events for this long is finished: write down what it found and left to do, and continue the story of its project; 0 for never"`
 	Parallel        int           `name:"summarize-parallel" envconfig:"MNEME_SUMMARIZE_PARALLEL" default:"4" desc:"how many conversations are summarized at the same time"`
 	Condensing
 	Model

@@ -110,7 +110,7 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 	}
 	if still {
 		if rests, err := atRest(path); err != nil || !rests {
-			return since, errors.Join(fmt.Errorf("%s: its agent began to write while it was read: read it again", path), err)
+			return since, errors.Join(fmt.Errorf("%s: its agent wrote to it while it was being read: try again", path), err)
 		}
 	}
 	if waits > 0 {
@@ -188,7 +188,7 @@ func databaseFormat(ctx context.Context, tx *sql.Tx, name string) (*Format, erro
 			}
 		}
 	}
-	return nil, fmt.Errorf("%w: it is a database of SQLite without the tables of an agent that is known", ErrUnknownFormat)
+	return nil, fmt.Errorf("%w: it is an SQLite database without the tables of a known agent", ErrUnknownFormat)
 }
 
 // hasColumns reports whether a database has these columns, by table.

@@ -137,7 +137,7 @@ func ReadSeed(path string) (nkeys.KeyPair, error) {
 		return nil, fmt.Errorf("%s holds no seed of a NATS account: mneme nats-config --callout-seed-file makes one", path)
 	}
 	if public, err := key.PublicKey(); err != nil || !nkeys.IsValidPublicAccountKey(public) {
-		return nil, fmt.Errorf("%s holds another seed than that of a NATS account: mneme nats-config --callout-seed-file makes one", path)
+		return nil, fmt.Errorf("%s does not hold the seed of a NATS account: mneme nats-config --callout-seed-file makes one", path)
 	}
 	return key, nil
 }

@@ -197,7 +197,7 @@ func (v *Verifier) read(ctx context.Context, token string) (checked *oidc.IDToke
 		return nil, nil, at, err
 	}
 	if !v.valid(at) {
-		return nil, nil, at, errors.New("it has expired, is not valid yet, or never ends")
+		return nil, nil, at, errors.New("it has expired, is not valid yet, or never expires")
 	}
 	return checked, claims, at, nil
 }

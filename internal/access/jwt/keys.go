@@ -225,7 +225,7 @@ func (k *keys) published(ctx context.Context) (provider Discovery, set *jose.JSO
 		}
 	}
 	if len(set.Keys) == 0 {
-		return provider, nil, errors.New("the provider publishes no key that checks signatures")
+		return provider, nil, errors.New("the provider publishes no key for checking signatures")
 	}
 	return provider, set, nil
 }

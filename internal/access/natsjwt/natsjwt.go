@@ -195,7 +195,7 @@ func (f Folder) openKey(name string, create func() (nkeys.KeyPair, error)) (nkey
 	if err == nil {
 		key, err := nkeys.FromSeed(bytes.TrimSpace(text))
 		if err != nil {
-			return nil, fmt.Errorf("%s holds no key of NATS: restore it from a copy; with a new key, every credentials file is new and an account's log is another", path)
+			return nil, fmt.Errorf("%s holds no key of NATS: restore it from a copy; a new key would invalidate every credentials file and start an empty log", path)
 		}
 		return key, nil
 	}
