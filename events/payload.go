@@ -29,7 +29,7 @@ type ConversationStarted struct {
 	Tags    []string `json:"tags,omitempty"`
 	Agent   string   `json:"agent,omitempty"` // The agent's program, such as claude-code.
 	Model   string   `json:"model,omitempty"`
-	Cwd     string   `json:"cwd,omitempty"` // The directory that relative paths of tool calls start from.
+	Cwd     string   `json:"cwd,omitempty"` // The directory to which relative paths of tool calls refer.
 	Project string   `json:"project,omitempty"`
 	// The repository that the conversation works in, its root folder or its remote.
 	Repository string `json:"repository,omitempty"`

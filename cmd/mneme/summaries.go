@@ -175,7 +175,7 @@ type SummarizeCmd struct{ requestFlags }
 
 // Help implements kong.HelpProvider.
 func (*SummarizeCmd) Help() string {
-	return `Writes the summaries that are due, and one of everything else that no summary covers, except the last turns. The summarizer writes due summaries without this command too.
+	return `Writes the summaries that are due, and one for everything else that no summary covers, except the last turns. The summarizer writes due summaries without this command too.
 
 Example:
 

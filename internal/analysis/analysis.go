@@ -108,7 +108,7 @@ type Outcome struct {
 type Estimate struct {
 	Conversations int   `json:"conversations" doc:"conversations that fit the selection and have something to read"`
 	Known         int   `json:"known" doc:"how many of them have an answer already, which costs nothing"`
-	Calls         int   `json:"calls" doc:"calls of the model, if no answer has to be asked for again"`
+	Calls         int   `json:"calls" doc:"model calls, if none has to be repeated"`
 	InputTokens   int64 `json:"input_tokens" doc:"about how many tokens it reads: a quarter of the characters"`
 }
 

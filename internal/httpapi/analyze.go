@@ -32,10 +32,10 @@ type AnalysisRequest struct {
 	Agent         string          `json:"agent,omitempty" maxLength:"512" doc:"only conversations of this agent"`
 	Since         time.Time       `json:"since,omitzero" doc:"only conversations whose newest event is from this time or later"`
 	Limit         int             `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of conversations, those with the newest events"`
-	MapReduce     bool            `json:"map_reduce,omitempty" doc:"then make one answer of all answers; it is not stored"`
+	MapReduce     bool            `json:"map_reduce,omitempty" doc:"then combine all answers into one, which is not stored"`
 	MaxChars      int             `json:"max_chars,omitempty" minimum:"500" maximum:"1000000" default:"24000" doc:"how much of a conversation the model reads: a context that fits the task"`
 	Parallel      int             `json:"parallel,omitempty" minimum:"1" maximum:"16" default:"4" doc:"how many conversations the model is asked about at the same time"`
-	MaxCalls      int             `json:"max_calls,omitempty" minimum:"0" doc:"maximum number of calls of the model, those for an answer again included; 0 for no limit"`
+	MaxCalls      int             `json:"max_calls,omitempty" minimum:"0" doc:"maximum number of model calls, repeated ones included; 0 for no limit"`
 	MaxTokens     int64           `json:"max_tokens,omitempty" minimum:"0" doc:"stop asking once the model has read and written this many tokens; 0 for no limit"`
 	DryRun        bool            `json:"dry_run,omitempty" doc:"do not ask: show what is known already, and the estimate"`
 }
@@ -64,10 +64,10 @@ type analyzeOutput struct{ Body AnalysisResult }
 func (a *api) registerAnalyze(h huma.API) {
 	run := operation("analyze", http.MethodPost, "/v1/analyses", "Have a model do a task with many conversations", "summaries", 404, 409, 422, 503)
 	run.Description = "The model is that of the process that answers. Each answer is stored as an event of its conversation, so it is paid for once: " +
-		"the same request again asks only about conversations that have changed, or have no answer yet. A client that leaves ends the run, and what was answered is kept. " +
-		"The run also ends, with `stopped`, if the model does not answer, at a cap, and at the tenant's quota of model calls. One analysis of a tenant runs at a time, and 4 of all; more get 429."
+		"the same request again asks only about conversations that have changed, or have no answer yet. If the client disconnects, the run ends, and the answers so far are kept. " +
+		"The run also ends, with `stopped`, if the model does not answer, and at a cap or the tenant's quota of model calls. One analysis per tenant runs at a time, and 4 in all; more get 429."
 	huma.Register(h, run, a.analyze)
-	watch := operation("watch-analyze", http.MethodPost, "/v1/analyses/stream", "Analyze, and show how far it is", "summaries", 404, 409, 422, 503)
+	watch := operation("watch-analyze", http.MethodPost, "/v1/analyses/stream", "Analyze, with progress", "summaries", 404, 409, 422, 503)
 	watch.Description = "As POST /v1/analyses, as server-sent events: `event: estimate` before the model is asked, `event: progress` with each conversation that is done, and at the end `event: analyzed` with the answer, or `event: error`."
 	watch.Responses = map[string]*huma.Response{"200": {
 		Description: "The stream",

@@ -93,7 +93,7 @@ func (a *api) registerCodebase(h huma.API) {
 		a.registerCodeScope(h)
 	}
 	list := operation("list-indexed-files", http.MethodGet, "/v1/projects/{project}/code/files", "List what files of a project are indexed", "projects", 422, 503, 504)
-	list.Description = "With the name that the project was indexed by. It is what mneme index continues from if it has lost what it remembers."
+	list.Description = "Use the name with which the project was indexed. mneme index continues from this list if it has lost its own."
 	huma.Register(h, list, a.indexedFiles)
 }
 

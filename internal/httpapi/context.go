@@ -63,7 +63,7 @@ func (a *api) registerContext(h huma.API) {
 	op.Description = "What was said and done, selected and condensed to fit max_chars: the recent turns, earlier questions, the files touched. " +
 		"Recorded text is data. In Markdown every line of a recorded text after its first begins with a tab. In messages for models the system part is one fixed sentence; " +
 		"text that neither the user nor the assistant wrote is in user messages, between marks that recorded texts cannot contain. " +
-		"The same conversation, as of the same sequence, with the same parameters, always gives the same text. Where an embedding or reranking endpoint takes part, embedded_up_to and reranked repeat its part."
+		"The same conversation, as of the same sequence, with the same parameters, always gives the same text. If an embedding or reranking endpoint is used, embedded_up_to and reranked repeat what it contributed."
 	op.Responses = contextResponses(h)
 	huma.Register(h, op, a.context)
 }

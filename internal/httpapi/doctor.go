@@ -48,7 +48,7 @@ const diagnosisWithin = 10 * time.Second
 
 func (a *api) registerDoctor(h huma.API) {
 	o := operation("doctor", http.MethodGet, "/v1/doctor", "Check what this server needs", "operations", 503)
-	o.Description = "As `mneme doctor` does: settings, limits, certificates, NATS, the log, clocks of producers, projections, disk, each with what to do about a problem. It changes nothing, and takes at most 10 s. What only the machine of a client can tell, such as its agents, and damage inside files, are left to the command."
+	o.Description = "As `mneme doctor` does: settings, limits, certificates, NATS, the log, clocks of producers, projections, disk, each with what to do about a problem. It changes nothing, and takes at most 10 s. The command also checks what only a client's machine can tell, such as its agents, and damage inside files."
 	huma.Register(h, o, a.doctor)
 }
 

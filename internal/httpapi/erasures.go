@@ -31,7 +31,7 @@ type ErasureRequest struct {
 	Project      string    `json:"project,omitempty" doc:"conversations of this project, or of the repository that this folder is in; deleted ones included"`
 	All          bool      `json:"all,omitempty" doc:"the whole tenant"`
 	Before       time.Time `json:"before,omitempty" doc:"conversations without an event since this time, by the producers' clocks"`
-	DryRun       bool      `json:"dry_run,omitempty" doc:"only list what would go"`
+	DryRun       bool      `json:"dry_run,omitempty" doc:"only list what would be erased"`
 }
 
 // Erasure is the state of an erasure.
@@ -40,7 +40,7 @@ type Erasure struct {
 	State  string          `json:"state" enum:"none,dry run,unreadable,marking,waiting,overwriting,cleaning,done" doc:"marking: conversations are marked as deleted; waiting: until the read models have applied that; overwriting: events are overwritten in the log; cleaning: the read models overwrite what they deleted"`
 	Doing  string          `json:"doing,omitempty" doc:"what it waits for, or the error after which it tries again"`
 	Erased uint64          `json:"erased" doc:"events erased so far"`
-	Todo   uint64          `json:"todo" doc:"events that the log held when it was asked for"`
+	Todo   uint64          `json:"todo" doc:"events in the log at the time of the request"`
 	Report *erasure.Report `json:"report,omitempty" doc:"what was removed; sha256 covers the report without it. It holds no content and no ids but those of the request: conversations appear as hashes"`
 	// Conversations is what a dry run found.
 	Conversations []ErasedConversation `json:"conversations,omitempty" doc:"of a dry run"`

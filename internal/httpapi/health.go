@@ -41,7 +41,7 @@ type healthInput struct {
 type healthOutput struct{ Body Health }
 
 func (a *api) registerHealth(h huma.API) {
-	op := operation("show-health", http.MethodGet, "/v1/conversations/{id}/health", "Say what is odd about a conversation", "conversations", 404, 422, 503, 504)
+	op := operation("show-health", http.MethodGet, "/v1/conversations/{id}/health", "Say what went wrong in a conversation", "conversations", 404, 422, 503, 504)
 	op.Description = "Applies a few rules to its messages, calls and results, and says which events each finding is based on."
 	huma.Register(h, op, a.health)
 }

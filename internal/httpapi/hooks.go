@@ -55,10 +55,10 @@ type Hooks struct {
 type Captured capture.Status
 
 func (a *api) registerHooks(h huma.API) {
-	op := operation("take-hook", http.MethodPost, "/v1/hooks/{agent}", "Tell of an event of a coding agent", "context", 413, 415, 422, 503, 504)
-	op.Description = "The body is the JSON object that the agent gives its hooks. The event's transcript is looked at; nothing of the body itself is stored. " +
-		"The answer is what the agent's hook is to print, in the agent's own format, or empty: at the start of a session the context of its project, at a prompt what names a file or identifier " +
-		"that the prompt names, if anything does, and never twice in a session."
+	op := operation("take-hook", http.MethodPost, "/v1/hooks/{agent}", "Report an event of a coding agent", "context", 413, 415, 422, 503, 504)
+	op.Description = "The body is the JSON object that the agent gives its hooks. The server then reads the event's transcript; nothing of the body itself is stored. " +
+		"The answer is what the agent's hook should print, in the agent's own format, or empty: at the start of a session the context of its project; at a prompt earlier messages that name a file " +
+		"or identifier of the prompt, if there are any, and none twice in a session."
 	op.MaxBodyBytes = maxHookBytes
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}}}
 	op.SkipValidateBody = true // the body is in the agent's format, and may have other members

@@ -63,7 +63,7 @@ type Insights struct {
 type insightsOutput struct{ Body Insights }
 
 func (a *api) registerInsights(h huma.API) {
-	op := operation("read-insights", http.MethodGet, "/v1/insights", "What many conversations say together", "insights", 422, 503, 504)
+	op := operation("read-insights", http.MethodGet, "/v1/insights", "Figures over many conversations", "insights", 422, 503, 504)
 	op.Description = "Counts of what conversations did: turns, steps, tokens, calls with their outcomes and durations, errors, files, by one grouping. Days are those of the events' own times, in UTC. " +
 		"Costs are computed from the server's price file, and absent without one. Events that were deleted count nowhere."
 	huma.Register(h, op, a.insights)

@@ -35,7 +35,7 @@ var tags = []*huma.Tag{
 	{Name: "events", Description: "Publish CloudEvents: one by one, in batches, or as a whole export."},
 	{Name: "conversations", Description: "What was said and done."},
 	{Name: "summaries", Description: "Shorter versions of what was said and done, on several levels."},
-	{Name: "projects", Description: "What conversations belong together."},
+	{Name: "projects", Description: "Projects: which conversations belong together."},
 	{Name: "insights", Description: "What many conversations say together."},
 	{Name: "context", Description: "What an agent should see now, within a budget of characters."},
 	{Name: "operations", Description: "Check that every event can be read, and that the read models match the log."},

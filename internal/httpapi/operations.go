@@ -48,8 +48,8 @@ func (a *api) registerOperations(h huma.API) {
 	verify := operation("verify", http.MethodPost, "/v1/verify", "Replay the log and compare it with the read models", "operations", 503)
 	verify.Description = "Takes about as long as applying the whole log did. The read models stay in use during that time."
 	huma.Register(h, verify, a.verify)
-	watch := operation("watch-verify", http.MethodPost, "/v1/verify/stream", "Verify, and show how far it is", "operations", 503)
-	watch.Description = "As POST /v1/verify, as server-sent events: `event: progress` at most four times a second, and at the end `event: verified` with the answer, or `event: error`. A client that leaves ends it."
+	watch := operation("watch-verify", http.MethodPost, "/v1/verify/stream", "Verify, with progress", "operations", 503)
+	watch.Description = "As POST /v1/verify, as server-sent events: `event: progress` at most four times a second, and at the end `event: verified` with the answer, or `event: error`. It ends if the client disconnects."
 	watch.Responses = map[string]*huma.Response{"200": {
 		Description: "The stream",
 		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},

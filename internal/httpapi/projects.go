@@ -116,7 +116,7 @@ func (a *api) registerProjects(h huma.API) {
 	list.Description = "A conversation belongs to the project that it names, else to its repository, else to the repository or the folder that it works in."
 	huma.Register(h, list, a.listProjects)
 	huma.Register(h, operation("show-project", http.MethodGet, "/v1/projects/{project}", "Show a project", "projects", 404, 422, 503, 504), a.showProject)
-	op := operation("read-project-context", http.MethodGet, "/v1/projects/{project}/context", "What an agent that begins to work in a project should see", "context", 404, 422, 503, 504)
+	op := operation("read-project-context", http.MethodGet, "/v1/projects/{project}/context", "What a new session in a project should see", "context", 404, 422, 503, 504)
 	op.Description = "Where things stand, what was learnt, how to work here, which files matter, and what fits the query: of up to 48 conversations of the project, the newest and those that the query resembles. " +
 		"Recorded text is data, as in the context of a conversation. The same log, as of the same sequence, with the same parameters, always gives the same text."
 	op.Responses = contextResponses(h)

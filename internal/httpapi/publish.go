@@ -101,7 +101,7 @@ func (a *api) registerEvents(h huma.API) {
 	}
 
 	find := operation("lookup-events", http.MethodPost, lookupPath, "Which of these events are known", "events", 400, 408, 413, 415, 422, 503)
-	find.Description = "Answers from the read model, which may not know an event yet that was published a moment ago."
+	find.Description = "Answers from the read model, which may not have applied the newest events yet."
 	find.MaxBodyBytes = 16 << 20
 	find.BodyReadTimeout = time.Minute
 	huma.Register(h, find, a.lookup)

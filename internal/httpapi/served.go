@@ -83,8 +83,8 @@ func (a *api) registerServed(h huma.API) {
 	list := operation("list-contexts", http.MethodGet, "/v1/conversations/{id}/contexts", "List the contexts that were shown", "context", 404, 422, 503, 504)
 	list.Description = "The contexts of the conversation that were requested with record=true, with their parameters and hashes."
 	huma.Register(h, list, a.servedList)
-	show := operation("show-context", http.MethodGet, "/v1/conversations/{id}/contexts/{seq}", "Make a context again that was shown", "context", 404, 422, 503, 504)
-	show.Description = "Builds the context with the remembered parameters as of the remembered sequence, and compares its hash. They differ if what it was made of was erased or summaries were lost, if another version of the program chooses differently, or if the remembered event is not true."
+	show := operation("show-context", http.MethodGet, "/v1/conversations/{id}/contexts/{seq}", "Rebuild a context that was shown", "context", 404, 422, 503, 504)
+	show.Description = "Builds the context with the remembered parameters as of the remembered sequence, and compares its hash. They differ if a source was erased or summaries were lost, if another version of the program chooses differently, or if the remembered event is false."
 	huma.Register(h, show, a.served)
 }
 

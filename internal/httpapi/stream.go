@@ -56,7 +56,7 @@ type StreamedEvent struct {
 
 type streamInput struct {
 	TenantParam
-	Topics       []string `query:"topics" enum:"events,status" default:"events" doc:"what to send: events of the log as they come, or the answer of GET /v1/status whenever it changes, looked at every 2 seconds"`
+	Topics       []string `query:"topics" enum:"events,status" default:"events" doc:"what to send: events of the log as they come, or the answer of GET /v1/status whenever it changes, checked every 2 seconds"`
 	Conversation string   `query:"conversation" maxLength:"512" doc:"only events of this conversation"`
 	Kind         []string `query:"kind,explode" maxItems:"16" doc:"only events of these kinds, such as message_created"`
 	From         uint64   `query:"from" doc:"begin with this sequence; without it and without Last-Event-ID, with the next new event"`
@@ -67,7 +67,7 @@ func (a *api) registerStream(h huma.API) {
 	op := operation("stream", http.MethodGet, "/v1/stream", "Follow the log and the status", "events", 422, 503)
 	op.Description = "Server-sent events. `event: event` has an event of the log as soon as the log has acknowledged it, with its sequence as id: a client that connects again with `Last-Event-ID` misses none and gets none twice. " +
 		"Events over 64 KiB come without their text, which GET /v1/events/{seq} has. `event: status` has the status, and no id. A comment comes every 15 seconds. " +
-		"At most 8 streams of a tenant are open at once, and 32 of all. A stream ends when the server stops, and when its token is revoked or expires."
+		"At most 8 streams per tenant are open at once, and 32 in all. A stream ends when the server stops, and when its token is revoked or expires."
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The stream",
 		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},

@@ -106,7 +106,7 @@ func (a *api) registerSummaries(h huma.API) {
 	huma.Register(h, list, a.summaries)
 	huma.Register(h, operation("show-summary", http.MethodGet, "/v1/conversations/{id}/summaries/{summary_id}", "Show a summary and what it covers", "summaries", 404, 422, 503, 504), a.summary)
 	now := operation("summarize", http.MethodPost, "/v1/conversations/{id}/summarize", "Summarize a conversation now", "summaries", 404, 409, 422, 503)
-	now.Description = "Writes the summaries that are due, and one of everything else that no summary covers, except the last turns."
+	now.Description = "Writes the summaries that are due, and one for everything else that no summary covers, except the last turns."
 	huma.Register(h, mayGoOn(h, now), a.summarize)
 	again := operation("resummarize", http.MethodPost, "/v1/conversations/{id}/resummarize", "Write summaries again", "summaries", 404, 409, 422, 503)
 	again.Description = "Writes a new revision of each summary, which replaces the older one; the log keeps both."

@@ -86,7 +86,7 @@ type Work struct {
 
 // Usage are the tokens that models used.
 type Usage struct {
-	In         int64 `json:"in" doc:"read, the cache included"`
+	In         int64 `json:"in" doc:"tokens read, including those from the cache"`
 	Cached     int64 `json:"cached" doc:"of those, read from the cache"`
 	CacheWrite int64 `json:"cache_write" doc:"of those, written into the cache"`
 	Out        int64 `json:"out" doc:"written, reasoning included"`

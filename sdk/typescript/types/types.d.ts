@@ -5,7 +5,7 @@ export interface ConversationFields {
   /** The agent's program, such as claude-code. */
   agent?: string;
   branched_from?: Record<string, any>;
-  /** The directory that relative paths of tool calls start from. */
+  /** The directory to which relative paths of tool calls refer. */
   cwd?: string;
   /** The size of the agent's context in characters; the thresholds of summaries are shares of it. */
   max_context_chars?: number;

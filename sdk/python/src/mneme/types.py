@@ -14,7 +14,7 @@ class ConversationFields(TypedDict, total=False):
     # The agent's program, such as claude-code.
     agent: str | None
     branched_from: dict[str, Any] | None
-    # The directory that relative paths of tool calls start from.
+    # The directory to which relative paths of tool calls refer.
     cwd: str | None
     # The size of the agent's context in characters; the thresholds of summaries are shares of it.
     max_context_chars: int | None
