@@ -16,7 +16,7 @@ import (
 func accessPage() string {
 	var out strings.Builder
 	out.WriteString("# What each route needs\n\n" + generated)
-	out.WriteString("A server that demands tokens decides by this table alone. A role includes the ones before it: read, write, operate, admin. " +
+	out.WriteString("A server that requires tokens decides by this table alone. A role includes the ones before it: read, write, operate, admin. " +
 		"[Security](security.md#another-tenant) says what tokens are, and [operations](operations/access.md#tokens) what to do with them.\n\n" +
 		"The scope says which tokens may use a route:\n\n" +
 		"- `project`: those of one project too, for conversations of that project;\n" +

@@ -67,7 +67,7 @@ func newMetrics(logger *slog.Logger) *Metrics {
 	m.awaited = histogram("mneme_await_duration_seconds", "How long reads with at_least or as_of waited for a projection; outcome is reached, timeout, canceled or error.",
 		seconds, nil, "projection", "outcome")
 
-	m.tools = histogram("mneme_mcp_tool_duration_seconds", "Duration of calls of MCP tools, and by the name of the method of requests for resources, prompts and completions; outcome is ok, refused (the caller can mend it) or failed.",
+	m.tools = histogram("mneme_mcp_tool_duration_seconds", "Duration of MCP tool calls by tool, and of requests for resources, prompts and completions by method; outcome is ok, refused (the caller can correct it) or failed.",
 		seconds, nil, "tool", "outcome")
 
 	m.publishDuration = histogram("messaging_client_operation_duration_seconds", "Duration of one publish call through this program; error_type is empty if all events were stored.",
