@@ -22,7 +22,7 @@ type CodeConversationsCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*CodeConversationsCmd) Help() string {
-	return `Lists the conversations of a project whose messages name a function, a type or another piece of its code: by a declared reference, by a file and a line of it as of then, or by its name. Tools that read or changed its file do not count: see mneme conversations about.
+	return `Lists the conversations of a project whose messages name a function, a type or another piece of its code: by a declared reference, by a file and a line as they were then, or by its name. Tools that read or changed its file do not count: see mneme conversations about.
 
 Examples:
 

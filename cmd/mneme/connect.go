@@ -23,7 +23,7 @@ type ConnectCmd struct{ agentArgs }
 
 // Help implements kong.HelpProvider.
 func (*ConnectCmd) Help() string {
-	return `Changes the agent's settings so that it runs mneme-hook at its events. With that mneme up reads the agent's sessions as they grow, and the agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. It also adds the MCP server, with which the agent searches by itself; for Claude Code and opencode the command says how to add it. Cline and goose get only the MCP server, because what their hooks print does not reach the model.
+	return `Changes the agent's settings so that it runs mneme-hook at its events. mneme up then reads the agent's sessions as they grow. The agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. The command also adds the MCP server, with which the agent can search by itself; for Claude Code and opencode it says how to add it. Cline and goose get only the MCP server, because what their hooks print does not reach the model.
 
     claude-code   ~/.claude/settings.json, or in CLAUDE_CONFIG_DIR
     codex         ~/.codex/hooks.json and config.toml, or in CODEX_HOME; trust the hooks with /hooks in codex
@@ -53,7 +53,7 @@ type DisconnectCmd struct{ agentArgs }
 
 // Help implements kong.HelpProvider.
 func (*DisconnectCmd) Help() string {
-	return `Takes out what mneme connect put in, and nothing else. If a file has not been changed since, it is byte for byte as before. Folders that mneme connect made are removed if they are empty.
+	return `Removes what mneme connect added, and nothing else. If a file has not been changed since, it is byte for byte as before. Folders that mneme connect made are removed if they are empty.
 
 Examples:
 

@@ -36,11 +36,11 @@ type EraseCmd struct {
 func (*EraseCmd) Help() string {
 	return `Removes conversations from the log and from everything that is derived from it, so that no byte of them is left in the files. The events are overwritten one by one; then the read models delete the rows and rewrite their files. What stays is the conversation's id in a tombstone, which keeps it from coming back.
 
-A project's conversations are those that mneme projects show lists, . being the project of this folder; deleted ones are included. A branch loses what it shares with an erased conversation.
+A project's conversations are those that mneme projects show lists, deleted ones included; . means the project of this folder. A branch loses what it shares with an erased conversation.
 
 The server does the work. If it is killed, it continues after the next start; interrupting this command does not stop it: mneme status shows how far it is, and the same command, run again, waits for it and prints its report. Run it once more if conversations may have begun in the meantime. The report lists what was removed and what cannot be reached, such as backups, and ends with a SHA-256 over itself.
 
---prove searches every byte of the given files for texts that must be gone, as they are and as UTF-16, JSON, headers and search terms hold them. Run it on the machines that hold the log and the read models. The exit code is 3 if it finds one.
+--prove searches every byte of the given files for texts that must be gone, in plain form and as UTF-16, JSON, headers and search terms contain them. Run it on the machines that hold the log and the read models. The exit code is 3 if it finds one.
 
 Examples:
 

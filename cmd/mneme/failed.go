@@ -170,7 +170,7 @@ type FailedRetryCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*FailedRetryCmd) Help() string {
-	return `Repairs the conversation of each event from the log, in one step; until then reads see it as it was. This fixes events of class error whose cause was fixed, and events of class invalid that this build can read.
+	return `Repairs the conversation of each event from the log, in one step; until then reads see it as it was. This fixes events of class error whose cause has been removed, and events of class invalid that this build can read.
 
 With --all it retries events of all tenants, unless --tenant or MNEME_TENANT names one. The exit code is 1 if an event fails again or could not be tried.
 

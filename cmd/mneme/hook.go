@@ -25,7 +25,7 @@ func hookedNames() string {
 
 // Help implements kong.HelpProvider.
 func (*HookCmd) Help() string {
-	return `Agents run this themselves. It reads the event on stdin and hands its names and the head of the prompt to the server at --url, which looks at the session's transcript. At the start of a session it prints the context of the project, after a compaction and on resume with what the session was about; at a prompt, at most 1,500 characters of earlier sessions, if they name a file or identifier that the prompt names. Otherwise it prints nothing.
+	return `Agents run this themselves. It reads the event on stdin and sends the names in it, and the beginning of the prompt, to the server at --url, which reads the session's transcript. At the start of a session it prints the context of the project, after a compaction and on resume together with what the session was about. At a prompt it prints at most 1,500 characters of earlier sessions, if they name a file or identifier that the prompt names. Otherwise it prints nothing.
 
 It always exits with 0 within 300 ms. If the server does not answer, the event waits in a file in ~/.local/state/mneme for a later one. With MNEME_HOOK=off in the environment it does nothing.
 

@@ -35,13 +35,13 @@ type IndexCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*IndexCmd) Help() string {
-	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; that needs a token with the role write if the server demands one. What a .gitignore names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
+	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; this needs a token with the role write if the server requires one. Whatever a .gitignore names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
 
-Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has. It can be ended at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to two minutes and then continues. If PATH is a part of a repository that no longer exists, its files are removed from the index.
+Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has changed. You can stop it at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to two minutes and then continues. If PATH is a part of a repository that no longer exists, its files are removed from the index.
 
 The files that are left out are counted by reason. Files "of kinds it can't cut" (with --json: unknown) have a name that belongs to no language that it knows, such as images; docs/code.md lists the languages. --list-skipped names all files that are left out.
 
-An index that was erased takes no code any more, so that nothing of it comes back. --again begins a new one, named PROJECT#2, PROJECT#3 and so on, and makes that name the project's as mneme projects alias does; that needs the role operate. Later runs continue it without the flag. For a fresh index, erase the old one first: mneme erase conversation code:PROJECT.
+An index that was erased accepts no more code, so that nothing of it comes back. --again begins a new one, named PROJECT#2, PROJECT#3 and so on, and makes that name the project's as mneme projects alias does; that needs the role operate. Later runs continue it without the flag. For a fresh index, erase the old one first: mneme erase conversation code:PROJECT.
 
 The exit code is 1 if a file could not be read; the others are indexed.
 

@@ -26,9 +26,9 @@ type MCPCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*MCPCmd) Help() string {
-	return `Agents start this program themselves. It speaks the Model Context Protocol on stdin and stdout, and has the server at --url answer each call, so mneme up must run somewhere. If the server asks for tokens, give --token-file, which --print prints too, or put MNEME_TOKEN into the environment of the program.
+	return `Agents start this program themselves. It speaks the Model Context Protocol on stdin and stdout and forwards each call to the server at --url, so mneme up must run somewhere. If the server requires tokens, give --token-file, which --print prints too, or put MNEME_TOKEN into the environment of the program.
 
-The root folder and the home directory are never taken for a project: agents that start in one of them must name it.
+The root folder and the home directory are never a project: agents that start there must name one.
 
 Examples:
 

@@ -27,9 +27,9 @@ type PartitionsCmd struct {
 func (*PartitionsCmd) Help() string {
 	return `As many processes of a program can share the work on a log as it has partitions. Without a number, the command prints how many there are.
 
-More partitions take a moment. Agents keep publishing, no event moves, and the read models stay; the programs notice, and start their work again with the new partitions. The number cannot be made smaller. If the command is interrupted, run it again with the same number; until then the programs refuse to start.
+Adding partitions takes a moment. Agents keep publishing, no event moves, and the read models stay; the programs notice and restart their work with the new partitions. The number cannot be reduced. If the command is interrupted, run it again with the same number; until then the programs refuse to start.
 
-First give all programs this version of mneme. It needs the role admin on NATS (--nats-url). A log with several replicas is refused: docs/operations.md says what to do first.
+First update all programs to this version of mneme. The command needs the role admin on NATS (--nats-url). A log with several replicas is refused: docs/operations.md says what to do first.
 
 Examples:
 

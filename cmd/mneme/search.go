@@ -68,7 +68,7 @@ func (*SearchCmd) Help() string {
 
 With --conversation, messages are ranked as a context ranks the relevant past: by their words, their meaning and their surroundings, and by the speaker or time that the query names. Results of tools are ranked by their words. With --project, --kind tool finds the results of tools in the newest conversations of the project, and says how many older ones were not searched.
 
-A "phrase in quotes" in the query must be in a text, a -word must not, and the end of a word* is open. Filters keep some messages or results: over all conversations, then, only the messages that they keep are found, and titles only rank. Without a query, a search lists what the filters keep, newest first. A query that begins with a dash comes last, after --.
+A "phrase in quotes" in the query must be in a text, a -word must not, and the end of a word* is open. Filters exclude messages or results: a search over all conversations then finds only messages that pass, and titles only affect the ranking. Without a query, a search lists everything that passes the filters, newest first. A query that begins with a dash comes last, after --.
 
 Examples:
 

@@ -32,11 +32,11 @@ type WatchCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*WatchCmd) Help() string {
-	return `Does for a server on another machine what mneme up does on its own: reads what agents write to their transcripts, as they write it, then earlier sessions, the oldest first. It publishes over HTTP to --url and needs a token with the role write if the server demands one. Secrets are replaced before anything leaves this machine.
+	return `Does for a server on another machine what mneme up does on its own: reads what agents write to their transcripts as they write it, then earlier sessions, oldest first. It publishes over HTTP to --url and needs a token with the role write if the server requires one. Secrets are replaced before anything leaves this machine.
 
-While the server does not answer it waits and tries again, for ever. What was read is remembered, so a restart reads only what has changed. Ctrl-C ends it; nothing is lost, however it ends. The last message of a transcript is published when the next one begins, or when the file has not changed for two minutes.
+While the server does not answer, it keeps trying. It remembers what it has read, so a restart reads only what has changed. Ctrl-C ends it; nothing is lost, however it ends. The last message of a transcript is published when the next one begins, or when the file has not changed for two minutes.
 
-With --index it also keeps the code of projects indexed: it looks for changed files every ten seconds, or less often where a look takes long. Nothing is indexed that is not named.
+With --index it also keeps the code of projects indexed: it looks for changed files every ten seconds, or less often if looking takes long. Only named folders are indexed.
 
 The exit code of --once is 1 if a line was refused, a file could not be read, or the server refuses the token; without --once the token may still be replaced on the server, so it tries again.
 

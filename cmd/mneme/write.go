@@ -31,9 +31,9 @@ type ImportCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
-	return `Importing again changes nothing, because known events are recognized. The files that changed last are read last, so that their sessions are the newest. If the server goes away during an import, the import waits for it for up to two minutes and then continues.
+	return `Importing again changes nothing, because known events are recognized. Files are read in the order of their changes, so that the sessions that changed last are the newest. If the server goes away during an import, the import waits for it for up to two minutes and then continues.
 
-What mneme itself has shown to the agent is removed: see "mneme messages --seen". Secrets in transcripts that an agent wrote itself are replaced with [redacted:KIND] before they are published; the neutral form and CloudEvents are taken as they are, unless --redact=on. What is in the log already stays as it is: look with "mneme redact scan".
+What mneme itself has shown to the agent is removed: see "mneme messages --seen". Secrets in transcripts that an agent wrote itself are replaced with [redacted:KIND] before they are published; the neutral form and CloudEvents are taken as they are, unless --redact=on. What is already in the log stays as it is; "mneme redact scan" finds secrets there.
 
 The exit code is 0 only if everything is now in the log or was left for the next import. It is 1 if a line was rejected or a file could not be read completely; each is named, and the rest is imported. So you can safely delete a recording after exit code 0 if nothing was held back.
 
@@ -210,7 +210,7 @@ type PublishCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*PublishCmd) Help() string {
-	return `Publishing the same event again is harmless. If one of several events is invalid, none is published. An event with the identity of another one (the same tenant, conversation, source and id, but other data) is refused, and so are the events after it.
+	return `Publishing the same event again is harmless. If one of several events is invalid, none is published. An event with the identity of another one (the same tenant, conversation, source and id) but other data is refused within 30 seconds of that one, and so are the events after it; later it is stored, but every projection skips it: see mneme failed list.
 
 Examples:
 
