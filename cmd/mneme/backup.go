@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
@@ -55,11 +56,12 @@ type backedUp struct {
 	Bytes      int64     `json:"bytes"`
 	Content    string    `json:"content_sha256"`
 	Identities string    `json:"identities_sha256"`
+	Missing    uint64    `json:"missing_events,omitempty"` // of the log, and so of a new backup
 	Seconds    float64   `json:"seconds"`
 }
 
 func describeBackup(path string, m backup.Manifest, began time.Time) backedUp {
-	return backedUp{path, m.Time, m.Version, m.First, m.Last, m.Events, m.Bytes, m.Content, m.Identities, time.Since(began).Seconds()}
+	return backedUp{path, m.Time, m.Version, m.First, m.Last, m.Events, m.Bytes, m.Content, m.Identities, 0, time.Since(began).Seconds()}
 }
 
 func (b *backedUp) print(g *Globals, t *terminal, what string) error {
@@ -87,7 +89,23 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		return err
 	}
 	b := describeBackup(c.Out, m, began)
+	if b.Missing, err = missingEvents(ctx, conn); err != nil {
+		return err
+	}
+	if b.Missing > 0 {
+		t.say("warning: the log has lost %s, which this backup does not have either: keep the backups from before; mneme doctor says what to do", counted(b.Missing, "event"))
+	}
 	return b.print(g, t, "backed up to")
+}
+
+// missingEvents returns how many events the log has lost.
+func missingEvents(ctx context.Context, conn *nats.Conn) (uint64, error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return 0, err
+	}
+	info, err := natsdeploy.Inspect(ctx, js)
+	return info.Missing, err
 }
 
 // BackupVerifyCmd checks a backup.

@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/mnemetest"
 )
@@ -71,4 +74,32 @@ func TestABackupIsRestoredAndTheReadModelsCatchUp(t *testing.T) {
 	require.Contains(t, stderr, "at or after byte 0, after sequence")
 	_, stderr, code = mneme(t, "restore", filepath.Join(folder, "b"), "--data", filepath.Join(folder, "fourth"))
 	require.Equal(t, exitDifference, code, stderr)
+}
+
+// Who keeps only the newest backups would otherwise replace the last whole one without noticing.
+func TestABackupOfALogThatHasLostEventsWarns(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	s := up(t, filepath.Join(folder, "data"))
+	recording(t, filepath.Join(folder, "r.jsonl"), 1, 1, 2)
+	_, stderr, code := s.mneme("import", filepath.Join(folder, "r.jsonl"))
+	require.Zero(t, code, stderr)
+	_, stderr, code = s.mneme("backup", "--out", filepath.Join(folder, "whole"))
+	require.Zero(t, code, stderr)
+	require.NotContains(t, stderr, "warning")
+
+	conn, err := nats.Connect(s.NATS)
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
+	require.NoError(t, err)
+	require.NoError(t, stream.DeleteMsg(t.Context(), 2))
+	out, stderr, code := s.mneme("backup", "--json", "--out", filepath.Join(folder, "b"))
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "the log has lost 1 event,")
+	var made backedUp
+	require.NoError(t, json.Unmarshal([]byte(out), &made))
+	require.EqualValues(t, 1, made.Missing)
 }
