@@ -278,6 +278,19 @@ func TestPartitionsInTheSameStateAreOneFinding(t *testing.T) {
 	}, said)
 }
 
+// With a NATS server of its own, everything else looks well while the log takes no writes.
+func TestAServerThatCantKnowWhetherTheLogTakesWritesSaysWhoDoes(t *testing.T) {
+	t.Parallel()
+	e := &examination{now: time.Now}
+	e.reported(httpapi.Status{Processes: []httpapi.ProcessStatus{{Program: "ingestor"}, {Program: "context-api"}}})
+	require.Len(t, e.findings, 1)
+	require.Equal(t, "log writes", e.findings[0].Check)
+	require.Contains(t, e.findings[0].Detail, "/healthz")
+	e = &examination{now: time.Now}
+	e.reported(httpapi.Status{})
+	require.Empty(t, e.findings)
+}
+
 func TestPersistentProblemsAreFailuresWithARemedy(t *testing.T) {
 	for name, c := range map[string]struct {
 		status httpapi.ProjectionStatus

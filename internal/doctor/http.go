@@ -74,6 +74,9 @@ func (e *examination) http(ctx context.Context) {
 func (e *examination) reported(status httpapi.Status) {
 	if status.Stream.Error != "" {
 		e.add("log writes", Failed, status.Stream.Error, LogRemedy)
+	} else if slices.ContainsFunc(status.Processes, func(p httpapi.ProcessStatus) bool { return p.Program == "context-api" }) {
+		// An embedded server, as that of mneme up, would have said so.
+		e.add("log writes", OK, "not checked, because only the NATS server knows: GET /healthz on its monitoring port says whether the log takes writes", "")
 	}
 	for rest := status.Projections; len(rest) > 0; {
 		n := 1
