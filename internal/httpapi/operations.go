@@ -178,6 +178,6 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "tokens of the identity provider: %v\n", a.Gate.Ready())
 	}
 	for _, p := range out.Body.Projections {
-		fmt.Fprintf(w, "%s: %s, lag %d %s\n", p.Name, p.State, p.Lag, p.Error)
+		fmt.Fprintf(w, "%s partition %d: %s, lag %d %s\n", p.Name, p.Partition, p.State, p.Lag, p.Error)
 	}
 }

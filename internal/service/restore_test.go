@@ -159,7 +159,7 @@ func TestAnOlderRestoredLogHaltsItsProjections(t *testing.T) {
 			require.Contains(t, p.Error, c.reason)
 			require.Contains(t, p.Error, "mneme rebuild "+p.Name)
 			require.EqualValues(t, 100, p.Checkpoint)
-			require.Contains(t, ready, p.Name+": halted")
+			require.Contains(t, ready, p.Name+" partition 0: halted")
 			require.Contains(t, ready, p.Error)
 		}
 		require.Len(t, halted.Processes, 1)
