@@ -260,3 +260,42 @@ programs:
 	require.Equal(t, "debug", got["ConfigMap programs"].(*corev1.ConfigMap).Data["MNEME_LOG_LEVEL"])
 	require.Equal(t, "4294967296", got["ConfigMap stream"].(*corev1.ConfigMap).Data["MNEME_LOG_SIZE"])
 }
+
+// Quotas, claims and certificates are files. A probe that speaks HTTP to a server with TLS would restart it forever, and
+// without a rule for its network context-api would never fetch the provider's keys.
+func TestAProgramGetsTheFilesThatItsSettingsNameAndReachesItsIdentityProvider(t *testing.T) {
+	t.Parallel()
+	got := objects(t, production+`
+programs:
+  summarizer: {files: summarizer-files, env: {MNEME_QUOTAS_FILE: /etc/mneme/quotas.yaml}}
+  context-api:
+    files: api-files
+    env: {MNEME_TLS_CERT_FILE: /etc/mneme/tls.crt, MNEME_TLS_KEY_FILE: /etc/mneme/tls.key, MNEME_OIDC_ISSUER: "https://login.example.com"}
+`)
+	pod := func(name string) corev1.PodSpec {
+		return got["Deployment "+name].(*appsv1.Deployment).Spec.Template.Spec
+	}
+	mounts := func(name string) map[string]string {
+		secrets, list := map[string]string{}, map[string]string{}
+		for _, v := range pod(name).Volumes {
+			if v.Secret != nil {
+				secrets[v.Name] = v.Secret.SecretName
+			}
+		}
+		for _, m := range pod(name).Containers[0].VolumeMounts {
+			list[m.MountPath] = secrets[m.Name]
+		}
+		return list
+	}
+	require.Equal(t, map[string]string{"/etc/mneme": "summarizer-files"}, mounts("summarizer"))
+	require.Equal(t, map[string]string{"/data": "", "/etc/mneme": "api-files"}, mounts("context-api"))
+	require.Empty(t, mounts("ingestor"))
+
+	for name, scheme := range map[string]corev1.URIScheme{"context-api": corev1.URISchemeHTTPS, "summarizer": ""} {
+		require.Equal(t, scheme, pod(name).Containers[0].ReadinessProbe.HTTPGet.Scheme)
+		require.Equal(t, scheme, pod(name).Containers[0].LivenessProbe.HTTPGet.Scheme)
+	}
+	require.Equal(t, "https", got["Deployment context-api"].(*appsv1.Deployment).Spec.Template.Annotations["prometheus.io/scheme"])
+	require.Contains(t, got, "NetworkPolicy context-api-to-oidc")
+	require.NotContains(t, objects(t, production), "NetworkPolicy context-api-to-oidc")
+}
