@@ -291,16 +291,35 @@ func (c *EraseCmd) print(t *terminal, state *httpapi.Erasure) error {
 	if err := t.table([]column{{Name: "READ MODEL"}, {Name: "STORE"}, {Name: "GENERATION", Right: true}, {Name: "CONVERSATIONS", Right: true}, {Name: "BYTES BEFORE", Right: true}, {Name: "BYTES AFTER", Right: true}}, rows); err != nil {
 		return err
 	}
-	for _, s := range r.Stores {
-		if s.Left != "" {
-			t.say("%s: %s", s.Projection, s.Left)
-		}
+	for _, what := range leftIn(r.Stores) {
+		t.say("%s", what)
 	}
 	t.say("Not reached:")
 	for _, what := range r.NotReached {
 		t.say("  %s", what)
 	}
 	return nil
+}
+
+// leftIn says what is left of the erased conversations in the stores, once for all read models of which the same is true.
+func leftIn(stores []erasure.StoreReport) (list []string) {
+	in := map[string][]string{}
+	var texts []string
+	for _, s := range stores {
+		if s.Left == "" {
+			continue
+		}
+		if in[s.Left] == nil {
+			texts = append(texts, s.Left)
+		}
+		if !slices.Contains(in[s.Left], s.Projection) {
+			in[s.Left] = append(in[s.Left], s.Projection)
+		}
+	}
+	for _, text := range texts {
+		list = append(list, strings.Join(in[text], ", ")+": "+text)
+	}
+	return list
 }
 
 // prove searches files for texts that must be gone.

@@ -121,3 +121,12 @@ func TestAnErasureLeavesNothingWhileReadModelsAreRebuiltAndSessionsImportedAndSu
 	require.NotContains(t, run(0, "search", "zanzibar"), "testagent:0")
 	run(0, "conversations", "show", "other:0")
 }
+
+// On Neo4j the same long text is true of every read model.
+func TestWhatAnErasureLeavesIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"graph, files: kept in free records", "embeddings: no answer"}, leftIn([]erasure.StoreReport{
+		{Projection: "graph", Left: "kept in free records"}, {Projection: "graph", Generation: 2, Left: "kept in free records"},
+		{Projection: "insight"}, {Projection: "embeddings", Left: "no answer"}, {Projection: "files", Left: "kept in free records"},
+	}))
+}
