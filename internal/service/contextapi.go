@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -128,6 +129,7 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	defer eraser.Stop()
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
+	watch.Go(func() { warnOfStore(watching, models, logger) })
 	watch.Go(func() { control.Watch(watching, logger, func(string) { models.Again() }) })
 	defer watch.Wait()
 	defer stop()
@@ -148,6 +150,18 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	logger.Info("stopping")
 	server.Stop() // first, because requests in flight need the log and the models
 	return err
+}
+
+// warnOfStore logs at the start if the read models can't be read, except that nothing has written them yet. The
+// program serves anyway, and without the line its log would look well until the first request.
+func warnOfStore(ctx context.Context, models *Models, logger *slog.Logger) {
+	pinned, err := models.Graph(ctx)
+	switch {
+	case err == nil:
+		pinned.Release()
+	case ctx.Err() == nil && !errors.Is(err, worker.ErrNotThere):
+		logger.Warn("the read models can't be read now; requests for them are answered with 503 until they can", "error", err)
+	}
 }
 
 // analysing returns the model that does analyses, nil if none is configured.
