@@ -105,8 +105,19 @@ func Observe(ctx context.Context, name string, logger *slog.Logger) (*telemetry.
 		return nil, nil, &UsageError{err}
 	}
 	logger = telemetry.Logger(logger)
+	warnOfUnknown(logger)
 	t, err := telemetry.Setup(ctx, name, s, logger)
 	return t, logger, err
+}
+
+// warnOfUnknown logs which variables no program knows. A mistyped name would otherwise leave a default in force unseen,
+// such as no quotas.
+func warnOfUnknown(logger *slog.Logger) {
+	for _, p := range settings.Environment() {
+		if p.Unknown {
+			logger.Warn("a variable of the environment is no setting", "reason", p.Reason)
+		}
+	}
 }
 
 // OpenLog connects to NATS and opens the log, or creates it if apply is given. It waits for
