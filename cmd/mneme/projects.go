@@ -188,14 +188,11 @@ type ProjectsAliasCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ProjectsAliasCmd) Help() string {
-	return `From then on the conversations of the first project belong to the second. Contexts as of an earlier sequence do not change.
+	return `From then on the conversations of the first project belong to the second. Contexts as of an earlier sequence do not change. A project to which no conversation belongs is refused, because its name may be mistyped. --force is for one that is only expected, or that has nothing but an index of its code.
 
-A project to which no conversation belongs is refused, because its name may be mistyped. --force is for one that is only expected, or that has nothing but an index of its code.
+Example:
 
-Examples:
-
-    mneme projects alias /home/grace/cli /home/ada/cli
-    mneme projects alias /home/grace/cli . --force`
+    mneme projects alias /home/grace/cli /home/ada/cli`
 }
 
 // Run publishes it.
