@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -63,6 +64,83 @@ func mistake(err error) string {
 		}
 	}
 	return text
+}
+
+// maxMistakes bounds the mistakes of a command line that are told at once.
+const maxMistakes = 5
+
+// mistakes says everything that is wrong with a command line. The parser ends at the first mistake, so what that is
+// about is left out and the rest is parsed again.
+func mistakes(args []string, err error) string {
+	list := []string{mistake(err)}
+	for len(list) < maxMistakes {
+		if missing := missingArguments(err); missing != "" {
+			list = append(list, missing)
+			break
+		}
+		if args = withoutFlag(args, err); args == nil {
+			break
+		}
+		parser, broken := newParser(&CLI{}, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
+		if broken != nil {
+			break
+		}
+		_, err = parser.Parse(args)
+		// Without its flag, what was meant as a value looks like an argument.
+		if err == nil || strings.HasPrefix(err.Error(), "unexpected argument") {
+			break
+		}
+		if text := mistake(err); !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return strings.Join(list, "\n")
+}
+
+// missingArguments names the arguments that are missing too if flags are missing, which the parser says first.
+func missingArguments(err error) string {
+	var bad *kong.ParseError
+	if !strings.HasPrefix(err.Error(), "missing flags: ") || !errors.As(err, &bad) || bad.Context.Selected() == nil {
+		return ""
+	}
+	var missing []string
+	for _, arg := range bad.Context.Selected().Positional {
+		if arg.Required && !arg.Set {
+			missing = append(missing, arg.Summary())
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "missing: " + strings.Join(missing, " ")
+}
+
+// wrongFlag finds the flag that a mistake is about.
+var wrongFlag = regexp.MustCompile(`^(?:unknown flag )?(--[a-z0-9][a-z0-9-]*)`)
+
+// withoutFlag returns the arguments without the flag that a mistake is about, and without its value; nil if it is about
+// something else.
+func withoutFlag(args []string, err error) []string {
+	found := wrongFlag.FindStringSubmatch(err.Error())
+	if found == nil {
+		return nil
+	}
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return nil
+		case strings.HasPrefix(arg, found[1]+"="):
+			return slices.Delete(slices.Clone(args), i, i+1)
+		case arg != found[1]:
+			continue
+		}
+		end := i + 1
+		if known := !strings.HasPrefix(err.Error(), "unknown"); known && end < len(args) && (!strings.HasPrefix(args[end], "-") || flagFor.MatchString(err.Error())) {
+			end++
+		}
+		return slices.Delete(slices.Clone(args), i, end)
+	}
+	return nil
 }
 
 // flagOf names what sets a parameter of the API on the command line.

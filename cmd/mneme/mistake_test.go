@@ -66,3 +66,22 @@ func TestAnswersNameWhatAUserCanType(t *testing.T) {
 		require.NotContains(t, stderr, "/v1/")
 	}
 }
+
+func TestAllMistakesOfACommandLineAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"conversations", "branch", "--titel", "x", "--limit=3"}, "unknown flag --titel, did you mean \"--title\"?\nunknown flag --limit\nmissing: <message> (mneme conversations branch --help says more)"},
+		{[]string{"turns", "--limit", "many", "--form", "x"}, "--limit: expected a whole number but got \"many\"\nunknown flag --form"},
+		{[]string{"turns", "--limit", "many"}, "--limit: expected a whole number but got \"many\"\nmissing: <id> (mneme turns --help says more)"},
+		{[]string{"context", "c", "--strategy=best", "--format", "word"}, "\"pruned\" but got \"best\"\n--format must be one of"},
+		{[]string{"backup", "create", "--ot", "x"}, "unknown flag --ot"},
+		{[]string{"turns"}, "missing: <id> (mneme turns --help says more)"},
+	} {
+		_, stderr, code := mneme(t, c.args...)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, c.want, c.args)
+	}
+}

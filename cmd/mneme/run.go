@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exited
 	}
 	if err != nil {
-		newTerminal(stdout, stderr, "auto").say("mneme: %s (%s --help says more)", mistake(err), mistaken(err))
+		newTerminal(stdout, stderr, "auto").say("mneme: %s (%s --help says more)", mistakes(asUsual(args), err), mistaken(err))
 		return exitUsage
 	}
 	t := newTerminal(stdout, stderr, commands.Color)
