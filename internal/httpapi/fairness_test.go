@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -200,4 +201,43 @@ func TestOneTenantsImportsLeaveAPlaceForOthers(t *testing.T) {
 	line := structured("c", "one", message("one", "user", "hello"))
 	response, raw := b.send(http.MethodPost, "/v1/import?tenant=quick", map[string]string{"Content-Type": "application/x-ndjson"}, append(line, '\n'))
 	require.Equal(t, http.StatusOK, response.StatusCode, "%s", raw)
+}
+
+func TestOneTenantsSlowCallsOfToolsLeaveAPlaceForOthers(t *testing.T) {
+	held := make(chan struct{})
+	b := setupHeld(t, true, held)
+	call := func(ctx context.Context, tenant, method, params string) (status int, err error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, b.HTTPURL()+"/mcp?tenant="+tenant, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`))
+		if err != nil {
+			return 0, err
+		}
+		request.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2025-11-25"}}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return 0, err
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		return response.StatusCode, errors.Join(err, response.Body.Close())
+	}
+	slow, cancel := context.WithCancel(t.Context())
+	var calling sync.WaitGroup
+	defer calling.Wait()
+	defer close(held)
+	defer cancel()
+	for range 40 { // more than there are places
+		calling.Go(func() {
+			_, _ = call(slow, "default", "tools/call", `{"name":"memory_search","arguments":{"query":"parser","conversation":"c"}}`)
+		})
+	}
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := call(ctx, "default", "tools/list", "{}")
+		return err != nil
+	}, mnemetest.Patience, 20*time.Millisecond, "the tenant has no place left")
+	ctx, cancelQuick := context.WithTimeout(t.Context(), 5*time.Second) // a read that finds no place ends after ten
+	defer cancelQuick()
+	status, err := call(ctx, "quick", "tools/list", "{}")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/sync/semaphore"
+
+	"mneme.dev/mneme/internal/quota"
 )
 
 // How much is handled at once. Further requests wait, for at most maxQueued, and are then
@@ -20,6 +22,7 @@ const (
 	maxAnswerBytes = 256 << 20 // answers that clients have not taken yet
 	maxVerifying   = 1         // each replays the whole log
 	maxCalls       = 32        // calls of tools: twice as many as reads, because some do not read
+	tenantCalls    = 24        // of these, because a tenant's slow calls must not block those of others
 	maxQueued      = 10 * time.Second
 	maxCallQueued  = 30 * time.Second // a waiting call costs little, and agents wait a minute or longer
 )
@@ -30,7 +33,9 @@ const exportPatience = 2 * time.Second
 
 // limits bound the resources of all requests together.
 type limits struct {
-	exports, bodies, beyond, smallBodies, verifying, calls *semaphore.Weighted
+	exports, bodies, beyond, smallBodies, verifying *semaphore.Weighted
+
+	calls *quota.Places
 
 	answers, exporting outgoing
 	// Streams follow the log; subscriptions of agents only read the row of their conversation when something is applied.
@@ -41,7 +46,7 @@ func newLimits() *limits {
 	return &limits{
 		exports: semaphore.NewWeighted(maxTransfers),
 		bodies:  semaphore.NewWeighted(maxBodyBytes), beyond: semaphore.NewWeighted(1), smallBodies: semaphore.NewWeighted(maxSmallBytes),
-		verifying: semaphore.NewWeighted(maxVerifying), calls: semaphore.NewWeighted(maxCalls),
+		verifying: semaphore.NewWeighted(maxVerifying), calls: quota.NewPlaces(maxCalls, tenantCalls),
 		answers: outgoing{max: maxAnswerBytes},
 		streams: streams{most: maxStreams, ofTenant: tenantStreams}, subscriptions: streams{most: maxSubscriptions, ofTenant: tenantSubscriptions},
 		analyses: streams{most: maxAnalyses, ofTenant: tenantAnalyses}, rewrites: streams{most: maxRewrites, ofTenant: tenantRewrites},
@@ -58,14 +63,10 @@ func busy() error {
 
 // acquire waits for room, for at most maxQueued.
 func acquire(ctx context.Context, room *semaphore.Weighted, n int64) error {
-	return acquireWithin(ctx, maxQueued, room, n)
-}
-
-func acquireWithin(ctx context.Context, limit time.Duration, room *semaphore.Weighted, n int64) error {
 	if room.TryAcquire(n) {
 		return nil
 	}
-	queued, cancel := context.WithTimeout(ctx, limit)
+	queued, cancel := context.WithTimeout(ctx, maxQueued)
 	defer cancel()
 	if err := room.Acquire(queued, n); err != nil {
 		if ctx.Err() != nil {

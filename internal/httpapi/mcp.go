@@ -27,12 +27,18 @@ func (a *api) enterCall(ctx context.Context, tenant string) (leave func(), err e
 	if err != nil {
 		return nil, overQuota(err)
 	}
-	if err := acquireWithin(ctx, maxCallQueued, a.limits.calls, 1); err != nil {
+	queued, cancel := context.WithTimeout(ctx, maxCallQueued)
+	defer cancel()
+	leaveCalls, err := a.limits.calls.Enter(queued, tenant)
+	if err != nil {
 		left()
-		return nil, err
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, busy()
 	}
 	return func() {
-		a.limits.calls.Release(1)
+		leaveCalls()
 		left()
 	}, nil
 }

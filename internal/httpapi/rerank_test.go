@@ -25,14 +25,20 @@ type reranking struct {
 	*bundle
 	failing atomic.Bool
 	calls   atomic.Int64
+	held    <-chan struct{} // if not nil, the model answers once this is closed
 }
 
-func setupReranking(t *testing.T, always bool) *reranking {
+func setupReranking(t *testing.T, always bool) *reranking { return setupHeld(t, always, nil) }
+
+func setupHeld(t *testing.T, always bool, held <-chan struct{}) *reranking {
 	t.Helper()
 	t.Parallel()
-	r := &reranking{}
+	r := &reranking{held: held}
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		r.calls.Add(1)
+		if r.held != nil {
+			<-r.held
+		}
 		if r.failing.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
@@ -47,7 +53,7 @@ func setupReranking(t *testing.T, always bool) *reranking {
 	}))
 	t.Cleanup(model.Close)
 	c := instance.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
-	c.Searching.Reranking = settings.Reranking{Rerank: "cohere", RerankURL: model.URL, RerankModel: "some-reranker", RerankTimeout: 10 * time.Second, RerankAlways: always}
+	c.Searching.Reranking = settings.Reranking{Rerank: "cohere", RerankURL: model.URL, RerankModel: "some-reranker", RerankTimeout: time.Minute, RerankAlways: always}
 	i, err := instance.Start(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
