@@ -251,6 +251,17 @@ func TestTheSameHistoryHasTheSameIDsInEveryProcess(t *testing.T) {
 	})
 }
 
+func TestOnlyTheLastTenantsHaveACleaner(t *testing.T) {
+	t.Parallel()
+	r := &Receiver{cleaners: newCleaners()}
+	busy := r.cleaner("busy")
+	for i := range 3 * maxCleaners {
+		r.cleaner(fmt.Sprint("t", i))
+		require.Same(t, busy, r.cleaner("busy"))
+	}
+	require.Equal(t, maxCleaners, r.cleaners.Len())
+}
+
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	m := remembering(t)
 	for i := range maxSessions + 10 {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
 	"mneme.dev/mneme/events"
@@ -60,7 +61,7 @@ type Receiver struct {
 	news  rate.Sometimes
 
 	mu       sync.Mutex
-	cleaners map[string]*intake.Cleaner // by tenant
+	cleaners *lru.Cache[string, *intake.Cleaner] // by tenant
 	memory   memory
 
 	statusMu sync.Mutex
@@ -78,7 +79,7 @@ func New(ctx context.Context, c Config) *Receiver {
 	if c.Counted == nil {
 		c.Counted = func(string, string, string) {}
 	}
-	r := &Receiver{Config: c, cleaners: map[string]*intake.Cleaner{}, memory: newMemory(), news: rate.Sometimes{First: 20, Interval: 10 * time.Second}}
+	r := &Receiver{Config: c, cleaners: newCleaners(), memory: newMemory(), news: rate.Sometimes{First: 20, Interval: 10 * time.Second}}
 	r.recall(ctx)
 	saving, stop := context.WithCancel(context.Background())
 	r.stop = stop
@@ -190,13 +191,8 @@ func (r *Receiver) publish(ctx context.Context, tenant string, p *plan, refuse f
 	if len(p.items) == 0 {
 		return nil
 	}
-	cleaner := r.cleaners[tenant]
-	if cleaner == nil {
-		cleaner = &intake.Cleaner{}
-		r.cleaners[tenant] = cleaner
-	}
 	report, err := importer.ImportItems(ctx, r.Log, "OpenTelemetry", p.items, importer.Options{
-		Tenant: tenant, Lookup: r.Lookup(tenant), Redact: r.Redact, RedactAll: true, Cleaner: cleaner, FirstCounts: true,
+		Tenant: tenant, Lookup: r.Lookup(tenant), Redact: r.Redact, RedactAll: true, Cleaner: r.cleaner(tenant), FirstCounts: true,
 		Rejected: func(_ string, err *transcript.LineError) { refuse(err.Line, err.Reason) }, Admit: r.admit(tenant),
 	})
 	r.memory.seq = max(r.memory.seq, report.LastSeq)
@@ -204,6 +200,27 @@ func (r *Receiver) publish(ctx context.Context, tenant string, p *plan, refuse f
 	r.status.Published += uint64(report.Published)
 	r.statusMu.Unlock()
 	return err
+}
+
+// maxCleaners bounds the tenants whose calls of mneme's own tools are remembered: without tokens, an exporter may name any.
+const maxCleaners = 1_000
+
+func newCleaners() *lru.Cache[string, *intake.Cleaner] {
+	cache, err := lru.New[string, *intake.Cleaner](maxCleaners)
+	if err != nil { // only for a size that is not positive
+		panic(err)
+	}
+	return cache
+}
+
+// cleaner returns what cleans the events of a tenant.
+func (r *Receiver) cleaner(tenant string) *intake.Cleaner {
+	c, ok := r.cleaners.Get(tenant)
+	if !ok {
+		c = &intake.Cleaner{}
+		r.cleaners.Add(tenant, c)
+	}
+	return c
 }
 
 func (r *Receiver) admit(tenant string) func(count, size int) (func(), error) {

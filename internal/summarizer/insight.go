@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/summarizer/bounded"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
@@ -117,6 +118,9 @@ func (r *Reactor) analyse(ctx context.Context, c summary.Conversation, model Ana
 	if errors.Is(err, summary.ErrUnusable) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if _, known := r.unusable[c.ID]; !known {
+			bounded.MakeRoom(r.unusable, maxSeen, nil)
+		}
 		r.unusable[c.ID] = unusable{c.Chars, err}
 		return false, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/summarizer/bounded"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary"
 )
@@ -60,7 +61,8 @@ func (s *seen) done(ref graph.Ref) {
 	s.large = slices.DeleteFunc(s.large, func(l candidate) bool { return l.ref == ref })
 }
 
-// maxSeen limits how many conversations have a seen record.
+// maxSeen limits how many conversations have a seen record, and of how many conversations and projects other things are
+// remembered. What is forgotten is found out again.
 const maxSeen = 50_000
 
 // seenOf returns the record of a conversation. Only the goroutine that works on it may
@@ -71,12 +73,7 @@ func (r *Reactor) seenOf(id events.ConversationID) *seen {
 	if s := r.seen[id]; s != nil {
 		return s
 	}
-	for other := range r.seen {
-		if len(r.seen) < maxSeen {
-			break
-		}
-		delete(r.seen, other)
-	}
+	bounded.MakeRoom(r.seen, maxSeen, nil)
 	r.seen[id] = &seen{}
 	return r.seen[id]
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/summarizer/bounded"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/summary"
@@ -28,6 +29,7 @@ func (r *Reactor) begin(of storyOf, changed bool) bool {
 	defer r.mu.Unlock()
 	s := r.stories[of]
 	if s == nil {
+		bounded.MakeRoom(r.stories, maxSeen, func(s *telling) bool { return s.busy })
 		s = &telling{}
 		r.stories[of] = s
 	}
