@@ -77,13 +77,22 @@ func acquire(ctx context.Context, room *semaphore.Weighted, n int64) error {
 	return nil
 }
 
-// admit waits for room, which the request holds until its answer is written.
-func admit(ctx context.Context, room *semaphore.Weighted, n int64) error {
-	if err := acquire(ctx, room, n); err != nil {
+// acquireLog waits for the place of those who have the whole log read, which takes long: the refusal says what holds it.
+func (l *limits) acquireLog(ctx context.Context) error {
+	err := acquire(ctx, l.verifying, 1)
+	if err != nil && ctx.Err() == nil {
+		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable("the whole log is being read, by mneme verify, mneme repair log or the check before a rebuild, and only one of them runs at a time: try again when it has ended"), later())
+	}
+	return err
+}
+
+// admitLog is [limits.acquireLog] for a request that holds the place until its answer is written.
+func (l *limits) admitLog(ctx context.Context) error {
+	if err := l.acquireLog(ctx); err != nil {
 		return err
 	}
 	x := exchangeOf(ctx)
-	x.ended = append(x.ended, func() { room.Release(n) })
+	x.ended = append(x.ended, func() { l.verifying.Release(1) })
 	return nil
 }
 

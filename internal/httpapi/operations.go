@@ -75,7 +75,7 @@ func (a *api) settings(context.Context, *struct{}) (*settingsOutput, error) {
 }
 
 func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
-	if err := admit(ctx, a.limits.verifying, 1); err != nil {
+	if err := a.limits.admitLog(ctx); err != nil {
 		return nil, a.problem(err)
 	}
 	verified, err := a.verified(ctx, func(string, uint64, uint64) {})
@@ -96,7 +96,7 @@ type VerifyProgress struct {
 const progressEvery = 250 * time.Millisecond
 
 func (a *api) watchVerify(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
-	if err := admit(ctx, a.limits.verifying, 1); err != nil {
+	if err := a.limits.admitLog(ctx); err != nil {
 		return nil, a.problem(err)
 	}
 	return &huma.StreamResponse{Body: func(h huma.Context) {

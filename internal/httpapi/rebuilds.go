@@ -74,7 +74,7 @@ func (a *api) rebuild(ctx context.Context, in *rebuildInput) (*rebuildsOutput, e
 		return nil, forbidden("force can lose the last copy of events: it needs the role admin, and this token has "+grant.Role.String(), "body.force")
 	}
 	if !in.Body.Force { // the check reads the whole log
-		if err := acquire(ctx, a.limits.verifying, 1); err != nil {
+		if err := a.limits.acquireLog(ctx); err != nil {
 			return nil, a.problem(err)
 		}
 		defer a.limits.verifying.Release(1)

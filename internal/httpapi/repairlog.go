@@ -55,7 +55,7 @@ func (a *api) registerRepairLog(h huma.API) {
 }
 
 func (a *api) repairLog(ctx context.Context, in *repairLogInput) (*repairLogOutput, error) {
-	if err := admit(ctx, a.limits.verifying, 1); err != nil {
+	if err := a.limits.admitLog(ctx); err != nil {
 		return nil, a.problem(err)
 	}
 	g, _, err := a.pins(ctx).Graph(ctx)
