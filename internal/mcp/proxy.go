@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -49,20 +50,20 @@ func (r Remote) endpoint() string {
 }
 
 // dial connects to the server in the name of a client, "" if it has none. updated is called when a resource changes
-// that the session subscribes to.
-func (r Remote) dial(ctx context.Context, client string, updated func(address string)) (*sdk.ClientSession, error) {
+// that the session subscribes to, and ended when the server or the network ends a subscription.
+func (r Remote) dial(ctx context.Context, client string, updated func(address string), ended func()) (*sdk.ClientSession, error) {
 	c := sdk.NewClient(&sdk.Implementation{Name: cmp.Or(client, "mneme"), Version: version.Get().Version}, &sdk.ClientOptions{
 		Capabilities:           &sdk.ClientCapabilities{},
 		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { updated(r.Params.URI) },
 	})
 	return c.Connect(ctx, &sdk.StreamableClientTransport{
-		Endpoint: r.endpoint(), HTTPClient: r.HTTP, MaxRetries: -1, DisableStandaloneSSE: true,
+		Endpoint: r.endpoint(), HTTPClient: listening(r.HTTP, ended), MaxRetries: -1, DisableStandaloneSSE: true,
 	}, nil)
 }
 
 // Tools returns the names of the tools that the server lists.
 func (r Remote) Tools(ctx context.Context) (names []string, err error) {
-	session, err := r.dial(ctx, "", func(string) {})
+	session, err := r.dial(ctx, "", func(string) {}, func() {})
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +109,7 @@ type proxy struct {
 	updated func(address string)
 	mu      sync.Mutex
 	session *sdk.ClientSession // nil until the first call
+	deaf    *atomic.Bool       // of the session: one of its subscriptions has ended
 	watched map[string]int     // how often each resource is subscribed to
 }
 
@@ -228,10 +230,14 @@ func (p *proxy) unsubscribe(ctx context.Context, r *sdk.UnsubscribeRequest) erro
 	return p.problem(p.session.Unsubscribe(ctx, &sdk.UnsubscribeParams{URI: r.Params.URI}))
 }
 
-// problem returns why a request got no answer: the server's refusal, or why it does not answer.
+// problem returns why a request got no answer: the server's refusal, without how it came here, or why it does not answer.
 func (p *proxy) problem(err error) error {
-	if err == nil || isRefused(err) {
-		return err
+	var answered *jsonrpc.Error
+	if err == nil {
+		return nil
+	}
+	if isRefused(err) && errors.As(err, &answered) {
+		return answered
 	}
 	return problem(failure(plain.Clip(p.Explain(err), maxError)))
 }
@@ -270,17 +276,22 @@ func traceOf(meta sdk.Meta) sdk.Meta {
 	return kept
 }
 
-// connected returns the connection to the server, and whether it was just made.
+// connected returns the connection to the server, and whether it was just made. If a subscription has ended, it makes a
+// new one, which subscribes again: calls need no connection that lasts, so they don't notice that the server was restarted.
 func (p *proxy) connected(ctx context.Context, client string) (session *sdk.ClientSession, fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.session != nil {
+	if p.session != nil && !(len(p.watched) > 0 && p.deaf.Load()) {
 		return p.session, false, nil
 	}
-	if session, err = p.dial(ctx, client, p.updated); err != nil {
+	deaf := &atomic.Bool{}
+	if session, err = p.dial(ctx, client, p.updated, func() { deaf.Store(true) }); err != nil {
 		return nil, true, err
 	}
-	p.session = session
+	if old := p.session; old != nil {
+		go func() { _ = old.Close() }() // other calls may still use it: they are repeated
+	}
+	p.session, p.deaf = session, deaf
 	for address := range p.watched {
 		_ = session.Subscribe(ctx, &sdk.SubscribeParams{URI: address}) // if it fails, the request at hand says why
 	}
