@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +38,10 @@ type bundle struct {
 	t *testing.T
 	*instance.Instance
 	reactor  *summarizer.Reactor
+	state    func(func(summary.Reader) error) error
 	endpoint *llmtest.Endpoint
+	logged   mnemetest.Log
+	late     atomic.Pointer[summary.Conversation] // what a state that lags behind says of a conversation, if it is set
 
 	mu      sync.Mutex
 	rows    int // transcript rows read
@@ -58,19 +62,33 @@ func setup(t *testing.T) *bundle {
 	t.Cleanup(func() { require.NoError(t, models.Close()) })
 	model, err := llm.New(llm.Profile{Provider: llm.OpenAI, URL: b.endpoint.URL(), Model: "small", Timeout: time.Minute})
 	require.NoError(t, err)
+	b.state = func(read func(summary.Reader) error) error {
+		return view.Lend(context.Background(), models.Summaries, func(r summary.Reader) error { return read(lagging{r, b}) })
+	}
 	b.reactor = summarizer.New(summarizer.Config{
-		Log: b.Log, Live: b.live, Files: files.DefaultTable(), Parallel: 1, Logger: slog.New(slog.DiscardHandler),
+		Log: b.Log, Live: b.live, Files: files.DefaultTable(), Parallel: 1, Logger: slog.New(slog.NewTextHandler(&b.logged, nil)),
 		Profiles: summarizer.Profiles{Without: extractive.Writer{}, Default: summarizer.Profile{
 			Settings: summary.Settings{MaxContextChars: 1_000_000_000, L1ThresholdPercent: 10, L2ThresholdPercent: 10}, Condenser: model, Condense: true,
 		}},
-		State: func(read func(summary.Reader) error) error {
-			return view.Lend(context.Background(), models.Summaries, read)
-		},
+		State: b.state,
 		Views: view.New(view.Config{Log: b.Log, Models: countingModels{models, b}}),
 	})
 	b.reactor.Start()
 	t.Cleanup(b.reactor.Stop)
 	return b
+}
+
+// lagging is a state that has not applied what came last.
+type lagging struct {
+	summary.Reader
+	b *bundle
+}
+
+func (l lagging) Conversation(ctx context.Context, id events.ConversationID) (summary.Conversation, error) {
+	if c := l.b.late.Load(); c != nil {
+		return *c, nil
+	}
+	return l.Reader.Conversation(ctx, id)
 }
 
 // live returns how far the read model "summaries" is.
@@ -198,6 +216,31 @@ func TestResultIsCondensedOnceEnoughMessagesFollow(t *testing.T) {
 	b.step(2, 1)
 	b.await("condensed", func() bool { return b.reactor.Figures().Condensed == 1 })
 	require.Equal(t, 2, b.endpoint.Calls(), "nothing that is too new, and no retry of what the model can't condense")
+}
+
+// The two read models apply a deletion at different times, and nobody can mend that.
+func TestADeletionThatOnlyTheGraphHasAppliedIsNoTrouble(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.step(0, 1)
+	require.NoError(t, b.state(func(r summary.Reader) error {
+		c, err := r.Conversation(t.Context(), conversation)
+		b.late.Store(&c)
+		return err
+	}))
+	e, err := events.New(conversation.ID, "test", "deleted", &events.ConversationDeleted{})
+	require.NoError(t, err)
+	ack, err := b.Log.Publish(mnemetest.Context(t), conversation.Tenant, e)
+	require.NoError(t, err)
+	response, err := http.Get(fmt.Sprintf("%s/v1/conversations/%s?at_least=%d", b.HTTPURL(), conversation.ID, ack.Seq))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusNotFound, response.StatusCode)
+	b.reactor.Touch([]events.ConversationID{conversation})
+	b.await("it is tried", func() bool { return b.reactor.Figures().Waiting == 1 })
+	b.late.Store(nil)
+	b.await("it is over", func() bool { return b.reactor.Figures().Waiting == 0 })
+	require.NotContains(t, b.logged.String(), "level=WARN")
 }
 
 func TestAnInvalidDeletionDoesNotEndTheWorkOnAConversation(t *testing.T) {

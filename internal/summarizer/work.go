@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary"
 	"mneme.dev/mneme/pkg/summary/llm"
 )
@@ -95,7 +96,8 @@ func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
 		}
 		return
 	}
-	if len(r.trouble) == 0 {
+	// The read model "graph" may have applied a deletion that the state of the summaries has not: the next try sees it.
+	if len(r.trouble) == 0 && !errors.Is(err, graph.ErrNotFound) {
 		r.slog.Warn("summarizing failed; conversation queued again", "tenant", id.Tenant, "conversation", id.ID, "error", err)
 	}
 	t := r.trouble[id].with(err)
