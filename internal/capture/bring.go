@@ -2,7 +2,6 @@ package capture
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -225,8 +224,11 @@ func (r *Receiver) note(k key, info fs.FileInfo, held, asked bool, report import
 	s.Imports++
 	s.Published += uint64(report.Published)
 	r.seq = max(r.seq, report.LastSeq)
-	if err != nil && r.ctx.Err() == nil {
-		s.LastError, s.LastErrorTime = shortened(oneLine(fmt.Errorf("%s: %w", k.path, err)), maxError), now
+	switch {
+	case err == nil && k == r.failed: // it was tried again, and nobody has to mend anything
+		s.LastError, s.LastErrorTime = "", time.Time{}
+	case err != nil && r.ctx.Err() == nil:
+		r.fail(k, err)
 	}
 	unread := errors.Is(err, importer.ErrUnread)
 	if err != nil && !unread { // as it was before, so it is read again
@@ -254,11 +256,21 @@ func (r *Receiver) note(k key, info fs.FileInfo, held, asked bool, report import
 	return report.Rejected > 0 && (before == nil || report.Rejected > before.refused)
 }
 
+// fail notes the last error, with the name of its file. r.mu must be held.
+func (r *Receiver) fail(k key, err error) {
+	text := oneLine(err)
+	if !strings.HasPrefix(text, k.path) {
+		text = k.path + ": " + text
+	}
+	r.failed = k
+	r.status.LastError, r.status.LastErrorTime = shortened(text, maxError), time.Now()
+}
+
 // refuse counts and logs a file that may not be read.
 func (r *Receiver) refuse(j job, err error) {
 	r.mu.Lock()
 	r.status.Refused++
-	r.status.LastError, r.status.LastErrorTime = shortened(oneLine(fmt.Errorf("%s: %w", j.path, err)), maxError), time.Now()
+	r.fail(j.key, err)
 	known := r.named[j.key]
 	if len(r.named) >= maxNamed {
 		clear(r.named)

@@ -91,6 +91,7 @@ type Receiver struct {
 	files    map[key]*file
 	marks    map[key]*mark // of files and of those of subagents
 	named    map[key]bool  // refused files, so that each is logged once
+	failed   key           // the file of status.LastError
 	status   Status        // except for what the other fields count
 	followed []Followed
 	history  []found   // what a walk found in followed folders and is not read yet, oldest first

@@ -514,6 +514,7 @@ func TestAFailureOfTheLogIsTriedAgain(t *testing.T) {
 	add(t, path, prompts(0, 300)) // more than 100 KiB with headers
 	require.NoError(t, r.Ring("claude-code", "s", path))
 	await(t, r, func(s Status) bool { return strings.Contains(s.LastError, eventlog.ErrFull.Error()) })
+	require.Equal(t, 1, strings.Count(r.Status().LastError, path))
 	imports := r.Status().Imports
 	for range 100 { // doorbells don't shorten the pause
 		require.NoError(t, r.Ring("claude-code", "s", path))
@@ -521,6 +522,7 @@ func TestAFailureOfTheLogIsTriedAgain(t *testing.T) {
 	require.LessOrEqual(t, r.Status().Imports, imports+1)
 	limit(64 << 20)
 	b.awaitEvents(301)
+	await(t, r, func(s Status) bool { return s.LastError == "" && s.LastErrorTime.IsZero() })
 }
 
 func TestTheStatusCountsEachLineOnce(t *testing.T) {
