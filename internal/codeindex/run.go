@@ -465,7 +465,11 @@ func (r *run) publishFiles(ctx context.Context, list []outcome) error {
 			now.ID, now.Gone = e.ID, true
 			made, paths, remember = append(made, e), append(paths, o.path), append(remember, func() { keep(); r.report.Removed++ })
 		default:
-			e, err := r.event(o.path, r.payload(o), now.ID)
+			before := now.ID
+			if old != nil && old.Again {
+				before = r.before(old)
+			}
+			e, err := r.event(o.path, r.payload(o), before)
 			if err != nil {
 				return err
 			}
@@ -551,7 +555,7 @@ func (f *File) shown() bool { return f != nil && (f.Unsure || f.ID != "" && !f.G
 // before names the event before the one that removes a file. If its id is not known, it returns a value that no event
 // has.
 func (r *run) before(f *File) string {
-	if f.ID == "" {
+	if f.ID == "" || f.Again {
 		return fmt.Sprint("unknown at ", r.began)
 	}
 	return f.ID

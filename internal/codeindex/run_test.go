@@ -329,6 +329,36 @@ func TestWithoutItsStateARunAsksWhatIsKnown(t *testing.T) {
 
 // Whatever changes between runs, and wherever a run ends, the next run that succeeds leaves an index of the folder's
 // present files.
+func TestAFileThatComesBackAfterTwoKilledRunsIsInTheIndex(t *testing.T) {
+	for name, before := range map[string]string{"a new file": "", "a file that was known": "Before"} {
+		b := setup(t)
+		path := filepath.Join(b.Root, "a.go")
+		b.write(t, "b.go", goFile("B"))
+		if before != "" {
+			b.write(t, "a.go", goFile(before))
+		}
+		b.run(t)
+		state, err := os.ReadFile(b.State)
+		require.NoError(t, err)
+		killed := func() { // after the log's answer, before the state was written
+			b.run(t)
+			require.NoError(t, os.WriteFile(b.State, state, 0o600))
+			require.NoError(t, os.WriteFile(b.pending, b.intended, 0o600))
+		}
+		b.write(t, "a.go", goFile("A"))
+		killed()
+		require.NoError(t, os.Remove(path))
+		killed()
+		require.NotContains(t, b.index(), "a.go", name)
+		b.write(t, "a.go", goFile("A"))
+		b.run(t)
+		require.Contains(t, b.index(), "a.go", name)
+		n := len(b.events)
+		b.run(t)
+		require.Len(t, b.events, n, "nothing is published once the state is certain again")
+	}
+}
+
 func TestAnIndexIsWhatTheFolderHoldsHoweverRunsEnd(t *testing.T) {
 	b := setup(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -37,6 +37,9 @@ type File struct {
 	Why  string `json:"w,omitempty"` // the reason if it was not cut
 	// Unsure says that a first event about it may have been published whose id is not known.
 	Unsure bool `json:"u,omitempty"`
+	// Again says that several events about it may have been published since ID, so that the log may hold the one that
+	// follows from ID already, and another one after it.
+	Again bool `json:"a,omitempty"`
 }
 
 // settledAfter is how long a file must have been unchanged before it was read, so that its size and time prove its
@@ -71,7 +74,10 @@ func (s *State) recover(path string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	seen := map[string]bool{}
 	for name := range strings.SplitSeq(string(raw), "\x00") {
+		again := seen[name]
+		seen[name] = true
 		if name == scan {
 			s.Open = true
 			continue
@@ -82,7 +88,7 @@ func (s *State) recover(path string) error {
 			s.Files[name] = f
 		}
 		if f != nil {
-			f.Read, f.Hash, f.Gone, f.Unsure = 0, "", false, f.ID == ""
+			f.Read, f.Hash, f.Gone, f.Unsure, f.Again = 0, "", false, f.ID == "", f.Again || again
 		}
 	}
 	return err
