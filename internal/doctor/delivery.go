@@ -72,7 +72,7 @@ func written(f *hook.Fired) (files []string, err error) {
 	for _, root := range roots {
 		for _, name := range []string{f.Session, strings.ReplaceAll(f.Session, "-", "")} {
 			folder := filepath.Join(root, name)
-			if !filepath.IsLocal(name) {
+			if name == "." || !filepath.IsLocal(name) {
 				continue
 			}
 			_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {

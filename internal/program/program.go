@@ -26,6 +26,9 @@ const RetryEvery = time.Second
 // SayEvery is how often it logs that it is still waiting.
 const SayEvery = time.Minute
 
+// ErrNeverAvailable means that a program was ended while it still waited for a server. That is no failure of the program.
+var ErrNeverAvailable = errors.New("never became available")
+
 // Main is the body of a main function and returns the exit code: 0 done, 1 failed, 2
 // wrong usage. --help prints the settings, --healthy asks the running program whether it is
 // ready, and an interrupt or SIGTERM ends run.
@@ -49,8 +52,11 @@ func Main(name string, run func(context.Context) error) int {
 	if err := run(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		var usage *UsageError
-		if errors.As(err, &usage) {
+		switch {
+		case errors.As(err, &usage):
 			return 2
+		case errors.Is(err, ErrNeverAvailable):
+			return 0
 		}
 		return 1
 	}
@@ -123,6 +129,8 @@ func warnOfUnknown(logger *slog.Logger) {
 // OpenLog connects to NATS and opens the log, or creates it if apply is given. It waits for
 // a server or log that does not exist yet, but fails at once on one that is wrong.
 func OpenLog(ctx context.Context, url string, auth settings.NATSTLS, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+	var said time.Time
+	reason := ""
 	for {
 		log, conn, err := tryOpenLog(ctx, url, auth, name, t, logger, apply)
 		if err == nil {
@@ -137,11 +145,14 @@ func OpenLog(ctx context.Context, url string, auth settings.NATSTLS, name string
 		if errors.As(err, new(x509.UnknownAuthorityError)) {
 			err = fmt.Errorf("%w: name its PEM file in MNEME_NATS_CA_FILE", err)
 		}
-		logger.Warn("waiting for NATS", "url", settings.Redacted(url), "error", err)
+		if err.Error() != reason || time.Since(said) > SayEvery {
+			said, reason = time.Now(), err.Error()
+			logger.Warn("waiting for NATS", "url", settings.Redacted(url), "error", err)
+		}
 		select {
 		case <-time.After(RetryEvery):
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("NATS at %s never became available: %w", settings.Redacted(url), err)
+			return nil, nil, fmt.Errorf("NATS at %s %w: %w", settings.Redacted(url), ErrNeverAvailable, err)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func WaitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open fun
 		select {
 		case <-time.After(program.RetryEvery):
 		case <-ctx.Done():
-			return store, fmt.Errorf("Neo4j at %s never became available: %w", s.place.Neo4j.URI, err)
+			return store, fmt.Errorf("Neo4j at %s %w: %w", s.place.Neo4j.URI, program.ErrNeverAvailable, err)
 		}
 	}
 }
