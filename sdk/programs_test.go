@@ -15,17 +15,28 @@ import (
 // runBoth runs a program of the tests in both languages. It says by its exit code whether the client did what it must.
 func runBoth(t *testing.T, name string, args ...string) {
 	t.Helper()
-	for language, program := range map[string][]string{
-		"python":     {"../.cache/sdk/bin/python", "python/tests/" + name + ".py"},
-		"typescript": {"node", "typescript/test/" + name + ".js"},
+	inBoth(t, func(t *testing.T, _ string, run func(string, ...string)) { run(name, args...) })
+}
+
+// inBoth calls do for each language whose client is installed, with what runs a program of this language.
+func inBoth(t *testing.T, do func(t *testing.T, language string, run func(name string, args ...string))) {
+	t.Helper()
+	for language, command := range map[string]func(name string) []string{
+		"python": func(name string) []string {
+			return []string{"../.cache/sdk/bin/python", "python/tests/" + name + ".py"}
+		},
+		"typescript": func(name string) []string { return []string{"node", "typescript/test/" + name + ".js"} },
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			client{name: language, install: "see the contract", command: program}.installed(t)
-			cmd := exec.CommandContext(t.Context(), program[0], append(program[1:], args...)...)
-			cmd.Env = append(os.Environ(), "PYTHONPATH=python/src")
-			out, err := cmd.CombinedOutput()
-			require.NoError(t, err, "%s", out)
+			client{name: language, install: "see the contract", command: command("")}.installed(t)
+			do(t, language, func(name string, args ...string) {
+				program := append(command(name), args...)
+				cmd := exec.CommandContext(t.Context(), program[0], program[1:]...)
+				cmd.Env = append(os.Environ(), "PYTHONPATH=python/src")
+				out, err := cmd.CombinedOutput()
+				require.NoError(t, err, "%s", out)
+			})
 		})
 	}
 }
@@ -42,13 +53,12 @@ func TestOnlyTheNetworkMustBeFast(t *testing.T) {
 func TestManyEntriesAreSeveralRequests(t *testing.T) {
 	t.Parallel()
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
-	var all []contract
-	for _, language := range []string{"python", "typescript"} {
-		all = append(all,
-			contract{Conversation: "many-" + language, Faults: []string{"", "broken", ""}},
-			contract{Conversation: "large-" + language, Faults: []string{"", ""}})
-	}
-	runBoth(t, "batches", between(t, s.HTTP, all))
+	inBoth(t, func(t *testing.T, language string, run func(string, ...string)) {
+		run("batches", between(t, s.HTTP, []contract{
+			{Conversation: "many-" + language, Faults: []string{"", "broken", ""}},
+			{Conversation: "large-" + language, Faults: []string{"", ""}},
+		}))
+	})
 }
 
 func TestACallBelongsToAMessageThatIsStillOnItsWay(t *testing.T) {
