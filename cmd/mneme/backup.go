@@ -90,7 +90,7 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	}
 	b := describeBackup(c.Out, m, began)
 	if b.Missing, err = missingEvents(ctx, conn); err != nil {
-		return err
+		t.say("warning: whether the log has lost events could not be found out: %v", err)
 	}
 	if b.Missing > 0 {
 		t.say("warning: the log has lost %s, which this backup does not have either: keep the backups from before; mneme doctor says what to do", counted(b.Missing, "event"))

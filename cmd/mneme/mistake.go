@@ -73,10 +73,14 @@ const maxMistakes = 5
 // about is left out and the rest is parsed again.
 func mistakes(args []string, err error) string {
 	list := []string{mistake(err)}
+	wrong := map[string]bool{} // flags whose mistakes were told
 	for len(list) < maxMistakes {
 		if missing := missingArguments(err); missing != "" {
 			list = append(list, missing)
 			break
+		}
+		if found := wrongFlag.FindStringSubmatch(err.Error()); found != nil {
+			wrong[found[1]] = true
 		}
 		if args = withoutFlag(args, err); args == nil {
 			break
@@ -90,17 +94,36 @@ func mistakes(args []string, err error) string {
 		if err == nil || strings.HasPrefix(err.Error(), "unexpected argument") {
 			break
 		}
-		if text := mistake(err); !slices.Contains(list, text) {
+		if text := withoutTold(mistake(err), wrong); text != "" && !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
 	return strings.Join(list, "\n")
 }
 
+const missingFlags = "missing flags: "
+
+// withoutTold leaves flags whose mistakes were told out of those that are missing: they are not, but were taken out of the
+// arguments. "" means that no flag is missing.
+func withoutTold(text string, told map[string]bool) string {
+	list, found := strings.CutPrefix(text, missingFlags)
+	if !found {
+		return text
+	}
+	missing := slices.DeleteFunc(strings.Split(list, ", "), func(flag string) bool {
+		name, _, _ := strings.Cut(flag, "=")
+		return told[name]
+	})
+	if len(missing) == 0 {
+		return ""
+	}
+	return missingFlags + strings.Join(missing, ", ")
+}
+
 // missingArguments names the arguments that are missing too if flags are missing, which the parser says first.
 func missingArguments(err error) string {
 	var bad *kong.ParseError
-	if !strings.HasPrefix(err.Error(), "missing flags: ") || !errors.As(err, &bad) || bad.Context.Selected() == nil {
+	if !strings.HasPrefix(err.Error(), missingFlags) || !errors.As(err, &bad) || bad.Context.Selected() == nil {
 		return ""
 	}
 	var missing []string

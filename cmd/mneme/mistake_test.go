@@ -84,4 +84,9 @@ func TestAllMistakesOfACommandLineAreToldAtOnce(t *testing.T) {
 		require.Equal(t, exitUsage, code)
 		require.Contains(t, stderr, c.want, c.args)
 	}
+	for _, args := range [][]string{{"tokens", "create", "--role=foo"}, {"backup", "create", "--out"}} {
+		_, stderr, code := mneme(t, args...)
+		require.Equal(t, exitUsage, code)
+		require.NotContains(t, stderr, "missing flags", "%s: the flag is there", args)
+	}
 }

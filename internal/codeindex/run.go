@@ -149,14 +149,11 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	w := newWalker(r.Root, r.MaxFiles)
+	w := newWalker(r.Root, r.MaxFiles, r.skip)
 	if err := w.walk(ctx, r.Below); err != nil {
 		return err
 	}
 	r.unread, r.report.Files = w.unread, len(w.files)
-	for _, s := range w.skipped {
-		r.skip(s.Path, s.Reason)
-	}
 	list, there := r.changed(w.files)
 	gone := r.gone(there, w.unread)
 	if w.missing && !slices.ContainsFunc(gone, func(path string) bool { return r.state.Files[path].shown() }) {
@@ -286,7 +283,7 @@ func (r *run) unchanged(path, why string) {
 func (r *run) skip(path, why string) {
 	r.report.Skipped[why]++
 	if r.ListSkipped {
-		r.report.SkippedFiles = append(r.report.SkippedFiles, SkippedFile{path, why})
+		r.report.SkippedFiles = append(r.report.SkippedFiles, SkippedFile{strings.ToValidUTF8(path, "\uFFFD"), why})
 	}
 }
 

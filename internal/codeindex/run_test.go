@@ -329,6 +329,24 @@ func TestWithoutItsStateARunAsksWhatIsKnown(t *testing.T) {
 
 // Whatever changes between runs, and wherever a run ends, the next run that succeeds leaves an index of the folder's
 // present files.
+func TestAPartOfARepositoryThatIsAwayStaysInTheIndex(t *testing.T) {
+	b := setup(t)
+	b.Below = "sub"
+	git := filepath.Join(b.Root, ".git")
+	require.NoError(t, os.Mkdir(git, 0o755))
+	b.write(t, "sub/a.go", goFile("A"))
+	b.run(t)
+	away := b.Root + "-away" // its disk is not mounted
+	require.NoError(t, os.Rename(b.Root, away))
+	_, err := Run(context.Background(), b.Options)
+	require.ErrorIs(t, err, ErrUnread)
+	require.Contains(t, b.index(), "sub/a.go")
+	require.NoError(t, os.Rename(away, b.Root))
+	require.NoError(t, os.RemoveAll(filepath.Join(b.Root, "sub")))
+	b.run(t)
+	require.Empty(t, b.index(), "only the part is gone")
+}
+
 func TestAFileThatComesBackAfterTwoKilledRunsIsInTheIndex(t *testing.T) {
 	for name, before := range map[string]string{"a new file": "", "a file that was known": "Before"} {
 		b := setup(t)

@@ -37,8 +37,8 @@ type walker struct {
 	most     int
 	excluded func(string) bool
 	files    []found
-	skipped  []SkippedFile
-	missing  bool // there is no such folder
+	skip     func(path, reason string) // is called for each file that is left out
+	missing  bool                      // there is no such folder
 	unread   []error
 }
 
@@ -59,8 +59,9 @@ func (w *walker) walk(ctx context.Context, below string) error {
 			patterns = w.ignored(patterns, filepath.Join(w.root, filepath.Join(domain...), ".gitignore"), domain)
 			domain = append(domain, part)
 		}
-		if _, err := os.Lstat(filepath.Join(w.root, filepath.FromSlash(below))); errors.Is(err, fs.ErrNotExist) {
-			w.missing = true
+		_, err := os.Lstat(filepath.Join(w.root, filepath.FromSlash(below)))
+		_, gone := os.Lstat(filepath.Join(w.root, ".git")) // then the whole repository is away, and may come back
+		if w.missing = errors.Is(err, fs.ErrNotExist) && gone == nil; w.missing {
 			return nil
 		}
 	}
@@ -116,10 +117,6 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.P
 	return nil
 }
 
-func (w *walker) skip(path, reason string) {
-	w.skipped = append(w.skipped, SkippedFile{strings.ToValidUTF8(path, "\uFFFD"), reason})
-}
-
 // ignored adds the patterns of a .gitignore file.
 func (w *walker) ignored(list []gitignore.Pattern, file string, domain []string) []gitignore.Pattern {
 	info, err := os.Lstat(file)
@@ -141,11 +138,11 @@ func (w *walker) ignored(list []gitignore.Pattern, file string, domain []string)
 	return list
 }
 
-func newWalker(root string, most int) *walker {
+func newWalker(root string, most int, skip func(path, reason string)) *walker {
 	if most <= 0 {
 		most = DefaultMaxFiles
 	}
-	return &walker{root: root, most: most, excluded: files.Exclude(append([]string{"vendor"}, names(files.DefaultExclusions)...))}
+	return &walker{root: root, most: most, skip: skip, excluded: files.Exclude(append([]string{"vendor"}, names(files.DefaultExclusions)...))}
 }
 
 // names keeps the patterns of single names, because a project may itself be in a folder whose path matches a longer

@@ -44,8 +44,11 @@ func (o *Options) removeFolders() error {
 	slices.Sort(made)
 	slices.Reverse(made) // what is in a folder comes before it
 	return o.remember(slices.DeleteFunc(made, func(folder string) bool {
-		err := os.Remove(folder)
-		return err == nil || errors.Is(err, fs.ErrNotExist)
+		info, err := os.Lstat(folder)
+		if err != nil || !info.IsDir() { // a link in its place is the user's
+			return err == nil || errors.Is(err, fs.ErrNotExist)
+		}
+		return os.Remove(folder) == nil
 	}))
 }
 

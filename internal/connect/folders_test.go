@@ -60,3 +60,19 @@ func TestFoldersOfOthersAndThoseInUseStay(t *testing.T) {
 	require.NoError(t, err)
 	require.NoDirExists(t, theirs, "what it made is still known")
 }
+
+func TestALinkInThePlaceOfAFolderStays(t *testing.T) {
+	home, options := machine(t)
+	settings := filepath.Join(home, ".claude")
+	o := options(ClaudeCode)
+	o.Made = filepath.Join(home, "state", "made")
+	_, err := Connect(t.Context(), o)
+	require.NoError(t, err)
+	moved := filepath.Join(home, "dotfiles")
+	require.NoError(t, os.Rename(settings, moved))
+	require.NoError(t, os.Symlink(moved, settings))
+	_, err = Disconnect(t.Context(), o)
+	require.NoError(t, err)
+	_, err = os.Lstat(settings)
+	require.NoError(t, err, "the user made it")
+}

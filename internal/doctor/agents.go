@@ -181,8 +181,8 @@ func JudgeTranscripts(c *httpapi.Captured, now time.Time) (what, remedy string) 
 
 // JudgeOTLP returns which spans and log records cannot be recorded or were refused lately, "" for none, and what to do.
 func JudgeOTLP(s *httpapi.Exported, now time.Time) (what, remedy string) {
-	if s != nil && s.Waits != "" {
-		return "what exporters of OpenTelemetry sent last is not recorded yet, and they were asked to send it again: " + s.Waits, "correct what the message names, or wait: nothing is lost while the exporters try again"
+	if s != nil && s.Waits != "" && now.Sub(s.WaitsSince) < recent {
+		return fmt.Sprintf("what exporters of OpenTelemetry sent at %s could not be recorded, and they were asked to send it again: %s", s.WaitsSince.Local().Format(time.DateTime), s.Waits), "correct what the message names; nothing is lost while the exporters try again, which most do for some minutes"
 	}
 	if s == nil || s.LastError == "" || now.Sub(s.LastErrorTime) >= recent {
 		return "", ""

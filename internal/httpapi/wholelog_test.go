@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -27,6 +28,7 @@ func (m heldModels) Verify(ctx context.Context, log *eventlog.Log, progress func
 
 // A verification of a long log takes hours, and whoever wants to rebuild then has to know what to wait for.
 func TestWhoeverHasToWaitForAVerificationIsToldSo(t *testing.T) {
+	mnemetest.Long(t)
 	held := heldModels{verifying: make(chan struct{}), letGo: make(chan struct{})}
 	f := setupFront(t, func(c *httpapi.Config) {
 		held.Models = c.Models
@@ -41,7 +43,11 @@ func TestWhoeverHasToWaitForAVerificationIsToldSo(t *testing.T) {
 		}
 		close(verified)
 	}()
-	<-held.verifying
+	select {
+	case <-held.verifying:
+	case <-verified:
+		t.Fatal("nothing was verified")
+	}
 	response, err := http.Post(f.HTTPURL()+"/v1/verify/stream", "application/json", nil) // it waits 10 s for its place
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()

@@ -111,7 +111,14 @@ type proxy struct {
 	session *sdk.ClientSession // nil until the first call
 	deaf    *atomic.Bool       // of the session: one of its subscriptions has ended
 	watched map[string]int     // how often each resource is subscribed to
+
+	// When a new connection may be made because of a subscription that has ended, and how long after the last one: a server
+	// that refuses it, because the conversation was deleted, ends it again at once.
+	again time.Time
+	pause time.Duration
 }
+
+const maxAgain = time.Minute
 
 // call forwards a tool call.
 func (p *proxy) call(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -281,8 +288,16 @@ func traceOf(meta sdk.Meta) sdk.Meta {
 func (p *proxy) connected(ctx context.Context, client string) (session *sdk.ClientSession, fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.session != nil && !(len(p.watched) > 0 && p.deaf.Load()) {
+	now := time.Now()
+	if p.session != nil && !(len(p.watched) > 0 && p.deaf.Load() && now.After(p.again)) {
 		return p.session, false, nil
+	}
+	if p.session != nil {
+		if now.Sub(p.again) > maxAgain {
+			p.pause = 0
+		}
+		p.pause = min(max(2*p.pause, time.Second), maxAgain)
+		p.again = now.Add(p.pause)
 	}
 	deaf := &atomic.Bool{}
 	if session, err = p.dial(ctx, client, p.updated, func() { deaf.Store(true) }); err != nil {

@@ -300,7 +300,7 @@ func (r *Receiver) trouble(err error) {
 		again = ", and is lost"
 		r.status.note(err.Error())
 	} else {
-		r.status.Waits = bounded(err.Error(), maxError)
+		r.status.Waits, r.status.WaitsSince = bounded(err.Error(), maxError), time.Now()
 	}
 	r.statusMu.Unlock()
 	r.news.Do(func() {

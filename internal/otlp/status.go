@@ -25,9 +25,10 @@ type Status struct {
 	LeftOut       map[string]uint64 `json:"left_out,omitempty"`
 	LastError     string            `json:"last_error,omitempty"`
 	LastErrorTime time.Time         `json:"last_error_time,omitzero"`
-	// Waits says why the newest request could not be recorded yet: its exporter was asked to send it again. It is empty once
-	// a request was recorded.
-	Waits string `json:"waits,omitempty"`
+	// Waits says why a request could not be recorded yet, and WaitsSince when it was last tried: its exporter was asked to send
+	// it again. It is empty once a later request got through.
+	Waits      string    `json:"waits,omitempty"`
+	WaitsSince time.Time `json:"waits_since,omitzero"`
 }
 
 // Status returns what the receiver did.
@@ -60,7 +61,7 @@ func (r *Receiver) count(s signal, list []entry, outcomes, left []string, result
 		switch outcome {
 		case Recorded:
 			st.Recorded++
-			st.Waits = ""
+			st.Waits, st.WaitsSince = "", time.Time{}
 		case Known:
 			st.Known++
 		case Refused:
@@ -68,6 +69,9 @@ func (r *Receiver) count(s signal, list []entry, outcomes, left []string, result
 		case LeftOut:
 			if st.LeftOut == nil {
 				st.LeftOut = map[string]uint64{}
+			}
+			if left[i] == fromTranscript { // the read model answered
+				st.Waits, st.WaitsSince = "", time.Time{}
 			}
 			scope = left[i] + ": " + bounded(list[i].scope, maxName)
 			if list[i].scope == "" {

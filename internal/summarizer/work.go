@@ -97,12 +97,25 @@ func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
 		return
 	}
 	// The read model "graph" may have applied a deletion that the state of the summaries has not: the next try sees it.
-	if len(r.trouble) == 0 && !errors.Is(err, graph.ErrNotFound) {
-		r.slog.Warn("summarizing failed; conversation queued again", "tenant", id.Tenant, "conversation", id.ID, "error", err)
-	}
 	t := r.trouble[id].with(err)
+	if !errors.Is(err, graph.ErrNotFound) {
+		if !r.told() {
+			r.slog.Warn("summarizing failed; conversation queued again", "tenant", id.Tenant, "conversation", id.ID, "error", err)
+		}
+		t.told = true
+	}
 	r.trouble[id] = t
 	r.queue.Put(id, time.Now().Add(t.wait()))
+}
+
+// told reports whether the failure of a conversation that still waits was logged. The caller holds mu.
+func (r *Reactor) told() bool {
+	for _, t := range r.trouble {
+		if t.told {
+			return true
+		}
+	}
+	return false
 }
 
 // trouble records why a conversation waits.
@@ -110,6 +123,7 @@ type trouble struct {
 	since  time.Time
 	silent time.Time // when its model stopped answering; zero if it answered or was not called
 	tries  int
+	told   bool // it counts as logged: of conversations that wait at the same time, only the first is
 	err    error
 }
 

@@ -37,14 +37,18 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 	}
 }
 
-// firstHedge is what firstAttempt is to ask, for hedge.
-const firstHedge = 2 * time.Second
+// firstHedge and firstListHedge are what firstAttempt is to ask, for hedge: for one message, and for a list that the server
+// makes in many pieces.
+const (
+	firstHedge     = 2 * time.Second
+	firstListHedge = 30 * time.Second
+)
 
 // hedge is ask for a question with a large answer. It asks with hedged requests (Dean and Barroso, "The Tail at Scale",
 // 2013): it repeats the question, but still takes the answer to an earlier attempt. Otherwise, a message that takes longer
 // than the last attempt to arrive is never read, however often it is sent. The attempts are fewer than those of ask,
-// because each answer holds up the others on a slow connection.
-func hedge[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
+// because each answer holds up the others on a slow connection. The second one begins after first.
+func hedge[T any](ctx context.Context, first time.Duration, question func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel() // ends the attempts that are left
 	type answer struct {
@@ -59,7 +63,7 @@ func hedge[T any](ctx context.Context, question func(context.Context) (T, error)
 		case <-ctx.Done():
 		}
 	}
-	for patience := firstHedge; ; patience *= 2 {
+	for patience := first; ; patience *= 2 {
 		go attempt()
 		again := time.NewTimer(patience)
 		select {

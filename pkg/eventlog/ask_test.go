@@ -16,7 +16,7 @@ func TestAnAnswerThatTakesLongerThanAnAttemptIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var asked atomic.Int32
-		n, err := hedge(t.Context(), func(ctx context.Context) (int, error) {
+		n, err := hedge(t.Context(), firstHedge, func(ctx context.Context) (int, error) {
 			attempt := asked.Add(1)
 			select {
 			case <-time.After(askTime - time.Second): // longer than each of its attempts
@@ -37,7 +37,7 @@ func TestAQuestionThatGotLostIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var asked atomic.Int32
-		n, err := hedge(t.Context(), func(ctx context.Context) (int, error) {
+		n, err := hedge(t.Context(), firstHedge, func(ctx context.Context) (int, error) {
 			attempt := asked.Add(1)
 			if attempt == 1 { // the server died with it
 				<-ctx.Done()
@@ -55,7 +55,7 @@ func TestAQuestionEndsWithAnErrorOrItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("refused")
-		_, err := hedge(t.Context(), func(context.Context) (int, error) { return 0, refused })
+		_, err := hedge(t.Context(), firstHedge, func(context.Context) (int, error) { return 0, refused })
 		require.ErrorIs(t, err, refused)
 
 		silent := func(ctx context.Context) (int, error) {
@@ -63,14 +63,14 @@ func TestAQuestionEndsWithAnErrorOrItsTime(t *testing.T) {
 			return 0, ctx.Err()
 		}
 		start := time.Now()
-		_, err = hedge(t.Context(), silent)
+		_, err = hedge(t.Context(), firstHedge, silent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, askTime, time.Since(start), "without a deadline")
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start = time.Now()
-		_, err = hedge(ctx, silent)
+		_, err = hedge(ctx, firstHedge, silent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Minute, time.Since(start))
 	})

@@ -101,7 +101,7 @@ const listTime = 5 * time.Minute
 func (l *Log) subjects(ctx context.Context, filter string) (map[string]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	info, err := hedge(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+	info, err := hedge(ctx, firstListHedge, func(ctx context.Context) (*jetstream.StreamInfo, error) {
 		return l.stream.Info(ctx, jetstream.WithSubjectFilter(filter))
 	})
 	if err != nil {

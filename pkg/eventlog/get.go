@@ -139,7 +139,7 @@ func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	reply, err := hedge(ctx, func(ctx context.Context) (*nats.Msg, error) {
+	reply, err := hedge(ctx, firstHedge, func(ctx context.Context) (*nats.Msg, error) {
 		return l.conn.RequestWithContext(ctx, jetstream.DefaultAPIPrefix+"STREAM.MSG.GET."+natsdeploy.Stream, body)
 	})
 	if err != nil {

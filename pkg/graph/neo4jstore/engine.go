@@ -49,9 +49,9 @@ const (
 	saveCheckpoint = `MATCH (k:$EngineCheckpoint {key: $key}) SET k.epoch = $epoch, k.seq = $seq, k.event = $event,
 		k.fingerprint = $fingerprint, k.applied = $applied, k.duplicates = $duplicates, k.halted = $halted`
 	// Readers may see everything up to this commit.
-	settle = "MERGE (s:$EngineSettled {key: $key}) SET s.seq = $seq, s.event = $event"
+	settle = "MERGE (s:$EngineSettled {key: $key}) SET s.seq = $seq, s.event = $event, s.event_seq = $seq"
 	// Like settle, for a batch: a later batch may have settled first. The first SET takes the lock.
-	settleAfter = "MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s WHERE s.seq < $seq SET s.seq = $seq, s.event = $event"
+	settleAfter = "MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s WHERE s.seq < $seq SET s.seq = $seq, s.event = $event, s.event_seq = $seq"
 
 	// Repairs are counted in the transaction that makes them and shown after its commit: a reader
 	// that knew the new count earlier could still see some of the old rows and cache them as new.
@@ -62,10 +62,10 @@ const (
 		WHERE k.repairs > coalesce(s.repairs, 0) SET s.repairs = k.repairs`
 
 	// The event must be that of the settled sequence: the checkpoint is a batch ahead until that batch is settled.
-	// Older versions settle a sequence only.
+	// Older versions settle a sequence only, and leave the event of an earlier one.
 	selectCheckpoints = `MATCH (k:$EngineCheckpoint) WHERE k.key STARTS WITH $prefix
 		MATCH (s:$EngineSettled {key: k.key}) RETURN [` + checkpointFields + `], s.seq, s.repairs,
-		CASE WHEN s.seq = k.seq THEN k.event ELSE coalesce(s.event, k.event) END`
+		CASE WHEN s.seq = k.seq OR s.event_seq <> s.seq THEN k.event ELSE coalesce(s.event, k.event) END`
 )
 
 // settleParams has the parameters of settle and settleAfter.
