@@ -39,7 +39,7 @@ func (*IndexCmd) Help() string {
 
 Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has changed. You can stop it at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to two minutes and then continues. If PATH is a part of a repository that no longer exists, its files are removed from the index.
 
-The files that are left out are counted by reason. Files "of kinds it can't cut" (with --json: unknown) have a name that belongs to no language that it knows, such as images; docs/code.md lists the languages. --list-skipped names all files that are left out.
+The files that are left out are counted by reason. "Of kinds it can't cut" (with --json: unknown) are files, such as images, whose names belong to no language that mneme knows; docs/code.md lists the languages. --list-skipped names all files that are left out. Folders that are left out whole are neither counted nor named.
 
 An index that was erased accepts no more code, so that nothing of it comes back. --again begins a new one, named PROJECT#2, PROJECT#3 and so on, and makes that name the project's as mneme projects alias does; that needs the role operate. Later runs continue it without the flag. For a fresh index, erase the old one first: mneme erase conversation code:PROJECT.
 

@@ -83,7 +83,7 @@ type TokensCreateCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*TokensCreateCmd) Help() string {
-	return `The token is printed once; only its hash is kept. A server accepts it at once if it demands tokens (MNEME_TOKENS or MNEME_TOKENS_FILE).
+	return `The token is printed once; only its hash is kept. A server accepts it at once if it requires tokens (MNEME_TOKENS or MNEME_TOKENS_FILE).
 
 Examples:
 

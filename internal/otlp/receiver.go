@@ -294,10 +294,10 @@ func (r *Receiver) trouble(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	again, lost := "; it is asked to send it again", (*quota.FullError)(nil)
+	again, lost := "; the exporter is asked to send them again", (*quota.FullError)(nil)
 	r.statusMu.Lock()
 	if errors.As(err, &lost) {
-		again = ", and is lost"
+		again = ", and are lost"
 		r.status.note(err.Error())
 	} else {
 		r.status.Waits, r.status.WaitsSince = bounded(err.Error(), maxError), time.Now()

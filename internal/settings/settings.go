@@ -72,7 +72,7 @@ type Neo4j struct {
 	Password       string        `name:"neo4j-password" envconfig:"MNEME_NEO4J_PASSWORD" secret:"true" desc:"the password; empty if the server needs none"`
 	Database       string        `name:"neo4j-database" envconfig:"MNEME_NEO4J_DATABASE" default:"neo4j" desc:"the database"`
 	CAFile         string        `name:"neo4j-ca-file" envconfig:"MNEME_NEO4J_CA_FILE" desc:"PEM file of the certificate authorities to trust; empty for the system's"`
-	CertFile       string        `name:"neo4j-cert-file" envconfig:"MNEME_NEO4J_CERT_FILE" desc:"PEM file of the client certificate, for a server that demands one; it is read for each connection"`
+	CertFile       string        `name:"neo4j-cert-file" envconfig:"MNEME_NEO4J_CERT_FILE" desc:"PEM file of the client certificate, for a server that requires one; it is read for each connection"`
 	KeyFile        string        `name:"neo4j-key-file" envconfig:"MNEME_NEO4J_KEY_FILE" desc:"PEM file of its key"`
 	PoolSize       int           `name:"neo4j-pool-size" envconfig:"MNEME_NEO4J_POOL_SIZE" default:"16" desc:"maximum number of connections to Neo4j"`
 	ConnectTimeout time.Duration `name:"neo4j-connect-timeout" envconfig:"MNEME_NEO4J_CONNECT_TIMEOUT" default:"3s" desc:"how long to wait for a connection to Neo4j, from the pool or the server"`

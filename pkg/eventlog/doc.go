@@ -8,7 +8,7 @@
 // Its errors:
 //
 //	ErrFull        the stream is at its size limit: nothing was stored, publish again after room was made
-//	ErrNotStored   the server could not write the batch, as on a full disk: nothing of it was stored, its log says more
+//	ErrNotStored   the server could not write the batch, as on a full disk: nothing of it was stored, the NATS server's own log output says more
 //	ErrUnconfirmed the server did not answer in time, as on a slow disk: the event may be stored; publish it again, which is harmless
 //	ErrTooLarge    one event is over the limit of the server
 //	ErrNotFound    no event has this sequence (it was purged, or is beyond the head)

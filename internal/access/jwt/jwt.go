@@ -163,7 +163,7 @@ func (r *refusals) add(why string) {
 	}
 	r.mu.Unlock()
 	if due {
-		logger.Warn("a token of the identity provider was refused; others may have been in the next 10 seconds", "reason", fmt.Sprintf("%.500s", why))
+		logger.Warn("a token of the identity provider was refused; further refusals within 10 seconds are not logged", "reason", fmt.Sprintf("%.500s", why))
 	}
 }
 

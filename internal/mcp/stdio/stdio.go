@@ -71,7 +71,7 @@ func (l *lines) line() (line []byte, err error) {
 		part, err := l.from.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > sdk.DefaultMaxLineLength {
-			return nil, errors.New("a line of the client exceeds the size of any message")
+			return nil, errors.New("a line of the client is longer than the longest message allowed")
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err

@@ -1,4 +1,4 @@
-// A conversation in time: its summaries as bars over its turns, the turns as rows, and selected turn.
+// A conversation in time: its summaries as bars over its turns, the turns as rows, and the selected turn.
 import { useState } from "preact/hooks";
 
 import { asOf, type Conversation, path, type Step, type Summary, type ToolCall, type Turn, useGet, useGetLater, usePages } from "./api";
