@@ -30,21 +30,17 @@ type certificate struct {
 	mu      sync.Mutex
 	current *tls.Certificate
 	looked  time.Time
-	files   [2]fileState // as they were when last read
+	files   [2]os.FileInfo // as they were when last read; nil for one that can't be read
 }
 
-// fileState tells whether a file has changed.
-type fileState struct {
-	modified time.Time
-	size     int64
-}
-
-func stateOf(path string) fileState {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fileState{}
+// isUnchanged reports whether a file is as it was. A file that replaces another one may have its size and, where the clock of
+// the file system is coarse, its time.
+func isUnchanged(was os.FileInfo, path string) bool {
+	now, err := os.Stat(path)
+	if err != nil || was == nil {
+		return err != nil && was == nil
 	}
-	return fileState{info.ModTime(), info.Size()}
+	return os.SameFile(was, now) && was.ModTime().Equal(now.ModTime()) && was.Size() == now.Size()
 }
 
 func newCertificate(certFile, keyFile string, logger *slog.Logger) (*certificate, error) {
@@ -53,7 +49,12 @@ func newCertificate(certFile, keyFile string, logger *slog.Logger) (*certificate
 }
 
 func (c *certificate) read() error {
-	c.files = [2]fileState{stateOf(c.certFile), stateOf(c.keyFile)}
+	for i, path := range []string{c.certFile, c.keyFile} {
+		info, err := os.Stat(path)
+		if c.files[i] = info; err != nil {
+			c.files[i] = nil
+		}
+	}
 	loaded, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err == nil {
 		c.current = &loaded
@@ -67,7 +68,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.looked) >= lookEvery {
 		c.looked = now
-		if c.files != [2]fileState{stateOf(c.certFile), stateOf(c.keyFile)} {
+		if !isUnchanged(c.files[0], c.certFile) || !isUnchanged(c.files[1], c.keyFile) {
 			if err := c.read(); err != nil {
 				c.logger.Error("the new TLS certificate can't be used; the old one stays in use", "error", err)
 			} else {

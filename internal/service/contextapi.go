@@ -129,7 +129,7 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	defer eraser.Stop()
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { warnOfStore(watching, models, logger) })
+	watch.Go(func() { WarnOfStore(watching, models, logger) })
 	watch.Go(func() { control.Watch(watching, logger, func(string) { models.Again() }) })
 	defer watch.Wait()
 	defer stop()
@@ -152,9 +152,9 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	return err
 }
 
-// warnOfStore logs at the start if the read models can't be read, except that nothing has written them yet. The
+// WarnOfStore logs at the start if the read models can't be read, except that nothing has written them yet. The
 // program serves anyway, and without the line its log would look well until the first request.
-func warnOfStore(ctx context.Context, models *Models, logger *slog.Logger) {
+func WarnOfStore(ctx context.Context, models *Models, logger *slog.Logger) {
 	pinned, err := models.Graph(ctx)
 	switch {
 	case err == nil:

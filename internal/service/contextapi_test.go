@@ -1,4 +1,4 @@
-package service
+package service_test
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
 )
@@ -16,9 +17,9 @@ func TestTheLogSaysAtTheStartThatTheStoreDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	warned := func(of settings.Models) string {
 		data := t.TempDir()
-		models := NewModels(data, worker.NewStores(data, of))
+		models := service.NewModels(data, worker.NewStores(data, of))
 		var out bytes.Buffer
-		warnOfStore(t.Context(), models, slog.New(slog.NewTextHandler(&out, nil)))
+		service.WarnOfStore(t.Context(), models, slog.New(slog.NewTextHandler(&out, nil)))
 		require.NoError(t, models.Close())
 		return out.String()
 	}

@@ -296,7 +296,7 @@ func publishError(ctx context.Context, err error) error {
 	case isTimeout(err) && ctx.Err() == nil: // a server that can't write does not answer
 		return fmt.Errorf("publish: %w; the disk of the NATS server may be full: with mneme up, mneme doctor says so; for a separate NATS server, its /healthz does: %w", ErrUnconfirmed, err)
 	case isAbandoned(err):
-		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; the NATS server's own log output says more: %w", ErrNotStored, err)
+		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; mneme doctor and the NATS server's own log output say more: %w", ErrNotStored, err)
 	case natsdeploy.IsInProcess(err):
 		return fmt.Errorf("%w: it is still storing an earlier publish; try again: %w", ErrUnconfirmed, err)
 	case natsdeploy.IsConflict(err):
