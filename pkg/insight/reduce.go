@@ -36,7 +36,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "insight",
-		Version:  1,
+		Version:  2,
 		Gather:   gather,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
