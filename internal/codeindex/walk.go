@@ -59,10 +59,12 @@ func (w *walker) walk(ctx context.Context, below string) error {
 			patterns = w.ignored(patterns, filepath.Join(w.root, filepath.Join(domain...), ".gitignore"), domain)
 			domain = append(domain, part)
 		}
-		_, err := os.Lstat(filepath.Join(w.root, filepath.FromSlash(below)))
-		_, gone := os.Lstat(filepath.Join(w.root, ".git")) // then the whole repository is away, and may come back
-		if w.missing = errors.Is(err, fs.ErrNotExist) && gone == nil; w.missing {
-			return nil
+		if _, err := os.Lstat(filepath.Join(w.root, filepath.FromSlash(below))); errors.Is(err, fs.ErrNotExist) {
+			// Without its .git the whole repository is away, as on a disk that is not mounted, and may come back.
+			if _, err := os.Lstat(filepath.Join(w.root, ".git")); err == nil {
+				w.missing = true
+				return nil
+			}
 		}
 	}
 	return w.folder(ctx, domain, patterns)
