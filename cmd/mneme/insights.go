@@ -32,7 +32,7 @@ type InsightsCmd struct {
 func (*InsightsCmd) Help() string {
 	return `Counts what agents did: tokens, calls with their outcomes and durations, errors, files. Days are UTC days of the events' own times; what has no time, or none between 2000 and 2099, is on an unknown day, which --since leaves out.
 
-Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). KNOWN is the number of calls whose outcome is known, SUCCESS the share of these that succeeded. P50 and P99 are within 1/32. REREADS are reads of files that the conversation had read before and that nobody had written since. On a terminal, DAYS draws the last 30 days.
+Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). REFUSED are calls that the user did not let happen, KNOWN those of which is known that they succeeded or failed, SUCCESS the share of these that succeeded. P50 and P99 are within 1/32. REREADS are reads of files that the conversation had read before and that nobody had written since. On a terminal, DAYS draws the last 30 days.
 
 Examples:
 
@@ -58,6 +58,7 @@ var (
 	insightRereads       = insightField{column{Name: "REREADS", Right: true}, "rereads", func(g *insight.Group) any { return g.Files.Rereads }, nil}
 	insightCallFields    = []insightField{
 		{column{Name: "FAILED", Right: true}, "failed", func(g *insight.Group) any { return g.Calls.Failed }, nil},
+		{column{Name: "REFUSED", Right: true, Drop: 5}, "refused", func(g *insight.Group) any { return g.Calls.Refused }, nil},
 		{column{Name: "KNOWN", Right: true}, "known", func(g *insight.Group) any { return g.Calls.Succeeded + g.Calls.Failed }, nil},
 		{column{Name: "SUCCESS", Right: true}, "success_rate", func(g *insight.Group) any { return known(g.Calls.SuccessRate) }, percent},
 		{column{Name: "P50", Right: true, Drop: 1}, "p50_ms", func(g *insight.Group) any { return known(g.Calls.Median) }, milliseconds},
@@ -87,6 +88,7 @@ var (
 		}, func(v any) string { return fmt.Sprintf("%.2f", v) }},
 		{column{Name: "CALLS", Right: true}, "calls", func(g *insight.Group) any { return g.Calls.Count }, nil},
 		{column{Name: "FAILED", Right: true, Drop: 4}, "failed_calls", func(g *insight.Group) any { return g.Calls.Failed }, nil},
+		{column{Name: "REFUSED", Right: true, Drop: 8}, "refused_calls", func(g *insight.Group) any { return g.Calls.Refused }, nil},
 		{column{Name: "REREADS", Right: true, Drop: 4}, "reread_share", func(g *insight.Group) any { return known(g.Files.RereadShare) }, percent},
 		{column{Name: "CHANGED AFTER", Right: true, Drop: 6}, "seconds_until_change", func(g *insight.Group) any { return known(g.Work.SecondsUntilChange) }, seconds},
 		{column{Name: "COMPACTED", Right: true, Drop: 7}, "compactions", func(g *insight.Group) any { return g.Work.Compactions }, nil},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -151,10 +152,10 @@ func TestInsightsEqualACountOverTheRecordings(t *testing.T) {
 		in := b.insights(report.LastSeq, "by=tool&limit=1000&tenant="+agent)
 		got := recordedTotals{
 			Conversations: in.Total.Conversations, Turns: in.Total.Work.Turns, Steps: in.Total.Work.Steps, Compactions: in.Total.Work.Compactions, Chars: in.Total.Work.Chars,
-			In: in.Total.Usage.In, Cached: in.Total.Usage.Cached, Out: in.Total.Usage.Out, Unknown: in.Total.Usage.Unknown, Tools: map[string][3]int64{},
+			In: in.Total.Usage.In, Cached: in.Total.Usage.Cached, Out: in.Total.Usage.Out, Unknown: in.Total.Usage.Unknown, Tools: map[string][4]int64{},
 		}
 		for _, g := range in.Groups {
-			got.Tools[g.Name] = [3]int64{g.Calls.Count, g.Calls.Succeeded, g.Calls.Failed}
+			got.Tools[g.Name] = [4]int64{g.Calls.Count, g.Calls.Succeeded, g.Calls.Failed, g.Calls.Refused}
 		}
 		require.Equal(t, want, got, agent)
 		var daily int64
@@ -166,17 +167,17 @@ func TestInsightsEqualACountOverTheRecordings(t *testing.T) {
 	}
 }
 
-// recordedTotals is what a recording holds. Tools are calls, successes and failures.
+// recordedTotals is what a recording holds. Tools are calls, successes, failures and refusals.
 type recordedTotals struct {
 	Conversations                    int
 	Turns, Steps, Compactions, Chars int64
 	In, Cached, Out, Unknown         int64
-	Tools                            map[string][3]int64
+	Tools                            map[string][4]int64
 }
 
 // countRecording counts the lines of a recording. It uses nothing of mneme except the way to read lines.
 func countRecording(t *testing.T, path string) recordedTotals {
-	r := recordedTotals{Tools: map[string][3]int64{}}
+	r := recordedTotals{Tools: map[string][4]int64{}}
 	seen, tools := map[string]bool{}, map[string]string{}
 	var results []testdata.Event
 	for e := range testdata.Lines[testdata.Event](t, path) {
@@ -243,14 +244,23 @@ func countRecording(t *testing.T, path string) recordedTotals {
 		}
 		ended[call] = true
 		c := r.Tools[tool]
-		if *e.Success {
+		switch {
+		case *e.Success:
 			c[1]++
-		} else {
+		case refused(e):
+			c[3]++
+		default:
 			c[2]++
 		}
 		r.Tools[tool] = c
 	}
 	return r
+}
+
+// refused reports whether a result says that the user refused its call, in the words of the recorded agents.
+func refused(e testdata.Event) bool {
+	text := string(e.Result) + e.Error
+	return strings.Contains(text, "The user doesn't want to proceed with this tool use") || strings.Contains(text, "rejected by user")
 }
 
 // compacted returns JSON without white space, with every letter as itself.

@@ -188,6 +188,10 @@ func (c *Checker) returned(r *graph.ToolResult) {
 	}
 	delete(c.waiting, r.Ref())
 	failed := r.Success != nil && !*r.Success
+	if _, refused := project.Refusal(cmp.Or(r.Error, r.Result.Text)); failed && refused {
+		c.news++ // the user spoke, and nothing ran
+		return
+	}
 	outcome := digestOf(r)
 	if c.changed(made, outcome, failed) {
 		c.news++

@@ -203,3 +203,18 @@ func TestFindingsStandOnEventsInOrder(t *testing.T) {
 		}
 	})
 }
+
+func TestACallThatTheUserRefusedTwiceDidNotFail(t *testing.T) {
+	t.Parallel()
+	refused := func(c *told) *told {
+		no := false
+		c.bash("make deploy", "")
+		c.rows[len(c.rows)-1].Result.Success = &no
+		c.rows[len(c.rows)-1].Result.Result = graph.NewBody("The user doesn't want to proceed with this tool use. The tool use was rejected.")
+		return c
+	}
+	c := refused(refused((&told{}).user("deploy")))
+	require.Empty(t, c.check())
+	c = refused((&told{}).user("deploy").bash("make deploy", "!no")).bash("make deploy", "!no")
+	require.Empty(t, c.check(), "a refusal is something new")
+}

@@ -14,8 +14,8 @@
 //	unanswered  the conversation ends with a request that got neither an answer nor a call
 //
 // Two calls are the same if tool and arguments are equal, apart from arguments that only describe the
-// call or limit its time. Something new is a message of a user, or a call that may have changed
-// something and had no such result before. A call that only looks ([files.Table.Looks]) is nothing new,
+// call or limit its time. Something new is a message of a user, a call that the user refused, or a
+// call that may have changed something and had no such result before. A call that only looks ([files.Table.Looks]) is nothing new,
 // and neither is an edit that failed. When in doubt, a call counts as something new, so a finding is
 // worth looking at.
 package health

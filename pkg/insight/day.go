@@ -77,8 +77,9 @@ type Calls struct {
 	Count     int64     `json:"n,omitempty"`
 	Succeeded int64     `json:"s,omitempty"`
 	Failed    int64     `json:"f,omitempty"`
+	Refused   int64     `json:"r,omitempty"` // the user did not let them happen; they did not fail
 	Untold    int64     `json:"u,omitempty"` // returned without saying whether they succeeded
-	MS        Histogram `json:"d,omitempty"` // durations in milliseconds
+	MS        Histogram `json:"d,omitempty"` // durations in milliseconds, without those of refused calls
 }
 
 // Detail is what only some queries need.

@@ -36,7 +36,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "insight",
-		Version:  2,
+		Version:  3,
 		Gather:   gather,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
@@ -233,7 +233,11 @@ func (r reducer) returned(u *Unit, e *events.Recorded) error {
 		}
 	}
 	if p.Success != nil && !*p.Success {
-		out.Error = errorOf(p)
+		if _, out.Refused = project.Refusal(cmp.Or(p.Error, p.Text())); out.Refused {
+			out.MS = -1 // how long the user thought about it
+		} else {
+			out.Error = errorOf(p)
+		}
 	}
 	for _, f := range p.Files {
 		if f.Op != "read" && f.Op != "write" && f.Op != "edit" {
@@ -264,33 +268,35 @@ func (r reducer) returned(u *Unit, e *events.Recorded) error {
 
 // ended counts the end of a call.
 func (d *Day) ended(o *open, out outcome) {
-	d.model(o.Model).tool(o.Tool).ended(out.Success, out.MS)
+	d.model(o.Model).tool(o.Tool).ended(out)
 	for _, command := range o.Commands {
 		c := d.Detail.command(command)
 		switch {
 		case c == nil: // the run was counted on another day
 			d.Detail.Left.Commands++
-		case command == o.Decides:
-			c.ended(out.Success, out.MS)
+		case command == o.Decides || out.Refused:
+			c.ended(out)
 		default:
-			c.ended(nil, -1) // one of several commands, whose exit status is lost
+			c.ended(outcome{MS: -1}) // one of several commands, whose exit status is lost
 		}
 	}
-	if out.Success != nil && !*out.Success {
+	if out.Success != nil && !*out.Success && !out.Refused {
 		d.Detail.failed(o.Tool, out.Error)
 	}
 }
 
-func (c *Calls) ended(success *bool, ms int64) {
+func (c *Calls) ended(out outcome) {
 	switch {
-	case success == nil:
+	case out.Refused:
+		c.Refused++
+	case out.Success == nil:
 		c.Untold++
-	case *success:
+	case *out.Success:
 		c.Succeeded++
 	default:
 		c.Failed++
 	}
-	if ms >= 0 {
-		c.MS.Add(ms)
+	if out.MS >= 0 {
+		c.MS.Add(out.MS)
 	}
 }

@@ -201,3 +201,16 @@ func TestADeletedConversationKeepsNothing(t *testing.T) {
 	require.Zero(t, l.state().Memory)
 	require.EqualValues(t, 2, l.unit.Tombstone(events.ConversationID{Tenant: "t", ID: "c"}))
 }
+
+func TestACallThatTheUserRefusedDidNotFail(t *testing.T) {
+	t.Parallel()
+	refusal := "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\nrun the linter first"
+	d := newTeller(t).tell(
+		call("k1", "Bash", `{"command":"git add a.go && git commit -m x"}`), returned("k1", refusal, false),
+		call("k2", "Bash", `{"command":"git commit -m x"}`), returned("k2", refusal, true),
+	).day()
+	require.Equal(t, &insight.Calls{Count: 2, Refused: 1, Succeeded: 1, MS: histogram(1000)}, d.Models[""].Tools["Bash"], "a refused call has no duration")
+	require.Equal(t, &insight.Calls{Count: 1, Refused: 1}, d.Detail.Commands["git add"], "no command of a refused call ran")
+	require.Equal(t, &insight.Calls{Count: 2, Refused: 1, Succeeded: 1, MS: histogram(1000)}, d.Detail.Commands["git commit"])
+	require.Empty(t, d.Detail.Errors)
+}

@@ -98,6 +98,7 @@ type Called struct {
 	Count       int64    `json:"count"`
 	Succeeded   int64    `json:"succeeded"`
 	Failed      int64    `json:"failed"`
+	Refused     int64    `json:"refused" doc:"the user did not let them happen; not among the failed"`
 	Untold      int64    `json:"untold" doc:"returned, without anybody saying whether they succeeded"`
 	SuccessRate *float64 `json:"success_rate,omitempty" doc:"of those of which it is known"`
 	Timed       int64    `json:"timed" doc:"calls whose duration is known"`
@@ -219,6 +220,7 @@ func (c *Calls) add(o *Calls) {
 	c.Count += o.Count
 	c.Succeeded += o.Succeeded
 	c.Failed += o.Failed
+	c.Refused += o.Refused
 	c.Untold += o.Untold
 }
 
@@ -416,7 +418,7 @@ func (a *adder) show(name string, s *sum, prices *Prices) Group {
 	if !detailed[a.q.By] || a.q.By == "command" {
 		c, ms := &s.calls, s.ms.histogram()
 		g.Calls = &Called{
-			Count: c.Count, Succeeded: c.Succeeded, Failed: c.Failed, Untold: c.Untold, SuccessRate: share(c.Succeeded, c.Succeeded+c.Failed),
+			Count: c.Count, Succeeded: c.Succeeded, Failed: c.Failed, Refused: c.Refused, Untold: c.Untold, SuccessRate: share(c.Succeeded, c.Succeeded+c.Failed),
 			Timed: ms.Count(), Median: quantile(ms, 0.5), P99: quantile(ms, 0.99), TotalMS: ms.Total(),
 		}
 	}

@@ -51,6 +51,7 @@ type early struct {
 // outcome is how a call ended.
 type outcome struct {
 	Success *bool  `json:"s,omitempty"`
+	Refused bool   `json:"r,omitempty"` // by the user; Success is false then
 	Error   string `json:"e,omitempty"`
 	MS      int64  `json:"d"` // -1 if unknown
 }

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"cmp"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -69,9 +68,10 @@ var refusals = []struct{ begins, before, after string }{
 // clarifying begins what Claude Code itself writes as the reason if the user wants to talk about the agent's questions.
 const clarifying = "The user wants to clarify these questions"
 
-// refusal reports whether the user refused a call, and returns the reason that the user gave for it, "" for none.
-func refusal(p *events.ToolReturned) (reason string, refused bool) {
-	text := strings.TrimSpace(cmp.Or(p.Error, p.Text()))
+// Refusal reports whether a call failed because the user refused it, and returns the reason that the user gave, "" for none.
+// It takes the error of the failed call or, if there is none, its result.
+func Refusal(failure string) (reason string, refused bool) {
+	text := strings.TrimSpace(failure)
 	for _, r := range refusals {
 		if !strings.HasPrefix(text, r.begins) {
 			continue

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -186,7 +187,7 @@ func (r reducer) returned(d *Digest, e *events.Recorded) *Change {
 		return nil // its call left nothing open; or the call is still to come, and will count without an outcome
 	}
 	var taught []string
-	if reason, refused := refusal(p); failed && refused {
+	if reason, refused := Refusal(cmp.Or(p.Error, p.Text())); failed && refused {
 		o.Refused, taught = true, lessons(reason, refusing)
 		for k := range taught {
 			taught[k] += d.refused(i)
