@@ -42,10 +42,10 @@ func TestInsightsAreATableCSVAndJSON(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return strings.Contains(show("--by", "day"), "2026-03-04") }, mnemetest.Patience, 50*time.Millisecond)
 
-	require.Equal(t, "TOOL\tCALLS\tFAILED\tKNOWN\tSUCCESS\tP50\tP99\tTIME\tCONVERSATIONS\n"+
-		"Bash\t1\t1\t1\t0\t1504\t1504\t1504\t1\nRead\t1\t0\t0\t\t\t\t0\t1\n", show("--by", "tool"))
+	require.Equal(t, "TOOL\tCALLS\tFAILED\tREFUSED\tKNOWN\tSUCCESS\tP50\tP99\tTIME\tCONVERSATIONS\n"+
+		"Bash\t1\t1\t0\t1\t0\t1504\t1504\t1504\t1\nRead\t1\t0\t0\t0\t\t\t\t0\t1\n", show("--by", "tool"))
 	require.Equal(t, "ERROR\tTOOL\tTIMES\tCONVERSATIONS\nexit status <n>\tBash\t1\t1\n", show("--by", "error"))
-	require.Contains(t, show("--by", "command"), "go test ./...\t1\t1\t1\t0\t")
+	require.Contains(t, show("--by", "command"), "go test ./...\t1\t1\t0\t1\t0\t")
 	require.Equal(t, []string{"2026-03-04"}, firstCells(show("--since", "2026-03-02")))
 	require.Equal(t, []string{"2026-03-01"}, firstCells(show("--until", "2026-03-03", "--project", "shop", "--agent", "Claude Code")))
 	out, stderr, code := s.mneme("insights", "--agent", "codex")
