@@ -80,7 +80,9 @@ func TestAMemoryShowsWhatWasRecorded(t *testing.T) {
 	b.batch("cart", &events.ConversationStarted{Project: "shop"}, message("m1", "user", "Fix the voucher. Always run make check."), message("m2", "assistant", "It is fixed"),
 		&events.ToolCalled{ToolCallID: "c1", ToolName: "Edit", Arguments: json.RawMessage(`{"file_path":"/w/shop/cart.go","old_string":"a","new_string":"b"}`)},
 		&events.ToolCalled{ToolCallID: "c2", ToolName: "Bash", Arguments: json.RawMessage(`{"command":"make check"}`)},
-		&events.ToolReturned{ToolCallID: "c2", Success: &failed, Result: events.TextResult("Error: cart_test.go:3 failed")})
+		&events.ToolReturned{ToolCallID: "c2", Success: &failed, Result: events.TextResult("Error: cart_test.go:3 failed")},
+		&events.ToolCalled{ToolCallID: "c3", ToolName: "Bash", Arguments: json.RawMessage(`{"command":"git push"}`)},
+		&events.ToolReturned{ToolCallID: "c3", Success: &failed, Result: events.TextResult("error: failed to push some refs")})
 	seq := b.batch("login", &events.ConversationStarted{Project: "shop"}, message("m1", "user", "The login fails"))
 	b.get(fmt.Sprintf("/v1/projects/shop?at_least=%d", seq), nil)
 	list := b.listMemory("shop")
@@ -94,6 +96,7 @@ func TestAMemoryShowsWhatWasRecorded(t *testing.T) {
 	require.Contains(t, show("open-ends.md"), "not answered: The login fails")
 	require.Contains(t, show("open-ends.md"), "failed when last run: make check")
 	require.NotContains(t, show("open-ends.md"), "Fix the voucher")
+	require.NotContains(t, show("open-ends.md"), "git push", "what failed because of the moment is not open")
 	require.Contains(t, show("what-was-learnt.md"), "Always run make check")
 	require.Contains(t, show("files.md"), "cart.go")
 	require.True(t, strings.HasPrefix(show("files.md"), "<mneme-context "))

@@ -54,10 +54,12 @@ func (d *Digest) learnt() (list []Lesson) {
 	}
 	for _, t := range slices.Backward(d.Taught) {
 		kind, said := LessonTaught, t.Text
-		if before, _, refused := strings.Cut(t.Text, refusedCall); refused {
+		before, call, refused := strings.Cut(t.Text, refusedCall)
+		if refused {
 			kind, said = LessonRefused, before
 		}
-		if d.Request == nil || correctionStandsAlone(said) { // without a request it is a note, which says what its writer meant it to
+		// Without a request it is a note, which says what its writer meant it to.
+		if d.Request == nil || correctionStandsAlone(said) && !(refused && ofTheMoment(said, call)) {
 			add(kind, t.Text, t.Turn, t.Seq)
 		}
 	}

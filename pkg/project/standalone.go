@@ -22,14 +22,18 @@ var (
 	reports = words("added updated removed fixed created changed renamed moved replaced implemented refactored wrapped extracted deleted committed pushed ran rewrote simplified merged applied installed resolved introduced adjusted converted cleaned wrote verified")
 	// proposals begin what to do next.
 	proposals = words("let's i'd i'll i'm want would should option options recommendation add use update fix remove extract go give try ship simplify wrap run create replace change move rename make keep drop delete implement write check consider see")
-	// references begin what goes on from the sentence before.
-	references = words("however otherwise similarly so then but and this that these those it they after before")
+	// references begin what goes on from the sentence before, or answers a question.
+	references = words("however otherwise similarly so then but and this that these those it they after before yes yep yeah ok okay done great perfect")
 	// fillers may stand before the word that decides.
-	fillers = words("also i i've we we've have can could need will just now successfully actually")
+	fillers = words("also already i i've we we've have can could need will just now successfully actually")
 	// passing is what holds for the moment only.
-	passing = []string{"hang on", "wait ", "a sec", "for now", "keep going", "just continue", "let's discuss", "let's talk", "i'll let you know", "i'll take it from here"}
+	passing = []string{"operation stopped by hook", "hang on", "wait ", "a sec", "for now", "keep going", "just continue", "let's discuss", "let's talk", "i'll let you know", "i'll take it from here"}
+	// counted matches a reference to a list in the conversation: comment 2, lines 64-72, option A.
+	counted = regexp.MustCompile(`^(?i:tasks?|comments?|issues?|sessions?|lines?|lanes?|steps?|phases?|scenarios?|threads?|commits?) (#?\d|[A-Z]\b)|\b[Oo]ption (#?\d|[A-Z]\b)`)
+	// located matches what begins with a place in the code, or with a test: it says what stands there, which the agent can read.
+	located = regexp.MustCompile(`^[\w./-]*\w\.[a-z]{1,4}(:[\d,-]+)?( \(| ?[:–—]| - )|^test[a-z0-9]*_|^test[a-z0-9_]+ - `)
 	// allWell says that nothing is wrong, which is true until the next change.
-	allWell = []string{"tests pass", "tests now pass", "everything is ", "everything works", "everything passes", "linting is clean", "lint is clean", "build passes", "all done", "all green", "all good", "looks good"}
+	allWell = []string{"tests pass", "tests now pass", "everything is ", "everything works", "everything passes", "linting is clean", "lint is clean", "build passes", "all done", "all green", "all good", "looks good", "linter passes", "are fixed", "is fixed"}
 )
 
 // findingStandsAlone reports whether a sentence that was picked from an answer says something in another session.
@@ -41,8 +45,30 @@ func findingStandsAlone(text string) bool {
 			return false
 		}
 	}
+	if counted.MatchString(text) || located.MatchString(lower) || strings.ContainsAny(text, "✓✔✅❌❓") || tellsOfAChange(lower) {
+		return false
+	}
 	says := func(phrase string) bool { return strings.Contains(lower, phrase) }
 	return isWhole(lower) && !slices.ContainsFunc(allWell, says) && spoken(text) && len(QueryTerms(text)) >= minFinding
+}
+
+// tellsOfAChange reports whether a text in lower case says that something was changed: "the store now takes a lock",
+// "for uploads, I just added a retry", "the lock has been moved".
+func tellsOfAChange(lower string) bool {
+	before, changed := "", false // the word before, and whether somebody or something has changed if a report follows
+	for w := range strings.FieldsSeq(lower) {
+		w = strings.Trim(w, `,.;:!()"*`)
+		switch {
+		case w == "now" || changed && reports[w]:
+			return true
+		case w == "i" || w == "i've" || w == "been" && before == "has":
+			changed = true
+		case !fillers[w]:
+			changed = false
+		}
+		before = w
+	}
+	return false
 }
 
 // correctionStandsAlone reports whether what a user corrected or asked for can be followed in another session.
@@ -54,6 +80,17 @@ func correctionStandsAlone(text string) bool {
 	lower := strings.ToLower(text)
 	passes := func(phrase string) bool { return strings.Contains(lower, phrase) }
 	return isWhole(lower) && !slices.ContainsFunc(passing, passes) && len(QueryTerms(text)) >= least
+}
+
+// ofTheMoment reports whether a call was refused for a reason that holds then only: it ran git or gh, without a commit, and
+// the user stated nothing in general.
+func ofTheMoment(reason, call string) bool {
+	for command := range strings.SplitSeq(strings.TrimSuffix(call, ")"), "; ") {
+		if !Anywhere(command) || command == "git commit" {
+			return false
+		}
+	}
+	return !standing.MatchString(reason)
 }
 
 // failedOnly matches an error that says no more than that something failed, such as "[lint] ERROR task failed", and a

@@ -19,6 +19,9 @@ func TestALessonStandsAlone(t *testing.T) {
 	good := []string{
 		"The API requires that a tool's result follows its call at once.",
 		"node's watch() tells of a rename twice on this file system.",
+		"Files that have been deleted stay in the index until it is made again.",
+		"Steps a user takes in the gallery are stored with their times.",
+		"All uploads go through one client, which retries three times.",
 		"Der Zwischenspeicher wird erst nach dem Neustart geleert, nicht vorher.",
 	}
 	bad := []string{
@@ -31,6 +34,17 @@ func TestALessonStandsAlone(t *testing.T) {
 		"Should the retry of an upload wait for the clock?",
 		"The retry of an upload depends on these three things:",
 		"No evidence anywhere.",
+		"The store now takes a lock before each upload.",
+		"For the gallery, I just added a retry of the upload.",
+		"The retry has been moved into the client of the gallery.",
+		"Yes, the retry of an upload has a test in the client.",
+		"Comment 2 (from the review): the retry of an upload waits too long.",
+		"With few uploads, option 1 (one queue for all) is the cleanest way.",
+		"Session B continues while the upload of the gallery waits.",
+		"pkg/upload/retry.go:41 - returns the error of the last attempt.",
+		"retry.go (2): the attempts of an upload, the pause between them.",
+		"TestAnUploadIsRetried_Twice - verifies the pause between attempts.",
+		"BaseCommit ✓ (from the head of the current branch)",
 	}
 	d := Digest{Request: request, Summary: &Summary{Findings: append(good, bad...)}}
 	require.Equal(t, good, lessonTexts(&d), "findings picked without a model")
@@ -55,8 +69,9 @@ func TestACorrectionStandsAlone(t *testing.T) {
 		"ok, let me try it in the light theme, it should always work",
 	}
 	var taught []Said
-	bad = append(bad, "not that (refused: a change of pkg/upload/retry.go)")
-	good = append(good, "don't run the integration tests here (refused: make integration)")
+	bad = append(bad, "not that (refused: a change of pkg/upload/retry.go)", "merge the other branch first (refused: git fetch; git merge)")
+	good = append(good, "don't run the integration tests here (refused: make integration)", "I did not say commit anything (refused: git add; git commit)",
+		"never push to the main branch (refused: git push)")
 	for _, text := range append(bad, good...) {
 		taught = append(taught, Said{Text: text})
 	}
