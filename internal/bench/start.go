@@ -46,7 +46,7 @@ type Start struct {
 	ByRecency float64   `json:"files_floor_recent"`  // share among the 20 files touched last
 	BySimilar float64   `json:"files_floor_similar"` // share among 20 files of the most similar sessions
 	Before    float64   `json:"files_ever_before"`   // share that any earlier session touched: no list can name more
-	CmdsAt    int       `json:"commands_sessions"`   // sessions that went on to run commands that were run twice before
+	CmdsAt    int       `json:"commands_sessions"`   // sessions that went on to run commands of the project that were run twice before
 	Commands  float64   `json:"commands"`            // share of these commands that the context names
 	Context   Latencies `json:"context"`
 }
@@ -241,7 +241,7 @@ func (s *begun) add(table *files.Table, e events.Event) {
 			}
 		}
 		for _, ran := range table.Ran(s.call(p)) {
-			if command := project.Command(ran, s.place); command != "" {
+			if command := project.Command(ran, s.place); command != "" && !project.Anywhere(command) {
 				s.commands = append(s.commands, command)
 			}
 		}

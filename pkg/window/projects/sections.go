@@ -222,6 +222,9 @@ func collectWork(b *builder, _ int) []window.Item {
 		s := &b.sessions[i]
 		for k := range s.Runs {
 			r := &s.Runs[k]
+			if project.Anywhere(r.Command) {
+				continue
+			}
 			c := at[r.Command]
 			if c == nil {
 				c = &command{text: r.Command, session: s, turn: r.Turn, seq: r.Seq, badLast: r.BadLast}
@@ -229,11 +232,7 @@ func collectWork(b *builder, _ int) []window.Item {
 				list = append(list, c)
 			}
 			c.runs, c.good, c.bad, c.in = c.runs+r.Runs, c.good+r.Good, c.bad+r.Bad, c.in+1
-			weight := 1.0
-			if project.Anywhere(r.Command) {
-				weight = 0.2
-			}
-			c.score += weight * (recency(i) + s.Fit) * logOf(r.Runs)
+			c.score += (recency(i) + s.Fit) * logOf(r.Runs)
 		}
 	}
 	list = slices.DeleteFunc(list, func(c *command) bool { return c.runs < 2 })
