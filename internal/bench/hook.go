@@ -23,7 +23,7 @@ import (
 	"mneme.dev/mneme/internal/hook"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
-	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/harness"
 )
 
 // HookOptions are the options of [RunHook].
@@ -211,7 +211,7 @@ func publishMerged(ctx context.Context, log *eventlog.Log, sessions []begun) (h 
 		switch p := recorded.Payload.(type) {
 		case *events.MessageCreated:
 			copied := said{m.event.Time.String(), p.Content}
-			if !project.Asks(p) || seen[copied] {
+			if !harness.Asks(p.Role, p.Origin, p.Content) || seen[copied] {
 				continue
 			}
 			seen[copied] = true

@@ -5,11 +5,15 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/harness"
 	"mneme.dev/mneme/pkg/summary"
 )
 
 // kindUpdated is the kind of the events that give titles.
 var kindUpdated = events.Kind(events.TypeConversationUpdated)
+
+// maxAsked is how many of the user's first messages are looked at for one that asks for something.
+const maxAsked = 10
 
 // title gives an untitled conversation a title. A person's title wins: this one is
 // published only if no other update came first.
@@ -21,18 +25,19 @@ func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Pro
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.FirstUser); err != nil {
 		return err
 	}
-	var asked string
+	var asked, title string
 	err = r.graph(ctx, func(g graph.Reader) error {
-		list, err := g.Messages(ctx, c.ID, graph.MessageQuery{From: c.FirstUser, Before: c.FirstUser + 1, Limit: 1})
-		if len(list) > 0 {
-			asked = list[0].Content.Text
+		list, err := g.Messages(ctx, c.ID, graph.MessageQuery{From: c.FirstUser, Role: "user", OldestFirst: true, Limit: maxAsked})
+		for i := range list {
+			if m := &list[i]; harness.Asks(m.Role, m.Via, m.Content.Text) && title == "" {
+				asked, title = m.Content.Text, summary.Title(m.Content.Text)
+			}
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	title := summary.Title(asked)
 	if model, ok := profile.Model.(Titler); ok && title != "" {
 		better, usage, err := model.Title(ctx, asked)
 		r.count(func(f *Figures) { f.pay(usage) })
@@ -41,7 +46,7 @@ func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Pro
 		}
 	}
 	if title == "" {
-		return nil // the message has no words
+		return nil // no message has words
 	}
 	e, err := events.New(c.ID.ID, summary.Source, "title", &events.ConversationUpdated{Title: &title})
 	if err != nil {

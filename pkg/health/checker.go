@@ -14,8 +14,8 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/harness"
 	"mneme.dev/mneme/pkg/plain"
-	"mneme.dev/mneme/pkg/project"
 )
 
 // Rule names a rule.
@@ -158,7 +158,7 @@ func (c *Checker) message(m *graph.Message) {
 		c.news++
 		text := strings.TrimSpace(m.Content.Text)
 		c.turn.Subject = text
-		if !project.Asks(&events.MessageCreated{Role: m.Role, Content: m.Content.Text, Origin: m.Via}) {
+		if !harness.Asks(m.Role, m.Via, m.Content.Text) {
 			if m.Via == "" && !strings.HasPrefix(text, "<") {
 				c.asked = nil // the user stopped what was running
 			}
@@ -188,7 +188,7 @@ func (c *Checker) returned(r *graph.ToolResult) {
 	}
 	delete(c.waiting, r.Ref())
 	failed := r.Success != nil && !*r.Success
-	if _, refused := project.Refusal(cmp.Or(r.Error, r.Result.Text)); failed && refused {
+	if _, refused := harness.Refusal(cmp.Or(r.Error, r.Result.Text)); failed && refused {
 		c.news++ // the user spoke, and nothing ran
 		return
 	}

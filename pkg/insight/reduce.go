@@ -9,6 +9,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/harness"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
@@ -233,7 +234,7 @@ func (r reducer) returned(u *Unit, e *events.Recorded) error {
 		}
 	}
 	if p.Success != nil && !*p.Success {
-		if _, out.Refused = project.Refusal(cmp.Or(p.Error, p.Text())); out.Refused {
+		if _, out.Refused = harness.Refusal(cmp.Or(p.Error, p.Text())); out.Refused {
 			out.MS = -1 // how long the user thought about it
 		} else {
 			out.Error = errorOf(p)

@@ -56,37 +56,6 @@ func lessons(text string, when occasion) (list []string) {
 	return list
 }
 
-// refusals are how agents tell their model that the user refused a call: how the text begins, and what stands before and
-// after the user's reason, if there is one.
-var refusals = []struct{ begins, before, after string }{
-	{"The user doesn't want to proceed with this tool use.", "the user said:\n", "\n\nNote: "}, // Claude Code
-	{"The user rejected permission to use this specific tool call", "feedback: ", ""},          // opencode
-	{"The user denied this operation", "<feedback>\n", "\n</feedback>"},                        // Cline and its forks
-	{"exec command rejected by user", "", ""}, {"patch rejected by user", "", ""},              // Codex
-}
-
-// clarifying begins what Claude Code itself writes as the reason if the user wants to talk about the agent's questions.
-const clarifying = "The user wants to clarify these questions"
-
-// Refusal reports whether a call failed because the user refused it, and returns the reason that the user gave, "" for none.
-// It takes the error of the failed call or, if there is none, its result.
-func Refusal(failure string) (reason string, refused bool) {
-	text := strings.TrimSpace(failure)
-	for _, r := range refusals {
-		if !strings.HasPrefix(text, r.begins) {
-			continue
-		}
-		if _, reason, found := strings.Cut(text, r.before); r.before != "" && found && !strings.HasPrefix(reason, clarifying) {
-			if r.after != "" {
-				reason, _, _ = strings.Cut(reason, r.after)
-			}
-			return reason, true
-		}
-		return "", true
-	}
-	return "", false
-}
-
 // spoken reports whether a sentence is natural language: mostly words, not a log or code.
 func spoken(s string) bool {
 	if strings.ContainsAny(s, "{}|\t<>") {

@@ -11,6 +11,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/harness"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/recall"
@@ -106,18 +107,6 @@ func (r reducer) updated(_ *Digest, e *events.Recorded) *Change {
 	return &Change{Title: plain.Clip(plain.Line(*p.Title), maxTitle)}
 }
 
-// stopped begins what agents record in the user's name when the user stops them.
-const stopped = "[Request interrupted by user"
-
-// fromProgram matches messages in the user's name that a program wrote, and that have no origin.
-var fromProgram = regexp.MustCompile(`^\s*<(command-|local-command|bash-|system-reminder|task-notification)|^Caveat: The messages below`)
-
-// Asks reports whether a message is what a user asked, and not what a program wrote in the user's name.
-func Asks(p *events.MessageCreated) bool {
-	text := strings.TrimSpace(plain.Text(p.Content))
-	return p.Role == "user" && p.Origin == "" && text != "" && !strings.HasPrefix(text, stopped) && !fromProgram.MatchString(text)
-}
-
 func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 	p := e.Payload.(*events.MessageCreated)
 	text := strings.TrimSpace(plain.Text(p.Content))
@@ -126,9 +115,9 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 		return &Change{Time: timeOf(e), Taught: []string{plain.Clip(plain.Flat(text), maxLesson)}}
 	case text == "" || p.Origin != "":
 		return nil
-	case p.Role == "user" && strings.HasPrefix(text, stopped):
+	case p.Role == "user" && harness.Interrupts(text):
 		return &Change{Time: timeOf(e), Stopped: true}
-	case p.Role == "user" && !Asks(p):
+	case p.Role == "user" && !harness.Asks(p.Role, p.Origin, text):
 		return nil
 	case p.Role == "user":
 		when := opening
@@ -187,7 +176,7 @@ func (r reducer) returned(d *Digest, e *events.Recorded) *Change {
 		return nil // its call left nothing open; or the call is still to come, and will count without an outcome
 	}
 	var taught []string
-	if reason, refused := Refusal(cmp.Or(p.Error, p.Text())); failed && refused {
+	if reason, refused := harness.Refusal(cmp.Or(p.Error, p.Text())); failed && refused {
 		o.Refused, taught = true, lessons(reason, refusing)
 		for k := range taught {
 			taught[k] += d.refused(i)

@@ -27,7 +27,7 @@ var (
 	// fillers may stand before the word that decides.
 	fillers = words("also already i i've we we've have can could need will just now successfully actually")
 	// passing is what holds for the moment only.
-	passing = []string{"operation stopped by hook", "hang on", "wait ", "a sec", "for now", "keep going", "just continue", "let's discuss", "let's talk", "then i'll", "i'll let you know", "i'll take it from here"}
+	passing = []string{"hang on", "wait ", "a sec", "for now", "keep going", "just continue", "let's discuss", "let's talk", "then i'll", "i'll let you know", "i'll take it from here"}
 	// counted matches a reference to a list in the conversation: comment 2, lines 64-72, option A.
 	counted = regexp.MustCompile(`^(?i:tasks?|comments?|issues?|sessions?|lines?|lanes?|steps?|phases?|scenarios?|threads?|commits?) (#?\d|[A-Z]\b)|\b[Oo]ption (#?\d|[A-Z]\b)`)
 	// located matches what begins with a place in the code, or with a test: it says what stands there, which the agent can read.

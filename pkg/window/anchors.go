@@ -4,36 +4,43 @@ import (
 	"context"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/harness"
 )
 
 // The anchors are the two messages that every context keeps: the newest user message and the first
-// instruction. Only messages that a user wrote count. A message that a program put into the user's
-// role has an origin, such as meta for the text of a skill, and is never an anchor.
+// instruction. A message that a program put into the user's role has an origin, such as meta for the text of a skill, and
+// is never an anchor. A program's text without an origin, such as the output of a command, can be the newest message,
+// because it begins a turn, but it is no instruction.
 
-// findAnchors reads the first and the newest message that a user wrote.
+// findAnchors reads the newest user message, the first instruction, and the newest message that asks for something.
 func (b *builder) findAnchors(ctx context.Context) (err error) {
-	b.newest, err = b.written(ctx, graph.MessageQuery{Before: b.end})
+	b.newest, err = b.written(ctx, graph.MessageQuery{Before: b.end}, isWritten)
 	if err != nil || b.newest == nil {
 		return err
 	}
-	b.first = b.newest
+	b.first, b.asked = b.newest, b.newest
 	if b.newest.Turn == 1 {
 		return nil
 	}
-	first, err := b.written(ctx, graph.MessageQuery{Before: b.end, OldestFirst: true})
-	if first != nil && first.Seq != b.newest.Seq {
+	first, err := b.written(ctx, graph.MessageQuery{Before: b.end, OldestFirst: true}, asks)
+	if err != nil || first == nil {
+		return err
+	}
+	if first.Seq != b.newest.Seq {
 		b.first = first
+	}
+	if !asks(b.newest) {
+		b.asked, err = b.written(ctx, graph.MessageQuery{Before: b.newest.Seq}, asks)
 	}
 	return err
 }
 
-// maxUnwritten is how many messages in the user's role findAnchors reads to find one that a user
-// wrote.
+// maxUnwritten is how many messages in the user's role written reads.
 const maxUnwritten = 1_000
 
-// written returns the first message selected by q that a user wrote, or nil if the first
-// maxUnwritten in the user's role have none. Nearly always the first one will do.
-func (b *builder) written(ctx context.Context, q graph.MessageQuery) (*graph.Message, error) {
+// written returns the first of the user's messages selected by q that is wanted, or nil if the first maxUnwritten have
+// none. Nearly always the first one will do.
+func (b *builder) written(ctx context.Context, q graph.MessageQuery, wanted func(*graph.Message) bool) (*graph.Message, error) {
 	q.Role, q.Limit = "user", 1
 	for read := 0; read < maxUnwritten; {
 		list, err := b.src.Graph.Messages(ctx, b.req.Conversation, q)
@@ -41,7 +48,7 @@ func (b *builder) written(ctx context.Context, q graph.MessageQuery) (*graph.Mes
 			return nil, err
 		}
 		for i := range list {
-			if isWritten(&list[i]) {
+			if wanted(&list[i]) {
 				return &list[i], nil
 			}
 		}
@@ -58,8 +65,11 @@ func (b *builder) written(ctx context.Context, q graph.MessageQuery) (*graph.Mes
 	return nil, nil
 }
 
-// isWritten reports whether a user wrote a message.
+// isWritten reports whether a message of the user has no origin. It begins a turn.
 func isWritten(m *graph.Message) bool { return m.Role == "user" && m.Via == "" }
+
+// asks reports whether a user wrote a message and asks for something.
+func asks(m *graph.Message) bool { return harness.Asks(m.Role, m.Via, m.Content.Text) }
 
 // oneAnchor reports whether the newest user message is also the first.
 func (b *builder) oneAnchor() bool { return b.first == nil || b.first == b.newest }

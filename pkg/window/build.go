@@ -33,7 +33,7 @@ const (
 // Request says which context to build.
 type Request struct {
 	Conversation events.ConversationID
-	Query        string // search text for the past; "" means the newest user message
+	Query        string // search text for the past; "" means the newest message with which the user asked for something
 	MaxChars     int    // Unicode code points, headings and marks included; 0 means DefaultMaxChars
 	Strategy     string // "" means hybrid
 	AsOf         uint64 // a sequence; 0 means latest
@@ -172,7 +172,7 @@ type builder struct {
 
 	// The two anchors, see anchors.go. Both are nil if no user wrote a message; they are equal if a
 	// user wrote only one.
-	newest, first         *graph.Message
+	newest, first, asked  *graph.Message
 	newestItem, firstItem Item
 
 	frontier []Item // summaries, oldest range first

@@ -176,6 +176,31 @@ func TestAStepThatIsTooLargeIsLeftOutWhole(t *testing.T) {
 	assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
 }
 
+// What an agent's program wrote in the user's name is neither the first instruction, nor a query, nor what is searched for.
+func TestTheOutputOfCommandsIsNoInstruction(t *testing.T) {
+	t.Parallel()
+	c := newTalk(t, "c").user("<command-name>/clear</command-name>").user("<local-command-stdout>Cleared.</local-command-stdout>")
+	c.user("Warm the cache of each shard.").assistant("The cache of the first shard is warm.").user("<bash-stdout>ok</bash-stdout>").user("And its lock?")
+	for i := range 40 {
+		c.assistant(strings.Repeat(fmt.Sprint("Step ", i, " looked at the lock of a shard. "), 20))
+	}
+	c.user("[Request interrupted by user]")
+	for _, strategy := range window.Strategies() {
+		got := c.build(window.Request{MaxChars: 3_000, Strategy: strategy})
+		require.NoError(t, checkRules(got, truthOf(c.events, 1, 0)), strategy)
+		require.Contains(t, got.Markdown(), "Warm the cache of each shard.", strategy)
+	}
+	got := c.build(window.Request{MaxChars: 3_000})
+	var queries []string
+	for _, it := range sectionOf(got, window.SectionQueries) {
+		queries = append(queries, it.Text)
+	}
+	require.Equal(t, []string{"Warm the cache of each shard."}, queries, "the recent turns show the other one")
+	require.Contains(t, got.Markdown(), "**User**: And its lock?")
+	require.Contains(t, manifestOf(got, window.SectionQueries).Dropped, window.Dropped{What: "queries", Count: 1, Reason: "not written by the user: the agent's program"})
+	require.Positive(t, manifestOf(got, window.SectionRelevant).Items, "found by the words of the last query")
+}
+
 // The story gives way to the messages that must survive.
 func TestAPrunedContextWithAStoryAndLargeAnchorsKeepsItsBudget(t *testing.T) {
 	c := newTalk(t, "c").user(strings.Repeat("first ", 200))

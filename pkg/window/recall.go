@@ -50,11 +50,12 @@ type Found struct {
 // file pasted after that would only distort the search.
 const maxQueryChars = 2_000
 
-// query returns the search text for the past: the request's query, or else the newest user message.
+// query returns the search text for the past: the request's query, or else the newest message with which the user asked for
+// something.
 func (b *builder) query() string {
 	text := b.req.Query
-	if text == "" && b.newest != nil {
-		text = b.newest.Content.Text
+	if text == "" && b.asked != nil {
+		text = b.asked.Content.Text
 	}
 	return plain.Prefix(text, maxQueryChars)
 }

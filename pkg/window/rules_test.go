@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/harness"
 	"mneme.dev/mneme/pkg/window"
 )
 
@@ -131,7 +132,11 @@ func checkAnchors(c *window.Context, tr truth) error {
 	if len(users) == 0 {
 		return nil
 	}
-	first, newest := users[0], users[len(users)-1]
+	newest := users[len(users)-1]
+	first := newest
+	if i := slices.IndexFunc(users, func(m said) bool { return harness.Asks(m.Role, m.Origin, m.Content) }); i >= 0 && newest.turn > 1 {
+		first = users[i]
+	}
 	// their headings, labels and marks, and the frame of the sections
 	alone := utf8.RuneCountInString(asShown(newest.Content)) + shownName(newest.Speaker) + 600
 	if first.seq != newest.seq {

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 
 	"mneme.dev/mneme/pkg/plain"
@@ -36,8 +37,8 @@ reading:
 				break reading
 			}
 			others = m.Turn - b.first.Turn - 1
-			if !isWritten(m) {
-				reason := "not written by the user: " + plain.Speaker(m.Via)
+			if !asks(m) {
+				reason := "not written by the user: " + cmp.Or(plain.Speaker(m.Via), "the agent's program")
 				f.drop("queries", 1, reason)
 				b.leave(&f, b.queryItem(m, cut(m.Content, piece, m.Seq)), reason)
 				continue
@@ -46,7 +47,7 @@ reading:
 			if it.Chars > room {
 				others++
 				for i := range list[i:] {
-					if o := &list[i]; o.Seq != b.first.Seq && isWritten(o) {
+					if o := &list[i]; o.Seq != b.first.Seq && asks(o) {
 						b.leave(&f, b.queryItem(o, cut(o.Content, piece, o.Seq)), reasonBudget)
 					}
 				}

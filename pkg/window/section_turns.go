@@ -157,7 +157,7 @@ func (b *builder) turnsOf(ctx context.Context, w *window) ([]turn, error) {
 		oldest := &list[0]
 		oldest.user = b.newest
 		if len(list) > 1 {
-			user, err := b.written(ctx, graph.MessageQuery{Before: list[1].user.Seq})
+			user, err := b.written(ctx, graph.MessageQuery{Before: list[1].user.Seq}, isWritten)
 			if err != nil {
 				return nil, err
 			}

@@ -1,0 +1,57 @@
+// Package harness knows what coding agents' own programs, their harnesses, write into conversations in somebody else's
+// name: the output of a slash command as a message of the user, or a user's refusal as the result of a call. Imports mark
+// much of it with an origin; what is recognised here has none, or comes from a recording that names none.
+package harness
+
+import (
+	"regexp"
+	"strings"
+)
+
+// interrupted begins the message in the user's name that says that the user stopped the agent.
+const interrupted = "[Request interrupted by user"
+
+// written matches the other messages in the user's name: slash and shell commands with their output, reminders, texts of
+// skills, and prompts that a hook stopped.
+var written = regexp.MustCompile(`^<(?:command-|local-command|bash-|system-reminder|task-notification)|^Caveat: The messages below|^Base directory for this skill: |^Operation stopped by hook: `)
+
+// Asks reports whether a user wrote a message and asks for something. A message with an origin, such as meta or compaction,
+// is by a program.
+func Asks(role, origin, text string) bool {
+	text = strings.TrimSpace(text)
+	return role == "user" && origin == "" && text != "" && !Interrupts(text) && !written.MatchString(text)
+}
+
+// Interrupts reports whether a message of the user says that the user stopped the agent.
+func Interrupts(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), interrupted) }
+
+// refusals are how agents tell their model that the user refused a call: how the text begins, and what stands before and
+// after the user's reason, if there is one.
+var refusals = []struct{ begins, before, after string }{
+	{"The user doesn't want to proceed with this tool use.", "the user said:\n", "\n\nNote: "}, // Claude Code
+	{"The user rejected permission to use this specific tool call", "feedback: ", ""},          // opencode
+	{"The user denied this operation", "<feedback>\n", "\n</feedback>"},                        // Cline and its forks
+	{"exec command rejected by user", "", ""}, {"patch rejected by user", "", ""},              // Codex
+}
+
+// clarifying begins what Claude Code itself writes as the reason if the user wants to talk about the agent's questions.
+const clarifying = "The user wants to clarify these questions"
+
+// Refusal reports whether a call failed because the user refused it, and returns the reason that the user gave, "" for none.
+// It takes the error of the failed call or, if there is none, its result.
+func Refusal(failure string) (reason string, refused bool) {
+	text := strings.TrimSpace(failure)
+	for _, r := range refusals {
+		if !strings.HasPrefix(text, r.begins) {
+			continue
+		}
+		if _, reason, found := strings.Cut(text, r.before); r.before != "" && found && !strings.HasPrefix(reason, clarifying) {
+			if r.after != "" {
+				reason, _, _ = strings.Cut(reason, r.after)
+			}
+			return reason, true
+		}
+		return "", true
+	}
+	return "", false
+}
