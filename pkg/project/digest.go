@@ -121,6 +121,7 @@ type Digest struct {
 	Place    Place  `json:"p"`
 	Agent    string `json:"a,omitempty"`
 	Title    string `json:"ti,omitempty"`
+	TitleSeq uint64 `json:"tq,omitempty"` // of the event that gave the title
 	FirstSeq uint64 `json:"fs,omitempty"`
 	LastSeq  uint64 `json:"ls,omitempty"`
 	Began    string `json:"ft,omitempty"` // times of the producer
@@ -221,18 +222,27 @@ type Change struct {
 	Placed  bool     `json:"m,omitempty"`
 }
 
+// about reports whether a change is only about the conversation, and may come when nobody works in it any longer: a summary,
+// an insight, or a title.
+func (c *Change) about() bool {
+	return c.Insight != nil || c.Summary != nil || c.Title != "" && c.Time == "" && c.Agent == "" && c.Place == nil
+}
+
 // Apply applies the change that the event at seq made.
 func (d *Digest) Apply(c *Change, seq uint64) {
 	if d.FirstSeq == 0 {
 		d.FirstSeq = seq
 	}
-	if c.Insight == nil && c.Summary == nil { // these are about the conversation, and may come when nobody works in it any longer
+	if d.LastSeq == 0 || !c.about() {
 		d.LastSeq = seq
 	}
 	if c.Time != "" {
 		d.Began, d.Ended = cmp.Or(d.Began, c.Time), c.Time
 	}
-	d.Agent, d.Title = cmp.Or(c.Agent, d.Agent), cmp.Or(c.Title, d.Title)
+	d.Agent = cmp.Or(c.Agent, d.Agent)
+	if c.Title != "" {
+		d.Title, d.TitleSeq = c.Title, seq
+	}
 	if c.Place != nil {
 		d.Place = *c.Place
 	}

@@ -163,7 +163,7 @@ func (b *builder) newest() uint64 {
 		seq = max(seq, c.Seq)
 	}
 	for _, s := range b.sessions {
-		if seq = max(seq, s.LastSeq); s.Insight != nil {
+		if seq = max(seq, s.LastSeq, s.TitleSeq); s.Insight != nil {
 			seq = max(seq, s.Insight.Seq)
 		}
 		if s.Summary != nil {

@@ -106,19 +106,21 @@ func TestAContextKeepsItsBudgetAndItsLines(t *testing.T) {
 	})
 }
 
-func TestASummaryThatComesLateMakesNoSessionNewer(t *testing.T) {
+func TestASummaryOrATitleThatComesLateMakesNoSessionNewer(t *testing.T) {
 	h := storetest.NewHistory()
 	for _, id := range []string{"older", "newer"} {
 		h.Add(id, &events.ConversationStarted{Project: "p", Cwd: "/w"})
 		h.Add(id, &events.MessageCreated{MessageID: "u", Role: "user", Content: "Ask in the " + id + " session."})
 	}
 	h.Add("older", &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 1, LastSeq: 2, Conversation: "They asked.", Method: "extractive"})
+	title := "The older session"
+	h.Add("older", &events.ConversationUpdated{Title: &title})
 	s := openStore(t, t.TempDir(), h)
 	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
 	require.NoError(t, err)
 	text := c.Markdown()
 	require.Less(t, strings.Index(text, "Ask in the newer"), strings.Index(text, "Ask in the older"))
-	require.EqualValues(t, 5, c.AsOf, "the summary can affect the context")
+	require.EqualValues(t, 6, c.AsOf, "summary and title can affect the context")
 }
 
 func TestAnUnknownProjectIsNotFound(t *testing.T) {
