@@ -73,6 +73,8 @@ type Instance struct {
 	server      *embedded.Server
 	conn        *nats.Conn
 	consumers   []worker.Worker // in the order in which they start
+	paid        string          // the projection whose rebuild may cost money, "" for none
+	rebuilding  func()          // ends requests for rebuilds
 	eraser      *erasure.Eraser
 	audit       *audit.Trail
 	captured    *capture.Receiver
@@ -171,12 +173,13 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.eraser = eraser
 	i.eraser.Start()
+	rebuilds := service.NewRebuilds(control, i.stores, models, i.Log, c.Searching)
 	config := httpapi.Config{
 		Log: i.Log, LogHealth: i.server.WriteError, Logger: c.Logger, Telemetry: i.telemetry, Settings: c.Settings,
 		Gate: gate, Quotas: quotas, Audit: i.audit,
 		Models: models, Store: i.stores.Backend(), NotReady: worker.ErrNotThere, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off",
 		Condense: condense, Model: writer.Model(), Prices: prices,
-		Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser,
+		Rebuilds: rebuilds, Erasures: eraser,
 		Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Exported: i.exportedStatus(),
 		States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) },
 	}
@@ -185,6 +188,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.http.Start(httpapi.New(config))
 	i.startOTLP(gate, quotas)
+	i.rebuilding = inBackground(func(ctx context.Context) { i.rebuildOtherBuilds(ctx, rebuilds) })
 	return i, nil
 }
 
@@ -255,7 +259,7 @@ func (i *Instance) openConsumers(ctx context.Context, c *Config, models *service
 		if err != nil {
 			return nil, err
 		}
-		i.consumers = append(i.consumers, embedder)
+		i.consumers, i.paid = append(i.consumers, embedder), embedder.Name()
 		service.Own(models, embedder.Consumer)
 	}
 	return writer, nil
@@ -294,6 +298,9 @@ func (i *Instance) Status() []projection.Status {
 // Close stops everything, readers first and the log last. It is idempotent.
 func (i *Instance) Close() error {
 	var errs []error
+	if i.rebuilding != nil {
+		i.rebuilding()
+	}
 	if i.http != nil {
 		i.http.Stop()
 	}

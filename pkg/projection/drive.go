@@ -70,7 +70,7 @@ func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition 
 		}
 		if isHalt(err) || errors.Is(err, ErrFenced) {
 			logger.Error("projector halted", "error", err)
-			p.update(partition, func(s *Status) { s.State, s.Error = StateHalted, err.Error() })
+			p.update(partition, func(s *Status) { s.State, s.Error, s.OtherBuild = StateHalted, err.Error(), errors.Is(err, ErrRebuild) })
 			return err
 		}
 		if known.isNews(err) {

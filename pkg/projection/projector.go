@@ -32,6 +32,7 @@ type Status struct {
 	Head       uint64  // last sequence of the partition; set only by [Progress]
 	Lag        uint64  // events of the partition not yet applied, at the last delivery
 	Error      string  // current error of the store, or why the projector halted
+	OtherBuild bool    // it halted with [ErrRebuild]: another version or other settings built the read model
 	Rate       float64 // events per second over the last seconds
 	Retries    uint64  // retries for a store or a server since the start
 

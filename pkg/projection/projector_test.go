@@ -204,6 +204,7 @@ func TestChangedDeclarationHaltsUntilARebuild(t *testing.T) {
 	pr = b.start(p)
 	await(t, pr, "is halted", isHalted)
 	require.Contains(t, pr.Status()[0].Error, "rebuild needed: mneme rebuild graph")
+	require.True(t, pr.Status()[0].OtherBuild)
 }
 
 func TestInvalidDeclarationIsRefused(t *testing.T) {
