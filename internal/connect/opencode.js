@@ -14,6 +14,7 @@ const hook = (event) =>
     try {
       const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "ignore"], timeout: 3000 })
       let out = ""
+      child.stdout.setEncoding("utf8") // or a character could be cut between two parts
       child.stdout.on("data", (part) => (out += part))
       child.stdin.on("error", () => {})
       child.on("error", () => done(""))
