@@ -111,6 +111,16 @@ func (o *object) remove(name string) {
 	}
 }
 
+// removeSilent removes a member, unless a comment is in it.
+func (o *object) removeSilent(name string) {
+	for i := range o.Members {
+		if o.name(i) == name && (members{o.Object}).commented(i) {
+			return
+		}
+	}
+	o.remove(name)
+}
+
 // ensure returns a member that is an object, and adds it if there is none.
 func (d *document) ensure(o *object, name string, depth int) (*object, error) {
 	found, err := o.find(name)
@@ -147,6 +157,15 @@ func (d *document) member(o *hujson.Object, name string, v any, depth int) {
 		Name:  hujson.Value{BeforeExtra: before, Value: hujson.String(name)},
 		Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: d.value(v, depth), AfterExtra: after},
 	})
+}
+
+// set gives a member another value, or appends it.
+func (d *document) set(o *object, name string, v any, depth int) {
+	if found := o.value(name); found != nil {
+		found.Value = d.value(v, depth)
+		return
+	}
+	d.member(o.Object, name, v, depth)
 }
 
 // append appends an element to an array.
@@ -192,7 +211,8 @@ type items interface {
 	len() int
 	before(i int) *hujson.Extra // blanks and comments before an item
 	value(i int) *hujson.Value
-	end() *hujson.Extra // after the last one
+	end() *hujson.Extra   // after the last one
+	commented(i int) bool // whether a comment is in an item; those around it stay when it is removed
 	cut(i int)
 }
 
@@ -202,7 +222,10 @@ func (m members) len() int                   { return len(m.o.Members) }
 func (m members) before(i int) *hujson.Extra { return &m.o.Members[i].Name.BeforeExtra }
 func (m members) value(i int) *hujson.Value  { return &m.o.Members[i].Value }
 func (m members) end() *hujson.Extra         { return &m.o.AfterExtra }
-func (m members) cut(i int)                  { m.o.Members = slices.Delete(m.o.Members, i, i+1) }
+func (m members) commented(i int) bool {
+	return isComment(m.o.Members[i].Name.AfterExtra) || isComment(m.o.Members[i].Value.BeforeExtra) || holdsComment(&m.o.Members[i].Value)
+}
+func (m members) cut(i int) { m.o.Members = slices.Delete(m.o.Members, i, i+1) }
 
 type elements struct{ a *hujson.Array }
 
@@ -210,17 +233,47 @@ func (e elements) len() int                   { return len(e.a.Elements) }
 func (e elements) before(i int) *hujson.Extra { return &e.a.Elements[i].BeforeExtra }
 func (e elements) value(i int) *hujson.Value  { return &e.a.Elements[i] }
 func (e elements) end() *hujson.Extra         { return &e.a.AfterExtra }
+func (e elements) commented(i int) bool       { return holdsComment(&e.a.Elements[i]) }
 func (e elements) cut(i int)                  { e.a.Elements = slices.Delete(e.a.Elements, i, i+1) }
 
-// remove takes an item out. The comments before it stay.
+func isComment(extra hujson.Extra) bool { return len(bytes.Trim(extra, blanks)) > 0 }
+
+// holdsComment reports whether a comment is in a value.
+func holdsComment(v *hujson.Value) bool {
+	for inner := range v.All() {
+		var end hujson.Extra
+		switch list := inner.Value.(type) {
+		case *hujson.Object:
+			end = list.AfterExtra
+		case *hujson.Array:
+			end = list.AfterExtra
+		}
+		if isComment(end) || inner != v && (isComment(inner.BeforeExtra) || isComment(inner.AfterExtra)) {
+			return true
+		}
+	}
+	return false
+}
+
+// remove takes an item out. The comments before it stay, and those between it and its comma.
 func remove(list items, i int) {
-	comments := bytes.TrimRight(*list.before(i), blanks)
+	before, own := *list.before(i), list.value(i).AfterExtra
+	comments := bytes.TrimRight(before, blanks)
+	toEnd := bytes.Contains(before[len(comments):], []byte("\n")) // the last one may reach to the end of its line
+	if isComment(own) {
+		between := " "
+		if toEnd {
+			between = "\n"
+		}
+		comments = slices.Concat(comments, []byte(between), bytes.Trim(own, blanks))
+		toEnd = bytes.Contains(own, []byte("\n"))
+	}
 	next := list.end()
 	if i < list.len()-1 {
 		next = list.before(i + 1)
 	} else if i > 0 { // the item before becomes the last one, and has a comma if this one has
 		last := list.value(i - 1)
-		if list.value(i).AfterExtra == nil {
+		if own == nil {
 			*next = slices.Concat(last.AfterExtra, *next)
 			last.AfterExtra = nil
 		} else if last.AfterExtra == nil {
@@ -228,12 +281,12 @@ func remove(list items, i int) {
 		}
 	}
 	if len(comments) > 0 {
-		if !bytes.Contains(*next, []byte("\n")) { // the comment may reach to the end of its line
+		if toEnd && !bytes.HasPrefix(bytes.TrimLeft(*next, " \t\r"), []byte("\n")) {
 			comments = append(slices.Clone(comments), '\n')
 		}
 		*next = slices.Concat(comments, *next)
-	} else if list.len() == 1 {
-		*next = bytes.TrimRight(*next, blanks)
+	} else if list.len() == 1 && !isComment(*next) {
+		*next = nil
 	}
 	list.cut(i)
 }

@@ -191,20 +191,38 @@ func run(ctx context.Context, a *agent, o Options, plan func(target) (Change, er
 		return nil, err
 	}
 	defer unlock()
+	made := map[string]Change{}
 	for try := 0; ; try++ {
 		if list, _, err = planAll(); err != nil { // another mneme connect may have come first
 			return nil, err
 		}
-		if err = makeAll(list); !errors.Is(err, errMoved) || try == 2 {
-			return list, err
+		if err = makeAll(list, made); errors.Is(err, errMoved) && try < 2 {
+			continue
 		}
+		for i, c := range list {
+			if earlier, ok := made[c.Path]; ok {
+				list[i] = earlier
+			}
+		}
+		return list, err
 	}
 }
 
-func makeAll(list []Change) error {
+// makeAll makes the changes one after the other, and notes in made those that it has made, by their paths. If it is
+// known that one can't be made, it makes none.
+func makeAll(list []Change, made map[string]Change) error {
 	for i := range list {
-		if err := list[i].make(); err != nil {
+		if err := list[i].allowed(); err != nil {
 			return fmt.Errorf("%s: %w", list[i].Path, err)
+		}
+	}
+	for i := range list {
+		c := &list[i]
+		if err := c.make(); err != nil {
+			return fmt.Errorf("%s: %w", c.Path, err)
+		}
+		if c.Action != Unchanged {
+			made[c.Path] = *c
 		}
 	}
 	return nil
@@ -313,13 +331,18 @@ func (c *Change) diff() string {
 	return udiff.Unified(from, to, string(c.before.raw), string(c.after))
 }
 
-// make makes a change.
+// allowed reports an error if the file must not be changed.
+func (c *Change) allowed() error {
+	if c.Action != Unchanged && c.before.there && c.before.mode&0o200 == 0 {
+		return errors.New("it is read-only: make it writable, or add by hand what --dry-run shows")
+	}
+	return nil
+}
+
+// make makes a change, which must be allowed.
 func (c *Change) make() error {
 	if c.Action == Unchanged {
 		return nil
-	}
-	if c.before.there && c.before.mode&0o200 == 0 {
-		return errors.New("it is read-only: make it writable, or add by hand what --dry-run shows")
 	}
 	if c.Action == Changed && !c.own || c.edited {
 		if err := c.save(); err != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
-	"mvdan.cc/sh/v3/shell"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -96,11 +95,7 @@ func (f jsonFile) command(v *hujson.Value) []string {
 	if h.Args != nil {
 		return append([]string{h.Command}, h.Args...)
 	}
-	words, err := shell.Fields(h.Command, func(string) string { return "" })
-	if err != nil {
-		return nil
-	}
-	return words
+	return wordsOf(h.Command)
 }
 
 // standard returns a value without comments and trailing commas.
@@ -267,7 +262,7 @@ func (f jsonFile) depth(hooks, top *object) (list, hook int) {
 }
 
 // drop removes our hooks, except the first one of each wanted event, which it brings up to date. It also removes lists
-// and objects that become empty.
+// and objects that become empty, unless a comment is in them.
 func (f jsonFile) drop(d *document, want Commands) error {
 	hooks, err := f.container(d)
 	if hooks == nil || err != nil {
@@ -291,7 +286,7 @@ func (f jsonFile) drop(d *document, want Commands) error {
 				failed = err
 				return
 			}
-			at.hooks.value(at.atIt).Value = d.value(h, depth)
+			d.renew(at.hooks.value(at.atIt), h.Command, h.Args, depth)
 			return
 		}
 		cut = true
@@ -300,14 +295,19 @@ func (f jsonFile) drop(d *document, want Commands) error {
 			return
 		}
 		if at.groups != nil {
+			if at.groups.commented(at.atGroup) {
+				return
+			}
 			if remove(at.groups, at.atGroup); at.groups.len() > 0 {
 				return
 			}
 		}
-		remove(at.events, at.atEvent)
+		if !at.events.commented(at.atEvent) {
+			remove(at.events, at.atEvent)
+		}
 	})
 	if cut && len(hooks.Members) == 0 && hooks.Object != d.top.Object {
-		d.top.remove("hooks")
+		d.top.removeSilent("hooks")
 	}
 	if cut && f.shape.version && len(d.top.Members) == 1 && d.top.name(0) == "version" {
 		d.top.remove("version")
@@ -412,7 +412,7 @@ func (f jsonFile) writeServer(d *document, want Commands) error {
 		if command != nil {
 			servers.remove("mneme")
 			if len(servers.Members) == 0 {
-				d.top.remove("mcpServers")
+				d.top.removeSilent("mcpServers")
 			}
 		}
 	case v == nil:
@@ -420,7 +420,19 @@ func (f jsonFile) writeServer(d *document, want Commands) error {
 	case command == nil:
 		return errors.New("mcpServers.mneme is another server: rename it, or remove it")
 	case !slices.Equal(command, want.MCP):
-		v.Value = d.value(f.server(want.MCP), 2)
+		d.renew(v, want.MCP[0], want.MCP[1:], 2)
 	}
 	return nil
+}
+
+// renew changes the command of a hook or a server. Its other members, such as a timeout, may be the user's choice.
+// Without arguments, all of the command is in one text.
+func (d *document) renew(v *hujson.Value, command string, arguments []string, depth int) {
+	o := &object{v.Value.(*hujson.Object), ""} // it was decoded as one
+	d.set(o, "command", command, depth+1)
+	if arguments == nil {
+		o.remove("args")
+		return
+	}
+	d.set(o, "args", arguments, depth+1)
 }

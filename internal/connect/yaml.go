@@ -49,6 +49,7 @@ func entry(indent, command string, args []string) string {
 type extensions struct {
 	key, value *yaml.Node
 	ownKey     *yaml.Node
+	ownValue   *yaml.Node
 	own        []string // our command
 	count      int
 }
@@ -73,7 +74,7 @@ func parseYAML(raw []byte) (e extensions, err error) {
 	}
 	e.count = len(e.value.Content) / 2
 	key, value := member(e.value, "mneme")
-	if e.ownKey = key; key == nil {
+	if e.ownKey, e.ownValue = key, value; key == nil {
 		return e, nil
 	}
 	var own extension
@@ -124,9 +125,13 @@ func (yamlFile) write(raw []byte, want Commands) ([]byte, error) {
 		for end < len(lines) && len(bytes.TrimSpace(lines[end])) > 0 && indentOf(lines[end]) > len(indent) {
 			end++
 		}
+		end = withoutComments(lines, end)
+		if want.MCP != nil {
+			return renewed(raw, lines, end, e, want.MCP)
+		}
 		lines = slices.Delete(lines, at, end)
-		if e.count == 1 && want.MCP == nil {
-			lines = slices.Delete(lines, e.key.Line-1, e.key.Line)
+		if line := e.key.Line - 1; e.count == 1 && !bytes.Contains(lines[line], []byte("#")) {
+			lines = slices.Delete(lines, line, line+1)
 		}
 	} else if e.key != nil {
 		at = e.key.Line
@@ -142,6 +147,31 @@ func (yamlFile) write(raw []byte, want Commands) ([]byte, error) {
 	after := bytes.Join(lines, nil)
 	if !onlyOurs(raw, after, want.MCP) {
 		return nil, fmt.Errorf("it can't be edited safely, so nothing was changed: %s", byHand(want.MCP))
+	}
+	return after, nil
+}
+
+// renewed returns the file with another command in our extension, which ends before a line. Its other members may be the
+// user's choice.
+func renewed(raw []byte, lines [][]byte, end int, e extensions, command []string) ([]byte, error) {
+	indent := strings.Repeat(" ", e.ownValue.Column-1)
+	text := indent + "cmd: " + quoted(command[0]) + "\n" + indent + "args: " + quoted(command[1:]) + "\n"
+	if bytes.Contains(raw, []byte("\r\n")) {
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	for i := len(e.ownValue.Content) - 2; i >= 0; i -= 2 { // from the last one on, so that the numbers of lines stay valid
+		key := e.ownValue.Content[i]
+		if from := key.Line - 1; key.Value == "cmd" || key.Value == "args" {
+			lines = slices.Delete(lines, from, withoutComments(lines, end))
+			if key.Value == "cmd" {
+				lines = slices.Insert(lines, from, []byte(text))
+			}
+		}
+		end = key.Line - 1
+	}
+	after := bytes.Join(lines, nil)
+	if !onlyOurs(raw, after, command) {
+		return nil, fmt.Errorf("it can't be edited safely, so nothing was changed: change the command of extensions.mneme by hand to %s, and its args to %s", quoted(command[0]), quoted(command[1:]))
 	}
 	return after, nil
 }
@@ -169,21 +199,33 @@ func newExtension(raw []byte, before [][]byte, alone bool, indent string, comman
 	return [][]byte{[]byte(text)}
 }
 
+// withoutComments returns the end of some lines without the comments at their end, which may be about what follows.
+func withoutComments(lines [][]byte, end int) int {
+	for end > 1 && bytes.HasPrefix(bytes.TrimSpace(lines[end-1]), []byte("#")) {
+		end--
+	}
+	return end
+}
+
 func indentOf(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " ")) }
 
-// onlyOurs reports whether two texts differ only in our extension, and the second has the wanted one.
+// onlyOurs reports whether two texts differ only in our extension, and the second has the wanted one. If both have one,
+// they may differ only in its command.
 func onlyOurs(before, after []byte, want []string) bool {
 	got, err := parseYAML(after)
 	if err != nil || !slices.Equal(got.own, want) {
 		return false
 	}
-	a, ok := rest(before)
-	b, also := rest(after)
+	had, err := parseYAML(before)
+	both := err == nil && had.own != nil && want != nil
+	a, ok := rest(before, both)
+	b, also := rest(after, both)
 	return ok && also && (len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b))
 }
 
-// rest returns what a file holds besides our extension; ok is false if that can't be determined.
-func rest(raw []byte) (all map[string]any, ok bool) {
+// rest returns what a file holds besides our extension, or with keep besides its command; ok is false if that can't be
+// determined.
+func rest(raw []byte, keep bool) (all map[string]any, ok bool) {
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(&all); err != nil && !errors.Is(err, io.EOF) {
 		return nil, false
@@ -192,7 +234,12 @@ func rest(raw []byte) (all map[string]any, ok bool) {
 		return nil, false
 	}
 	list, _ := all["extensions"].(map[string]any)
-	delete(list, "mneme")
+	if own, _ := list["mneme"].(map[string]any); keep {
+		delete(own, "cmd")
+		delete(own, "args")
+	} else {
+		delete(list, "mneme")
+	}
 	if len(list) == 0 {
 		delete(all, "extensions")
 	}

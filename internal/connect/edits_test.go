@@ -1,0 +1,150 @@
+package connect
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func formatOf(t *testing.T, name, file string) format {
+	t.Helper()
+	a, err := find(name)
+	require.NoError(t, err)
+	for _, f := range a.files {
+		if f.path == file {
+			return f.format(a)
+		}
+	}
+	require.Fail(t, "no such file")
+	return nil
+}
+
+func TestCommentsAroundAndBetweenOurHooksStay(t *testing.T) {
+	t.Parallel()
+	const ours = `{"hooks": [{"type": "command", "command": "/old/mneme-hook", "args": ["claude-code"]}]}`
+	f := formatOf(t, ClaudeCode, "settings.json")
+	for text, want := range map[string]string{
+		"{\n  \"hooks\": {\n    \"Stop\": [" + ours + "]\n  } // mine\n}\n":                              "{ // mine\n}\n",
+		"{\n  \"hooks\": {\n    // mine\n    \"Stop\": [" + ours + "]\n  }\n}\n":                         "{\n  \"hooks\": {\n    // mine\n  }\n}\n",
+		"{\n  \"hooks\": {\n    \"Stop\": [" + ours + "] // mine\n  }\n}\n":                              "{\n  \"hooks\": { // mine\n  }\n}\n",
+		"{\n  \"hooks\": {\n    \"Stop\": [\n      // mine\n      " + ours + "\n    ]\n  }\n}\n":         "{\n  \"hooks\": {\n    \"Stop\": [\n      // mine\n    ]\n  }\n}\n",
+		"{\"hooks\": {\"Stop\": [" + ours + " /* mine */, {\"hooks\": []}]}}":                            "{\"hooks\": {\"Stop\": [ /* mine */ {\"hooks\": []}]}}",
+		"{\"hooks\": {\"Stop\": [\n  // mine\n  " + ours + " /* and\nmine */]}}":                         "{\"hooks\": {\"Stop\": [\n  // mine\n /* and\nmine */]}}",
+		"{\"hooks\": {\"Stop\": [" + strings.Replace(ours, "}]}", "} /* mine */]}", 1) + "]}, \"a\": 1}": "",
+		"{\"hooks\": {\"Stop\": [" + strings.Replace(ours, "[{", "[/* mine */ {", 1) + "]}, \"a\": 1}":   "",
+		"{\"hooks\": {\"Stop\": [" + strings.Replace(ours, "{\"h", "{// mine\n\"h", 1) + "]}, \"a\": 1}": "",
+		"{\"hooks\": {\"Stop\" /* mine */: /* mine */ [" + ours + "]}, \"a\": 1}":                        "",
+		"{\"hooks\": {\"Stop\": [" + ours + "]} // mine\n, \"a\": 1}":                                    "",
+		"{\"hooks\": {\"Stop\": [// mine\n" + ours + " /* and\nmine */, {\"hooks\": []}]}}":              "",
+	} {
+		got, err := f.write([]byte(text), Commands{})
+		require.NoError(t, err, text)
+		if want != "" {
+			require.Equal(t, want, string(got))
+		}
+		require.Equal(t, strings.Count(text, "mine"), strings.Count(string(got), "mine"), "%s\n%s", text, got)
+		require.NotContains(t, string(got), hookProgram)
+		_, err = f.write(got, Commands{Hook: []string{"/new/mneme-hook", ClaudeCode}})
+		require.NoError(t, err)
+	}
+}
+
+func TestWhatAUserSetInOurEntriesSurvivesANewCommand(t *testing.T) {
+	t.Parallel()
+	mcp := []string{"/new/mneme", "mcp", "--url", "u"}
+	for _, c := range []struct{ agent, file, before, after string }{
+		{
+			Cline, "settings/cline_mcp_settings.json",
+			`{"mcpServers": {"mneme": {"disabled": true, "command": "/old/mneme", "args": ["mcp"], "autoApprove": ["search"]}}}`,
+			`{"mcpServers": {"mneme": {"disabled": true, "command": "/new/mneme", "args": ["mcp","--url","u"], "autoApprove": ["search"]}}}`,
+		},
+		{
+			ClaudeCode, "settings.json",
+			`{"hooks": {"Stop": [{"hooks": [{"command": "/old/mneme-hook claude-code", "timeout": 60 /* slow disk */}]}]}}`,
+			`{"hooks": {"Stop": [{"hooks": [{"command": "/new/mneme-hook", "timeout": 60, /* slow disk */ "args": ["claude-code","--url","u"]}]}]`,
+		},
+		{
+			Codex, "hooks.json",
+			`{"hooks": {"Stop": [{"hooks": [{"command": "/old/mneme-hook", "args": ["codex"], "timeout": 60}]}]}}`,
+			`{"hooks": {"Stop": [{"hooks": [{"command": "/new/mneme-hook codex --url u", "timeout": 60}]}]`,
+		},
+		{
+			Goose, "config.yaml",
+			"extensions:\n  mneme:\n    enabled: false # for now\n    cmd: /old/mneme\n    # of the server\n    args:\n    - mcp\n    # about the time\n    timeout: 300\n    # about the other\n  other:\n    cmd: x\n",
+			"extensions:\n  mneme:\n    enabled: false # for now\n    cmd: \"/new/mneme\"\n    args: [\"mcp\",\"--url\",\"u\"]\n    # of the server\n    # about the time\n    timeout: 300\n    # about the other\n  other:\n    cmd: x\n",
+		},
+	} {
+		f := formatOf(t, c.agent, c.file)
+		want := Commands{MCP: mcp}
+		if j, ok := f.(jsonFile); ok && j.hooks {
+			want = Commands{Hook: []string{"/new/mneme-hook", c.agent, "--url", "u"}}
+		}
+		got, err := f.write([]byte(c.before), want)
+		require.NoError(t, err, c.before)
+		require.Truef(t, strings.HasPrefix(string(got), c.after), "%s\n%s", c.after, got)
+	}
+}
+
+func TestACommentBehindTheExtensionsStays(t *testing.T) {
+	t.Parallel()
+	f := formatOf(t, Goose, "config.yaml")
+	got, err := f.write([]byte("extensions: # mine\n  mneme:\n    cmd: /old/mneme\n    args: [mcp]\n    # mine\n"), Commands{})
+	require.NoError(t, err)
+	require.Equal(t, "extensions: # mine\n    # mine\n", string(got))
+	_, err = f.write([]byte("extensions:\n  mneme: {cmd: /old/mneme, args: [mcp], enabled: false}\n"), Commands{MCP: []string{"/new/mneme", "mcp"}})
+	require.ErrorContains(t, err, "by hand")
+}
+
+func TestNoFileIsWrittenIfOneIsReadOnly(t *testing.T) {
+	home, options := machine(t)
+	folder := filepath.Join(home, ".codex")
+	put(t, filepath.Join(folder, "config.toml"), "model = \"x\"\n")
+	require.NoError(t, os.Chmod(filepath.Join(folder, "config.toml"), 0o400))
+	before := files(t, folder)
+	_, err := Connect(t.Context(), options(Codex))
+	require.ErrorContains(t, err, "config.toml: it is read-only")
+	require.Equal(t, before, files(t, folder))
+}
+
+func TestAChangeThatAnEarlierTryHasMadeIsToldToo(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	first, second := filepath.Join(folder, "a.json"), filepath.Join(folder, "b.json")
+	put(t, second, "{}")
+	made := map[string]Change{}
+	list := []Change{{Path: first, Action: Created, after: []byte("{}")}, {Path: second, Action: Changed, after: []byte("{}")}} // it was not there when it was read
+	require.ErrorIs(t, makeAll(list, made), errMoved)
+	require.Equal(t, Created, made[first].Action)
+	require.NotContains(t, made, second)
+}
+
+func TestAnyCommandLineOfAUserIsRead(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string][]string{
+		`diff <(git diff) x`:                     nil,
+		`echo $(mneme-hook codex)`:               nil,
+		"echo `id`":                              nil,
+		`mneme-hook codex && say done`:           nil,
+		`echo {1..1000000000}`:                   {"echo", "{1..1000000000}"},
+		`echo $((1/0))`:                          nil,
+		`'it'\''s' "a $HOME\" \b" c\ d $X/mneme`: {"it's", `a " \b`, "c d", "/mneme"},
+		"a\\\nb ''":                              {"ab", ""},
+	} {
+		require.Equal(t, want, wordsOf(line), line)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		command := rapid.SliceOfN(rapid.StringMatching(`[ -~é]{0,12}`), 1, 4).Draw(t, "command")
+		line, err := CommandLine(command)
+		require.NoError(t, err)
+		require.Equal(t, command, wordsOf(line))
+	})
+}
+
+func FuzzWordsOf(f *testing.F) {
+	f.Add("a <(b) $(c) ${d:=e} $((1/0)) ~ {a,b} * ${e?f} ${g/h/i} $'x' \"$(y)\"")
+	f.Fuzz(func(_ *testing.T, line string) { wordsOf(line) })
+}
