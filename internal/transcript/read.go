@@ -234,6 +234,9 @@ func (s *session) convert(l line) error {
 	}
 	err := s.to.value(&s.out, l.text)
 	if s.raw {
+		if l.cut { // the rest of the line may show that it is another kind of line
+			s.out.open(0, false)
+		}
 		return s.refuse(err)
 	}
 	var syntax *json.SyntaxError
@@ -271,10 +274,14 @@ func withoutPartOfRune(text []byte) []byte {
 	return text
 }
 
-// refuse adds a refusal if err is not nil, then yields the batch.
+// refuse adds a refusal if err is not nil, then yields the batch. What a line that was cut off makes a converter emit is
+// open: the whole line may be a new version of it.
 func (s *session) refuse(err error) error {
 	if err != nil {
 		s.to.refuse(&s.out, err)
+		if errors.Is(err, errCut) {
+			s.out.open(0, false)
+		}
 	}
 	return s.flush()
 }
