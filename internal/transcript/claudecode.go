@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"math"
 	"path"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"mneme.dev/mneme/events"
 )
@@ -38,7 +41,8 @@ type claudeLine struct {
 	Message          *claudeMessage  `json:"message"`
 	ToolUseResult    json.RawMessage `json:"toolUseResult"`
 	Error            json.RawMessage `json:"error"`
-	Summary          text            `json:"summary"`     // in lines of type summary
+	Summary          text            `json:"summary"`     // in lines of type summary, as is the next one
+	LeafUUID         string          `json:"leafUuid"`    // the message with which the summarised session ends
 	CustomTitle      text            `json:"customTitle"` // type custom-title
 	AITitle          text            `json:"aiTitle"`     // type ai-title
 }
@@ -60,6 +64,8 @@ type claudeCode struct {
 	title        string
 	titles       int // titles set after the start
 	started      bool
+	lines        map[uint64]struct{}  // hashes of the uuids of lines
+	awaited      map[string]text      // titles of sessions whose last message was not seen, by its uuid
 	calls        map[string]time.Time // not yet answered
 	group        group
 }
@@ -68,8 +74,14 @@ type claudeCode struct {
 // so their results have no duration.
 const maxOpenCalls = 10_000
 
+// maxAwaited bounds the titles that are kept until their session is found to be this one.
+const maxAwaited = 1_000
+
 func newClaudeCode(name string) converter {
-	return &claudeCode{conversation: conversationOf(name), subagent: subagentOf(name), calls: make(map[string]time.Time)}
+	return &claudeCode{
+		conversation: conversationOf(name), subagent: subagentOf(name), calls: make(map[string]time.Time),
+		lines: make(map[uint64]struct{}), awaited: make(map[string]text),
+	}
 }
 
 // subagentName matches the file name of a subagent's transcript. All of its lines are of a side
@@ -121,11 +133,11 @@ func (c *claudeCode) end(out *batch) {
 
 func (c *claudeCode) value(out *batch, raw []byte) error {
 	var l claudeLine
-	if err := json.Unmarshal(raw, &l); err != nil {
-		return err
-	}
+	err := json.Unmarshal(raw, &l)
 	use, known := claudeLines[l.Type]
 	switch {
+	case err != nil && (use != nil || l.Type == ""):
+		return err
 	case l.Type == "":
 		return errors.New("type: is missing")
 	case !known:
@@ -142,7 +154,14 @@ func (c *claudeCode) value(out *batch, raw []byte) error {
 	if use == nil || l.IsSidechain && c.subagent == "" {
 		return nil
 	}
-	err := use(c, out, &l)
+	err = use(c, out, &l)
+	if l.UUID != "" {
+		c.lines[xxhash.Sum64String(l.UUID)] = struct{}{}
+	}
+	if title := c.awaited[l.UUID]; title != "" {
+		delete(c.awaited, l.UUID)
+		_ = c.titled(out, &claudeLine{Summary: title, Timestamp: l.Timestamp}) // it never fails
+	}
 	c.bound(out)
 	return err
 }
@@ -208,8 +227,17 @@ func (c *claudeCode) start(out *batch) {
 
 // titled takes a title. A title by the agent counts only if there is none yet, because it
 // writes several for one session; the user's always counts. After the start a title becomes
-// an update.
+// an update. A summary is the title of the session that ends with its leaf: the agent also writes those of other sessions
+// into the file of a new one.
 func (c *claudeCode) titled(out *batch, l *claudeLine) error {
+	if l.LeafUUID != "" {
+		if _, ours := c.lines[xxhash.Sum64String(l.LeafUUID)]; !ours {
+			if len(c.awaited) < maxAwaited {
+				c.awaited[l.LeafUUID] = l.Summary
+			}
+			return nil
+		}
+	}
 	own := string(l.CustomTitle)
 	title := cmp.Or(own, string(l.AITitle), string(l.Summary))
 	if title == "" || title == c.title || own == "" && c.title != "" {
@@ -293,7 +321,7 @@ func (c *claudeCode) result(out *batch, l *claudeLine, b *block) {
 
 // duration returns the milliseconds that the tool itself reports, else the whole
 // milliseconds from call to result. It returns nil if neither is known or the clock ran
-// backward.
+// backward: no result is lost because of its duration.
 func (c *claudeCode) duration(l *claudeLine, call string) *float64 {
 	asked, known := c.calls[call]
 	delete(c.calls, call)
@@ -303,14 +331,13 @@ func (c *claudeCode) duration(l *claudeLine, call string) *float64 {
 		Seconds      *float64 `json:"durationSeconds"`
 	}
 	if len(l.ToolUseResult) > 0 && l.ToolUseResult[0] == '{' && json.Unmarshal(l.ToolUseResult, &own) == nil {
-		switch {
-		case own.Milliseconds != nil:
-			return own.Milliseconds
-		case own.Total != nil:
-			return own.Total
-		case own.Seconds != nil:
-			ms := *own.Seconds * 1000
-			return &ms
+		ms := cmp.Or(own.Milliseconds, own.Total)
+		if ms == nil && own.Seconds != nil {
+			inMS := *own.Seconds * 1000
+			ms = &inMS
+		}
+		if ms != nil && *ms >= 0 && !math.IsInf(*ms, 0) {
+			return ms
 		}
 	}
 	answered, err := parseTime(string(l.Timestamp))

@@ -30,7 +30,7 @@ func TestClaudeCodeTranscriptBecomesAConversation(t *testing.T) {
 		assert.Equal(t, "import/claude_code", i.Event.Source)
 	}
 	assert.Equal(t, []string{
-		`4 claude_code:` + sessionID + ` 00 {"title":"Cart total fixed","agent":"Claude Code","cwd":"/home/lea/shop"}`,
+		`4 claude_code:` + sessionID + ` 00 {"agent":"Claude Code","cwd":"/home/lea/shop"}`,
 		`4 msg:u-1 01 {"message_id":"msg:u-1","role":"user","content":"Why is the total <0>?"}`,
 		`5 msg:u-2 01.1 {"message_id":"msg:u-2","role":"user","content":"Text of a skill\n[image]","origin":"meta"}`,
 		`6 msg:a-1 02 {"message_id":"msg:a-1","role":"assistant","content":"I read it.","reasoning":"Look at the cart.","model":"model-a",` +
@@ -83,8 +83,8 @@ func TestConversationIsNamedByFileOrFirstSessionID(t *testing.T) {
 func TestLateTitleIsAnUpdateAndTheUsersTitleWins(t *testing.T) {
 	items := readAll(t, []byte(strings.Join([]string{
 		`{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`,
-		`{"type":"summary","summary":"One","leafUuid":"l"}`,
-		`{"type":"summary","summary":"Two","leafUuid":"l"}`,
+		`{"type":"summary","summary":"One","leafUuid":"u"}`,
+		`{"type":"summary","summary":"Two","leafUuid":"u"}`,
 		`{"type":"custom-title","customTitle":"Mine","sessionId":"s"}`,
 		`{"type":"custom-title","customTitle":"Mine","sessionId":"s"}`,
 		`{"type":"ai-title","aiTitle":"Three","sessionId":"s"}`,
@@ -96,6 +96,25 @@ func TestLateTitleIsAnUpdateAndTheUsersTitleWins(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"title:1 One", "title:2 Mine"}, titles)
+}
+
+// Claude Code writes the titles of other sessions into the file of a new one: 14 of 60 recorded sessions would have one.
+func TestTheTitleOfAnotherSessionIsNotTaken(t *testing.T) {
+	read := func(lines ...string) (titles []string) {
+		for _, e := range good(t, readAll(t, []byte(strings.Join(lines, "\n")), "", "claude-code")) {
+			switch p := e.Payload.(type) {
+			case *events.ConversationStarted:
+				titles = append(titles, p.Title)
+			case *events.ConversationUpdated:
+				titles = append(titles, *p.Title)
+			}
+		}
+		return titles
+	}
+	prompt := `{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`
+	assert.Equal(t, []string{""}, read(`{"type":"summary","summary":"Another","leafUuid":"x"}`, prompt, `{"type":"summary","summary":"A third","leafUuid":"y"}`))
+	assert.Equal(t, []string{"", "Own"}, read(`{"type":"summary","summary":"Own","leafUuid":"u"}`, prompt), "a resumed session begins with its title")
+	assert.Equal(t, []string{"Old"}, read(`{"type":"summary","summary":"Old"}`, prompt), "it does not say whose it is")
 }
 
 func TestSideChainAloneIsNotAConversation(t *testing.T) {
@@ -263,4 +282,29 @@ func TestItemsCutByTheEndOfTheFileAreOpen(t *testing.T) {
 	assert.Equal(t, []int{2}, open(message("1", "")+"\n"+message("2", "")[:30]), "but its last line can be cut off")
 	within := message("1", "") + "\n" + message("2", "é")
 	assert.Equal(t, []int{2}, open(within[:len(within)-3]), "within a character too")
+}
+
+func TestLinesOfOtherTypesMayHaveAnyForm(t *testing.T) {
+	items := readAll(t, []byte(strings.Join([]string{
+		`{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`,
+		`{"type":"progress","sessionId":"s","message":"half"}`,
+		`{"type":"of a later version","sessionId":"s","message":["half"]}`,
+		`{"type":"user","uuid":"v","sessionId":"s","message":"half"}`,
+		`{"message":"half"}`,
+	}, "\n")), "", "claude-code")
+	assert.Equal(t, map[int]string{4: "message: a JSON string does not fit here", 5: "message: a JSON string does not fit here"}, refused(items))
+	items = readAll(t, []byte(`{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"t"}}
+{"timestamp":"2026-01-01T00:00:00Z","type":"event_msg","payload":"half"}
+{"timestamp":"2026-01-01T00:00:00Z","type":"of a later version","payload":[1]}
+{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":[1]}`), "", "codex")
+	assert.Equal(t, map[int]string{4: "is a JSON array, not an object"}, refused(items))
+}
+
+func TestAnImpossibleDurationCostsNoResult(t *testing.T) {
+	for _, own := range []string{`{"durationMs":-3}`, `{"totalDurationMs":-0.5}`, `{"durationSeconds":1e308}`, `{"durationSeconds":-1}`, `[]`, `"x"`} {
+		items := readAll(t, []byte(`{"type":"user","uuid":"r","sessionId":"s","toolUseResult":`+own+`,"message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}}`), "", "claude-code")
+		recorded := good(t, items)
+		require.Len(t, recorded, 2)
+		assert.Nil(t, recorded[1].Payload.(*events.ToolReturned).DurationMS, own)
+	}
 }

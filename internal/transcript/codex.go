@@ -126,7 +126,7 @@ func (c *codex) value(out *batch, raw []byte) error {
 		return errors.New("type: is missing")
 	}
 	var item codexItem
-	if err := json.Unmarshal(or(l.Payload, "{}"), &item); err != nil {
+	if err := json.Unmarshal(or(l.Payload, "{}"), &item); err != nil && codexRead[l.Type] {
 		return err
 	}
 	ordinal := ""
@@ -154,6 +154,9 @@ func (c *codex) value(out *batch, raw []byte) error {
 	}
 	return nil
 }
+
+// codexRead are the types of lines whose payload is read. Those of others may have any form.
+var codexRead = map[text]bool{"session_meta": true, "turn_context": true, "response_item": true, "compacted": true}
 
 // codexIgnored are the known types of lines and items that are not part of the conversation. An event_msg is what the
 // terminal showed: the same texts again, some of them cut.

@@ -96,7 +96,7 @@
 //
 // From Claude Code's format: lines about progress, hooks, snapshots, the queue and modes;
 // side chains inside a session's file (the subagent's report is the result of the call that
-// started it, and is imported); encrypted reasoning; images, replaced with "[image]".
+// started it, and is imported); titles of other sessions; encrypted reasoning; images, replaced with "[image]".
 //
 // From Codex's rollouts: event_msg lines, which repeat what response items say; snapshots;
 // encrypted reasoning; the history that a compaction leaves; images. The texts that Codex puts
