@@ -3,6 +3,7 @@ package recall
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Span is a part of a text: its bytes from Start to End.
@@ -13,11 +14,13 @@ type Span struct{ Start, End int }
 // "parser", and "store" in "pkg/store" is one of "the store".
 func Highlights(text, query string, prefixes []string) (spans []Span) {
 	asked := queryTerms(query)
-	prefixes = slices.Clone(prefixes)
-	for i := range prefixes {
-		prefixes[i] = strings.ToLower(prefixes[i])
+	var begun []string
+	for _, prefix := range prefixes {
+		if word := lastWord(prefix); word != "" {
+			begun = append(begun, word)
+		}
 	}
-	if len(asked)+len(prefixes) == 0 {
+	if len(asked)+len(begun) == 0 {
 		return nil
 	}
 	var terms []string
@@ -34,6 +37,10 @@ func Highlights(text, query string, prefixes []string) (spans []Span) {
 		switch k {
 		case other:
 		case pair:
+			if at := slices.IndexFunc(begun, func(prefix string) bool { return strings.HasPrefix(text[i:], prefix) }); at >= 0 {
+				spans = joined(spans, Span{i, i + len(begun[at])})
+				break
+			}
 			second, more := nextClass(text, end)
 			if second == pair {
 				if isAsked(text[i : end+more]) {
@@ -47,9 +54,14 @@ func Highlights(text, query string, prefixes []string) (spans []Span) {
 				_, more := classAt(text, end)
 				end += more
 			}
+			if number := numberEnd(text, i); number > end && isAsked(text[i:number]) {
+				end = number
+				spans = append(spans, Span{i, end})
+				break
+			}
 			word := text[i:end]
-			begins := func(prefix string) bool { return strings.HasPrefix(strings.ToLower(word), prefix) }
-			if isAsked(word) || slices.ContainsFunc(prefixes, begins) {
+			begins := func(prefix string) bool { return strings.HasPrefix(fold(strings.ToLower(word)), prefix) }
+			if isAsked(word) || slices.ContainsFunc(begun, begins) {
 				spans = append(spans, Span{i, end})
 			}
 		}
@@ -58,10 +70,35 @@ func Highlights(text, query string, prefixes []string) (spans []Span) {
 	return spans
 }
 
+// numberEnd returns the end of the number that begins at i, with its points and commas: it is one term.
+func numberEnd(text string, i int) int {
+	for ; i < len(text); i++ {
+		if !asciiDigit(text[i]) && (text[i] != '.' && text[i] != ',' || !isDigit(text, i-1) || !isDigit(text, i+1)) {
+			break
+		}
+	}
+	return i
+}
+
+// lastWord returns the last word of the beginning of a name, as terms have it.
+func lastWord(prefix string) string {
+	from := len(prefix)
+	for from > 0 {
+		_, size := utf8.DecodeLastRuneInString(prefix[:from])
+		if from -= size; !isWord(prefix, from) && prefix[from] != '_' {
+			if k, _ := classAt(prefix, from); k != pair {
+				from += size
+				break
+			}
+		}
+	}
+	return fold(strings.ToLower(strings.TrimLeft(prefix[from:], "_")))
+}
+
 // joined appends a span, or makes the last one longer if they overlap.
 func joined(spans []Span, s Span) []Span {
 	if n := len(spans); n > 0 && spans[n-1].End > s.Start {
-		spans[n-1].End = s.End
+		spans[n-1].End = max(spans[n-1].End, s.End)
 		return spans
 	}
 	return append(spans, s)
@@ -72,23 +109,29 @@ const maxBegun = 64
 
 // begun returns the terms that begin with one of some prefixes and occur among the first passages.
 // The stem of a word may be shorter than the prefix, so it counts too if it is all of the prefix
-// but its last letters.
+// but its last letters. If no term begins with the prefix, because it is of several words, its last word counts.
 func (x *Index) begun(prefixes []string, passages int) (terms []string) {
-	const cut = 4 // letters that a stemmer takes off, and a prefix can have
 	for _, prefix := range prefixes {
-		prefix = strings.ToLower(prefix)
-		if prefix == "" {
-			continue
+		found := x.begunWith(fold(strings.ToLower(prefix)), passages)
+		if len(found) == 0 {
+			found = x.begunWith(lastWord(prefix), passages)
 		}
-		var found []string
-		for term, id := range x.termOf {
-			shorter := len(term) >= 3 && len(term) >= len(prefix)-cut && strings.HasPrefix(prefix, term)
-			if (shorter || strings.HasPrefix(term, prefix)) && int(x.postings[id][0].passage) < passages {
-				found = append(found, term)
-			}
-		}
-		slices.Sort(found)
 		terms = append(terms, found[:min(maxBegun, len(found))]...)
 	}
 	return terms
+}
+
+func (x *Index) begunWith(prefix string, passages int) (found []string) {
+	const cut = 4 // letters that a stemmer takes off, and a prefix can have
+	if prefix == "" {
+		return nil
+	}
+	for term, id := range x.termOf {
+		shorter := len(term) >= 3 && len(term) >= len(prefix)-cut && strings.HasPrefix(prefix, term)
+		if (shorter || strings.HasPrefix(term, prefix)) && int(x.postings[id][0].passage) < passages {
+			found = append(found, term)
+		}
+	}
+	slices.Sort(found)
+	return found
 }

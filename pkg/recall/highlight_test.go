@@ -22,6 +22,12 @@ func TestHighlightsAreTheWordsOfTheQuery(t *testing.T) {
 	require.Equal(t, []string{"parseHTTPRequest"}, lit("func parseHTTPRequest() {", "http"))
 	require.Equal(t, []string{"configured", "config"}, lit("configured by the config", "nothing", "CONF"))
 	require.Equal(t, []string{"日本語"}, lit("私は日本語を読む", "日本語"))
+	require.Equal(t, []string{"cafés", "Café"}, lit("Les cafés du Café", "", "cafe"))
+	require.Equal(t, []string{"cafés"}, lit("Les cafés du coin", "", "CAFÉ"))
+	require.Equal(t, []string{"bar"}, lit("foo-bar", "", "foo-b"))
+	require.Equal(t, []string{"1,250.50", "3.14", "1.2.3"}, lit("costs 1,250.50, or 3.14. In 1.2.3", "1250.50 3.14 1.2.3"))
+	require.Equal(t, []string{"1", "2", "3", "beta"}, lit("1.2.3-beta", "1.2.3-beta"))
+	require.Equal(t, []string{"日本語"}, lit("私は日本語を読む", "", "日本語"))
 	require.Empty(t, lit("the of and", "the of and"))
 	require.Empty(t, lit("any text", ""))
 }
@@ -66,5 +72,10 @@ func TestAPrefixFindsTheWordsThatBeginSo(t *testing.T) {
 	require.Equal(t, []uint64{2}, found(&x, 0, "noo"))
 	require.Empty(t, found(&x, 0, ""))
 	require.Empty(t, found(&x, 2, "river"))
+	require.NoError(t, x.Add(5, NewBag(Message{Role: "user", Content: "Les cafés au bord de l'eau, naïvement."})))
+	require.NoError(t, x.Add(6, NewBag(Message{Role: "user", Content: "The semi-conductor in pkg/my-store/read_all.go"})))
+	for prefix, seq := range map[string]uint64{"café": 5, "CAFE": 5, "naï": 5, "nai": 5, "semi-cond": 6, "pkg/my-store/re": 6, "_read": 6, "l'ea": 5} {
+		require.Equal(t, []uint64{seq}, found(&x, 0, prefix), prefix)
+	}
 	require.Equal(t, then.Search(Query{Text: "lunch", Prefixes: []string{"conf"}}), x.Search(Query{Text: "lunch", Prefixes: []string{"conf"}, AsOf: 2}))
 }
