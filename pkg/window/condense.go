@@ -112,7 +112,7 @@ func condense(b graph.Body, limit int, seq uint64) string {
 	if !b.Whole() {
 		tail = "" // the read model lacks the end
 	}
-	middle := complaintsIn(rest[:len(rest)-len(tail)], room-plain.Length(head)-plain.Length(tail))
+	middle := complaintsIn(rest[:len(rest)-len(tail)], room-1-plain.Length(head)-plain.Length(tail)) // it has line ends on both sides
 	if middle == "" && tail != "" {
 		tail = lastLines(rest, room-plain.Length(head))
 	}

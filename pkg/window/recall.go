@@ -217,7 +217,9 @@ func excerptOf(body graph.Body, start, end, room int) string {
 	}
 	end = min(end, len(text))
 	start = min(start, end)
-	room -= 2*plain.Length(cutMark) + 2 // and line ends where the parts meet
+	room -= 2 * plain.Length(cutMark)
+	whole := room
+	room -= 2 // for line ends where the parts meet
 	head, found, tail := plain.Lines(text[:start]), plain.Lines(text[start:end]), plain.Lines(text[end:])
 	best := fitting(found, room)
 	room -= textCost(best)
@@ -227,11 +229,13 @@ func excerptOf(body graph.Body, start, end, room int) string {
 	if len(best) == len(found) {
 		after = fitting(tail, room)
 	}
-	shown := plain.Text(before + best + after)
+	joined := plain.Text(before + best + after)
+	shown := fitting(joined, whole) // where they meet there may be more line ends
+	ends := len(after) == len(tail) && len(shown) == len(joined) && body.Whole()
 	if len(before) < len(head) {
 		shown = "[…] " + strings.TrimLeft(shown, " \n")
 	}
-	if len(after) < len(tail) || !body.Whole() {
+	if !ends {
 		shown = wholeWords(shown) + cutMark
 	}
 	return shown
