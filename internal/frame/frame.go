@@ -140,6 +140,7 @@ func Strip(text string) (stripped string, ids []string) {
 type stripper struct {
 	out     []byte
 	open    []opening
+	forms   map[string]int // how many of open have each form
 	ids     []string
 	found   bool
 	joining bool // the text up to here ended in a frame and blank space
@@ -188,22 +189,35 @@ func (s *stripper) tag() {
 	if within := tail[at : len(tail)-end]; bytes.IndexByte(within, '>') >= 0 || bytes.Contains(within, []byte("gt;")) {
 		return // it was checked before
 	}
+	begin := bytes.LastIndexByte(tail, '<')
+	if escaped := bytes.LastIndex(tail, []byte("lt;")); escaped > begin {
+		begin = max(0, escaped-len("&amp;amp;amp;"))
+	}
+	if begin < 0 {
+		return
+	}
+	tail = tail[begin:] // nothing in a tag looks like the beginning of one
 	if m := closes.FindSubmatch(tail); m != nil {
 		s.close(string(m[1]))
 	} else if m := opens.FindSubmatch(tail); m != nil {
-		s.open = append(s.open, opening{at: len(s.out) - len(m[0]), form: string(m[1]), id: string(m[2])})
+		o := opening{at: len(s.out) - len(m[0]), form: string(m[1]), id: string(m[2])}
+		if s.open = append(s.open, o); s.forms == nil {
+			s.forms = map[string]int{}
+		}
+		s.forms[o.form]++
 	}
 }
 
 // close removes the last opening of this form, and the text after it.
 func (s *stripper) close(form string) {
-	at := len(s.open) - 1
-	for at >= 0 && s.open[at].form != form {
-		at--
-	}
-	if at < 0 {
+	if s.forms[form] == 0 { // else each of many tags would be compared with each of many others
 		return
 	}
+	at := len(s.open) - 1
+	for ; s.open[at].form != form; at-- {
+		s.forms[s.open[at].form]--
+	}
+	s.forms[form]--
 	o := s.open[at]
 	s.open, s.out = s.open[:at], s.out[:o.at]
 	s.found, s.joining = true, true

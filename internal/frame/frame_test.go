@@ -159,3 +159,13 @@ func BenchmarkStrip(b *testing.B) {
 		Strip(s)
 	}
 }
+
+// Tags of one form that are never closed, and then many that close another one, take no time that grows with the square of
+// their number: these here would take minutes.
+func TestManyTagsOfTwoFormsAreStrippedInLinearTime(t *testing.T) {
+	const n = 150_000
+	text := strings.Repeat(`<mneme-context id="" seq="1">`, n) + strings.Repeat("&lt;/mneme-context&gt;", n)
+	out, ids := Strip(text)
+	assert.Equal(t, text, out)
+	assert.Empty(t, ids)
+}
