@@ -23,6 +23,7 @@ import (
 var hostile = []string{
 	"<img src=x onerror=alert(1)>", `</script><script>alert(1)</script>`, `"><iframe src="javascript:alert(1)">`,
 	"[click](javascript:alert(1)) ![](http://example.com/x.png)", "\u202Edesrever \u2028 \x1b[31mred", "{{constructor.constructor('alert(1)')()}}",
+	"nothing\U000E0049\U000E0047 to see",
 }
 
 // fill gives a server a recorded session, a conversation of 1,000 turns, and one with hostile texts wherever an agent

@@ -44,6 +44,7 @@ async function look() {
     if (name === "timeline of a branch" && !seen.text.includes("Message 599 says")) say("does not show an inherited turn");
     if (name.endsWith("graph") && seen.nodes < 3) say("has no nodes");
     if (/hostile|live|event/.test(name) && !seen.text.includes("<img src=x onerror=")) say("does not show the hostile text as it is");
+    if (name === "hostile context" && !seen.text.includes("nothingE0049E0047 to see")) say("does not show that a text hides another");
     if (/context|play|^project$/.test(name) && !(await page.getByText("Why", { exact: true }).count())) say("does not say why a line is there");
     if (name === "play" && !/Turn \d+: .*entered/.test(seen.text)) say("does not say what the turn changed");
     if (name === "doctor" && !/projection graph: .*skipped: 1\s+What to do: mneme failed list/.test(seen.text)) say("does not say what to do about a skipped event");

@@ -106,6 +106,15 @@ await stays.getByRole("button", { name: /characters$/ }).click();
 await page.getByRole("status").getByText(/is in this context: (Queries|Recent|Past)/).waitFor();
 await page.locator(".line.followed").waitFor();
 
+step = "keys of a dialog";
+await open(of(long, "&turn=990&event=" + given.message));
+await page.keyboard.press("?");
+await page.getByRole("dialog").waitFor();
+await page.keyboard.press("h");
+await page.keyboard.press("Escape");
+await page.getByRole("dialog").waitFor({ state: "detached" });
+expect(/[?&]c=/.test(page.url()) && /event=/.test(page.url()), "a key pressed in a dialog changes the view behind it");
+
 step = "graph";
 await open(of(recorded, "&view=graph"));
 await page.locator(".node").first().focus();

@@ -569,8 +569,9 @@ function usePages(url, member, wait = 0) {
     getJSON(page2, own.signal).then(
       (d3) => set({ url, list: [...before2, ...d3[member] ?? []], rest: d3, next: d3["next_cursor"], loading: false }),
       (error2) => {
-        if (!own.signal.aborted) set({ url, list: before2, error: error2, loading: false });
+        if (!own.signal.aborted) set({ url, list: before2, error: error2, next: cursor, loading: false });
       }
+      // a page that failed can be asked for again
     );
   };
   A2(() => {
@@ -597,7 +598,7 @@ function a3(t3, e3, n2, u3, a4, i3) {
 }
 
 // src/text.tsx
-var disguising = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\uffff]/gu;
+var disguising = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\uffff\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 function Text({ of, max = 2e5 }) {
   const text = of.length > max ? of.slice(0, max) : of;
   const parts = [];
@@ -2358,7 +2359,7 @@ function Call({ call }) {
   const result = asText(r3?.error ?? r3?.result);
   return /* @__PURE__ */ a3("details", { class: `call ${failed ? "failed" : ""}`, children: [
     /* @__PURE__ */ a3("summary", { children: [
-      /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: !r3 ? "…" : failed ? "✗" : "✓" }),
+      /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: !r3 ? "…" : failed ? "✗" : r3.success ? "✓" : "·" }),
       /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: call.tool_name }) }),
       /* @__PURE__ */ a3("span", { class: "args", children: /* @__PURE__ */ a3(Text, { of: firstLine(asText(call.arguments), 120) }) }),
       /* @__PURE__ */ a3("span", { class: "dim", children: [
@@ -3246,7 +3247,7 @@ function useKeys(help) {
   A2(() => {
     const press = (e3) => {
       const field = e3.target.matches("input, select, textarea");
-      if (e3.ctrlKey || e3.metaKey || e3.altKey || field && e3.key !== "Escape") return;
+      if (e3.ctrlKey || e3.metaKey || e3.altKey || field && e3.key !== "Escape" || document.querySelector("dialog[open]")) return;
       const c3 = params()["c"];
       if (e3.key === "/") document.querySelector("input[type=search]")?.focus();
       else if (e3.key === "?") help();

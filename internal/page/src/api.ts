@@ -88,7 +88,7 @@ export interface ToolCall {
   tool_call_id: string;
   tool_name: string;
   arguments: unknown;
-  result?: { seq: number; success?: boolean; result?: unknown; error?: string; duration_ms?: number };
+  result?: { seq: number; success?: boolean | null; result?: unknown; error?: string; duration_ms?: number };
 }
 
 export interface Step {
@@ -336,7 +336,7 @@ export function usePages<T>(url: string | null, member: string, wait = 0): Pages
     const page = cursor ? `${url}${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}` : url;
     getJSON<Record<string, unknown>>(page, own.signal).then(
       (d) => set({ url, list: [...before, ...(d[member] as T[] ?? [])], rest: d, next: d["next_cursor"] as string | undefined, loading: false }),
-      (error) => { if (!own.signal.aborted) set({ url, list: before, error, loading: false }); },
+      (error) => { if (!own.signal.aborted) set({ url, list: before, error, next: cursor, loading: false }); }, // a page that failed can be asked for again
     );
   };
   useEffect(() => {

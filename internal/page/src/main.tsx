@@ -66,7 +66,7 @@ function useKeys(help: () => void) {
   useEffect(() => {
     const press = (e: KeyboardEvent) => {
       const field = (e.target as Element).matches("input, select, textarea");
-      if (e.ctrlKey || e.metaKey || e.altKey || field && e.key !== "Escape") return;
+      if (e.ctrlKey || e.metaKey || e.altKey || field && e.key !== "Escape" || document.querySelector("dialog[open]")) return; // a dialog has its own keys
       const c = params()["c"];
       if (e.key === "/") document.querySelector<HTMLInputElement>("input[type=search]")?.focus();
       else if (e.key === "?") help();

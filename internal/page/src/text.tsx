@@ -4,8 +4,9 @@ import type { ComponentChildren } from "preact";
 
 import type { Highlight } from "./api";
 
-// Control characters except tab and line feed, invisible characters, and those that change the direction of text.
-const disguising = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\uffff]/gu;
+// Control characters except tab and line feed, invisible characters, and those that change the direction of text. With the
+// tags and variation selectors above U+E0000 a whole text can be hidden, which a model reads nevertheless.
+const disguising = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\uffff\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 
 export function Text({ of, max = 200_000 }: { of: string; max?: number }) {
   const text = of.length > max ? of.slice(0, max) : of;

@@ -155,7 +155,7 @@ function Call({ call }: { call: ToolCall }) {
   return (
     <details class={`call ${failed ? "failed" : ""}`}>
       <summary>
-        <span class="sign" aria-hidden="true">{!r ? "…" : failed ? "✗" : "✓"}</span>
+        <span class="sign" aria-hidden="true">{!r ? "…" : failed ? "✗" : r.success ? "✓" : "·"}</span>
         <b><Text of={call.tool_name} /></b>
         <span class="args"><Text of={firstLine(asText(call.arguments), 120)} /></span>
         <span class="dim">{!r ? "no result" : failed ? "failed" : `${count(result.length)} characters`}{r?.duration_ms !== undefined && `, ${count(Math.round(r.duration_ms))} ms`}</span>
