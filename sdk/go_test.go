@@ -163,6 +163,10 @@ func (g *goClient) payload(entry, id string, args []any, data map[string]any) (p
 		return &events.ToolCalled{}, id
 	case "tool_result":
 		failure, failed := data["error"]
+		if failure == "" {
+			failed = false
+			delete(data, "error")
+		}
 		data["tool_call_id"], data["result"], data["success"] = args[0], cmp.Or(args[1], failure), !failed
 		return &events.ToolReturned{}, args[0].(string)
 	}

@@ -16,7 +16,7 @@ import { encode } from "./http.js";
  */
 
 /**
- * A message of the user, which begins a caller.
+ * A message of the user, which begins a turn.
  * @param {string} text
  * @param {MessageFields & {id?: string}} [fields]
  */
@@ -41,7 +41,7 @@ export function toolCall(tool, args, { id = newId(), ...fields } = {}) {
 }
 
 /**
- * What a tool returned, a text or any JSON. With an error, the call counts as failed.
+ * What a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
  * @param {string | Recorded} call
  * @param {any} [result]
  * @param {ResultFields} [fields]
@@ -49,7 +49,9 @@ export function toolCall(tool, args, { id = newId(), ...fields } = {}) {
  */
 export function toolResult(call, result, fields = {}) {
   const id = typeof call === "string" ? call : call.id;
-  const data = { success: fields.error === undefined, ...fields, tool_call_id: id, result: result ?? fields.error ?? null };
+  const { error } = fields;
+  const given = Object.fromEntries(Object.entries(fields).filter(([name, value]) => name !== "error" || value));
+  const data = { success: !error, ...given, tool_call_id: id, result: result ?? (error || null) };
   return { type: "tool.returned", eventId: `tool_result/${id}`, id, data };
 }
 

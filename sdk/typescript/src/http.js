@@ -40,9 +40,13 @@ export const path = (...parts) => "/v1/" + parts.map(encodeURIComponent).join("/
  * @param {string} text
  */
 export function checked(what, text) {
+  if (!isWellFormed(text)) throw new MnemeError(`the ${what} has half a character, a lone surrogate`);
   if (text === "." || text === "..") throw new MnemeError(`the ${what} cannot be "${text}", because no address of the API can hold that`);
   return text;
 }
+
+/** @param {string} text */
+const isWellFormed = (text) => !/\p{Surrogate}/u.test(text);
 
 /**
  * Checks the media type of an answer: a proxy may have answered, such as with its page to sign in.

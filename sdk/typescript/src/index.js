@@ -262,7 +262,7 @@ export class Conversation {
   }
 
   /**
-   * Records what a tool returned, a text or any JSON. With an error, the call counts as failed.
+   * Records what a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
    * @param {string | Recorded} call
    * @param {any} [result]
    * @param {t.ResultFields} [fields]

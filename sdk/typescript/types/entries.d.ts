@@ -21,7 +21,7 @@ export type Recorded = {
  * @typedef {{id: string, seq: number, duplicate: boolean}} Recorded
  */
 /**
- * A message of the user, which begins a caller.
+ * A message of the user, which begins a turn.
  * @param {string} text
  * @param {MessageFields & {id?: string}} [fields]
  */
@@ -47,7 +47,7 @@ export declare function toolCall(tool: string, args: any, { id, ...fields }?: Ca
     id?: string;
 }): Entry;
 /**
- * What a tool returned, a text or any JSON. With an error, the call counts as failed.
+ * What a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
  * @param {string | Recorded} call
  * @param {any} [result]
  * @param {ResultFields} [fields]

@@ -128,7 +128,7 @@ export declare class Conversation {
         id?: string;
     }): Promise<import("./entries.js").Recorded>;
     /**
-     * Records what a tool returned, a text or any JSON. With an error, the call counts as failed.
+     * Records what a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
      * @param {string | Recorded} call
      * @param {any} [result]
      * @param {t.ResultFields} [fields]

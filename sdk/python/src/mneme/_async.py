@@ -244,7 +244,7 @@ class AsyncConversation:
         return (await self.record([tool_call(tool, arguments, id=id, **fields)]))[0]
 
     async def tool_result(self, call: str | Recorded, result: Any = None, **fields: Unpack[t.ResultFields]) -> Recorded:
-        """Record what a tool returned, a text or any JSON. With an error, the call counts as failed."""
+        """Record what a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed."""
         return (await self.record([tool_result(call, result, **fields)]))[0]
 
     async def record(self, entries: Iterable[Entry]) -> list[Recorded]:

@@ -74,10 +74,11 @@ def tool_call(tool: str, arguments: Any, *, id: str | None = None, **fields: Unp
 
 
 def tool_result(call: str | Recorded, result: Any = None, **fields: Unpack[ResultFields]) -> Entry:
-    """What a tool returned, a text or any JSON. With an error, the call counts as failed."""
+    """What a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed."""
     id = call if isinstance(call, str) else call.id
     error = fields.get("error")
-    data = {"success": error is None, **_given(fields), "tool_call_id": id, "result": error if result is None and error else result}
+    given = {name: value for name, value in _given(fields).items() if name != "error" or value}
+    data = {"success": not error, **given, "tool_call_id": id, "result": error if result is None and error else result}
     return Entry("tool.returned", f"tool_result/{id}", id, data)
 
 
@@ -234,6 +235,10 @@ def path(*parts: str) -> str:
 
 def checked(what: str, text: str) -> str:
     """Return an id that a path can carry. A URL loses the segments . and .., also if they are escaped."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise MnemeError(f"the {what} has half a character, a lone surrogate") from error
     if text in (".", ".."):
         raise MnemeError(f'the {what} cannot be "{text}", because no address of the API can hold that')
     return text
