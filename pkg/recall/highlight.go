@@ -127,6 +127,9 @@ func (x *Index) begunWith(prefix string, passages int) (found []string) {
 		return nil
 	}
 	for term, id := range x.termOf {
+		if len(x.postings[id]) == 0 { // a damaged bag may hold a term that none of its passages has
+			continue
+		}
 		shorter := len(term) >= 3 && len(term) >= len(prefix)-cut && strings.HasPrefix(prefix, term)
 		if (shorter || strings.HasPrefix(term, prefix)) && int(x.postings[id][0].passage) < passages {
 			found = append(found, term)

@@ -79,3 +79,9 @@ func TestAPrefixFindsTheWordsThatBeginSo(t *testing.T) {
 	}
 	require.Equal(t, then.Search(Query{Text: "lunch", Prefixes: []string{"conf"}}), x.Search(Query{Text: "lunch", Prefixes: []string{"conf"}, AsOf: 2}))
 }
+
+func TestATermOfADamagedBagIsNoWordThatBeginsSo(t *testing.T) {
+	var x Index
+	require.NoError(t, x.Add(1, Bag{Role: "user", Terms: []string{"conf"}, Passages: []Passage{{Start: 0, End: 4}}}))
+	require.Empty(t, x.Search(Query{Prefixes: []string{"conf"}, By: ByWords}))
+}
