@@ -41,6 +41,10 @@ type claudeLine struct {
 	Message          *claudeMessage  `json:"message"`
 	ToolUseResult    json.RawMessage `json:"toolUseResult"`
 	Error            json.RawMessage `json:"error"`
+	Operation        text            `json:"operation"` // in lines of type queue-operation, as are the next two
+	Reason           text            `json:"reason"`
+	Content          json.RawMessage `json:"content"`
+	Attachment       json.RawMessage `json:"attachment"`
 	Summary          text            `json:"summary"`     // in lines of type summary, as is the next one
 	LeafUUID         string          `json:"leafUuid"`    // the message with which the summarised session ends
 	CustomTitle      text            `json:"customTitle"` // type custom-title
@@ -67,6 +71,7 @@ type claudeCode struct {
 	lines        map[uint64]struct{}  // hashes of the uuids of lines
 	awaited      map[string]text      // titles of sessions whose last message was not seen, by its uuid
 	calls        map[string]time.Time // not yet answered
+	queue        claudeQueue
 	group        group
 }
 
@@ -80,7 +85,7 @@ const maxAwaited = 1_000
 func newClaudeCode(name string) converter {
 	return &claudeCode{
 		conversation: conversationOf(name), subagent: subagentOf(name), calls: make(map[string]time.Time),
-		lines: make(map[uint64]struct{}), awaited: make(map[string]text),
+		lines: make(map[uint64]struct{}), awaited: make(map[string]text), queue: newClaudeQueue(),
 	}
 }
 
@@ -186,14 +191,16 @@ var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) erro
 	"user":         (*claudeCode).user,
 	"assistant":    (*claudeCode).assistant,
 	"system":       (*claudeCode).system,
+	"attachment":   (*claudeCode).attached,
 	"summary":      (*claudeCode).titled,
 	"custom-title": (*claudeCode).titled,
 	"ai-title":     (*claudeCode).titled,
 
+	"queue-operation": (*claudeCode).queued,
+
 	"agent-color":           nil,
 	"agent-name":            nil,
 	"agent-setting":         nil,
-	"attachment":            nil,
 	"attribution-snapshot":  nil,
 	"bridge-session":        nil,
 	"content-replacement":   nil,
@@ -205,7 +212,6 @@ var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) erro
 	"permission-mode":       nil,
 	"pr-link":               nil,
 	"progress":              nil,
-	"queue-operation":       nil,
 	"relocated":             nil,
 	"result":                nil,
 	"started":               nil,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -306,5 +307,49 @@ func TestAnImpossibleDurationCostsNoResult(t *testing.T) {
 		recorded := good(t, items)
 		require.Len(t, recorded, 2)
 		assert.Nil(t, recorded[1].Payload.(*events.ToolReturned).DurationMS, own)
+	}
+}
+
+// A prompt that the user sends while the agent works is no line of the user if the agent was shown it within its turn.
+func TestAPromptThatTheAgentWasShownWithinItsTurnIsTheUsers(t *testing.T) {
+	operation := func(what, content, more string) string {
+		return `{"type":"queue-operation","operation":"` + what + `","timestamp":"2026-03-02T10:00:0` + strconv.Itoa(len(content)%10) + `Z","sessionId":"s"` + content + more + `}`
+	}
+	text := func(s string) string { return `,"content":"` + s + `"` }
+	attachment := func(prompt, more string) string {
+		return `{"type":"attachment","uuid":"x","sessionId":"s","attachment":{"type":"queued_command","prompt":` + prompt + more + `}}`
+	}
+	const absorbed = `,"reason":"absorbed_mid_turn"`
+	for name, c := range map[string]struct{ lines, said []string }{
+		"the first one without a text":  {[]string{operation("enqueue", text("a"), ""), operation("enqueue", text("b"), ""), operation("remove", "", "")}, []string{"a"}},
+		"with its text and a reason":    {[]string{operation("enqueue", text("a"), ""), operation("enqueue", text("b"), ""), operation("remove", text("b"), absorbed)}, []string{"b"}},
+		"told of twice":                 {[]string{operation("enqueue", text("a"), ""), operation("remove", text("a"), absorbed), attachment(`"a"`, "")}, []string{"a"}},
+		"told of twice the other way":   {[]string{operation("enqueue", text("a"), ""), attachment(`"a"`, ""), operation("remove", text("a"), absorbed)}, []string{"a"}},
+		"by an attachment alone":        {[]string{operation("enqueue", text("a"), ""), operation("dequeue", text("a"), ""), attachment(`"a"`, "")}, []string{"a"}},
+		"with an image":                 {[]string{operation("enqueue", "", ""), operation("remove", "", absorbed), attachment(`[{"type":"text","text":"a"},{"type":"image"}]`, "")}, []string{"a\n[image]"}},
+		"the same words twice":          {[]string{operation("enqueue", text("go on"), ""), operation("remove", "", ""), operation("enqueue", text("go on"), ""), operation("remove", "", "")}, []string{"go on", "go on"}},
+		"taken back":                    {[]string{operation("enqueue", text("a"), ""), operation("popAll", text("a"), ""), operation("remove", "", "")}, nil},
+		"taken back with a reason":      {[]string{operation("enqueue", text("a"), ""), operation("remove", text("a"), `,"reason":"cancelled"`)}, nil},
+		"it begins a turn":              {[]string{operation("enqueue", text("a"), ""), operation("dequeue", "", ""), `{"type":"user","uuid":"v","sessionId":"s","message":{"content":"a"}}`}, []string{"a"}},
+		"of the program":                {[]string{attachment(`"<task-notification> done"`, ""), attachment(`"done"`, `,"commandMode":"task-notification"`)}, []string{"meta: <task-notification> done", "meta: done"}},
+		"other attachments":             {[]string{`{"type":"attachment","sessionId":"s","attachment":{"type":"todo_reminder","content":"a"}}`, `{"type":"attachment","sessionId":"s","attachment":"a"}`, attachment(`"  "`, "")}, nil},
+		"operations of another version": {[]string{operation("later", text("a"), ""), operation("enqueue", `,"content":7`, ""), operation("remove", "", "")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines := append([]string{`{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`}, c.lines...)
+			var said []string
+			ids := map[string]bool{}
+			for _, e := range good(t, readAll(t, []byte(strings.Join(lines, "\n")), "", "claude-code"))[2:] {
+				m := e.Payload.(*events.MessageCreated)
+				assert.Equal(t, "user", m.Role)
+				ids[e.ID] = true
+				if m.Origin != "" {
+					m.Content = m.Origin + ": " + m.Content
+				}
+				said = append(said, m.Content)
+			}
+			assert.Equal(t, c.said, said)
+			assert.Len(t, ids, len(said))
+		})
 	}
 }

@@ -37,6 +37,7 @@
 //	conversation     claude_code:<session>         kind conversation     the file's name, else sessionId
 //	user message     msg:<uuid>                    kind message          a user line with text
 //	agent's message  msg:<uuid of its first line>  kind message          all lines with one message.id
+//	queued prompt    msg:queued:<hash>             -                     shown to the agent within its turn, see claudeQueue
 //	compaction       sum:<uuid>                    kind summary          isCompactSummary
 //	failed request   sys:<uuid>                    kind message, system  system line, subtype api_error
 //	tool call        toolu_…                       kind tool_call        a tool_use block
@@ -94,7 +95,7 @@
 // order of the lines replaces it), and members of meta that have no place in the
 // vocabulary.
 //
-// From Claude Code's format: lines about progress, hooks, snapshots, the queue and modes;
+// From Claude Code's format: lines about progress, hooks, snapshots and modes;
 // side chains inside a session's file (the subagent's report is the result of the call that
 // started it, and is imported); titles of other sessions; encrypted reasoning; images, replaced with "[image]".
 //
