@@ -101,7 +101,12 @@ func (l *lines) next() (line []byte, cut bool, err error) {
 		if l.raw && !(l.done && len(raw) == 0) {
 			return bytes.TrimRight(raw, "\r\n"), l.done, nil
 		}
-		if line := bytes.TrimSpace(raw); len(line) > 0 {
+		line := bytes.TrimSpace(raw)
+		// After a power loss zeros may stand where lines were, and the next line behind them.
+		if rest := bytes.TrimSpace(bytes.Trim(line, "\x00")); len(rest) > 0 {
+			line = rest
+		}
+		if len(line) > 0 {
 			return line, l.done, nil
 		}
 	}

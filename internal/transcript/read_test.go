@@ -90,6 +90,15 @@ func TestLastLineWithoutNewlineIsRead(t *testing.T) {
 	assert.Equal(t, []string{"1", "2"}, ids(readAll(t, []byte("\xef\xbb\xbf"+message("1", "")+"\n"+message("2", "")), "x", Auto)))
 }
 
+func TestALineBehindTheZerosOfAPowerLossIsRead(t *testing.T) {
+	zeros := strings.Repeat("\x00", 5000)
+	for _, text := range []string{message("1", "") + "\n" + zeros + message("2", "") + "\n", message("1", "") + zeros + "\n" + message("2", ""), zeros + message("1", "") + "\n" + message("2", "")} {
+		items := readAll(t, []byte(text), "", Auto)
+		require.Empty(t, refused(items))
+		require.Equal(t, []string{"1", "2"}, ids(items))
+	}
+}
+
 func TestTwoValuesOnOneLineAreBothRead(t *testing.T) {
 	items := readAll(t, []byte(message("1", "")+message("2", "")+` {"kind":"?"} ]`+"\n"+message("3", "")), "x", Auto)
 	assert.Equal(t, []string{"1", "2", "3"}, ids(items))
