@@ -122,6 +122,25 @@ func TestAChangeThatAnEarlierTryHasMadeIsToldToo(t *testing.T) {
 	require.NotContains(t, made, second)
 }
 
+func TestConnectingAgainSavesTheFileAsItIsThen(t *testing.T) {
+	home, options := machine(t)
+	path := filepath.Join(home, ".claude", "settings.json")
+	put(t, path, "{}\n")
+	_, err := Connect(t.Context(), options(ClaudeCode))
+	require.NoError(t, err)
+	put(t, path, strings.Replace(get(t, path), "{", "{\n  \"model\": \"opus\",", 1))
+	_, err = Disconnect(t.Context(), options(ClaudeCode)) // it does not bring the saved one back
+	require.NoError(t, err)
+	const later = "{\n  \"hooks\": {},\n  \"model\": \"haiku\"\n}\n"
+	put(t, path, later)
+	changes, err := Connect(t.Context(), options(ClaudeCode))
+	require.NoError(t, err)
+	require.Equal(t, later, get(t, changes[0].Backup))
+	_, err = Disconnect(t.Context(), options(ClaudeCode))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"settings.json": later}, files(t, filepath.Dir(path)))
+}
+
 func TestAnyCommandLineOfAUserIsRead(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][]string{

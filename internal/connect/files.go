@@ -61,6 +61,7 @@ type Change struct {
 	restore bool // after is the backup, which is no longer needed
 	edited  bool // it is saved before it is removed
 	own     bool // the file holds nothing but what connect, or an older version of it, wrote, so there is nothing to save
+	fresh   bool // the file has nothing of ours yet, so what an earlier connecting saved is out of date
 }
 
 // What happens to a file.
@@ -280,6 +281,7 @@ func (t target) connect(want Commands) (Change, error) {
 		if err != nil {
 			return Change{}, err
 		}
+		c.fresh = has.Hook == nil && has.MCP == nil
 		alone, err := t.write(nil, has)
 		_, plugin := t.format.(pluginFile)
 		c.own = plugin || err == nil && (has.Hook != nil || has.MCP != nil) && bytes.Equal(alone, before.raw)
@@ -368,10 +370,10 @@ func (c *Change) make() error {
 	return nil
 }
 
-// save saves the file, unless an earlier change has.
+// save saves the file, unless an earlier change since it was connected has.
 func (c *Change) save() error {
 	path := c.Path + backupSuffix
-	if _, err := os.Lstat(path); err == nil {
+	if _, err := os.Lstat(path); err == nil && !c.fresh {
 		c.Backup = path
 		return nil
 	}
