@@ -332,6 +332,7 @@ func TestAPromptThatTheAgentWasShownWithinItsTurnIsTheUsers(t *testing.T) {
 		"taken back with a reason":      {[]string{operation("enqueue", text("a"), ""), operation("remove", text("a"), `,"reason":"cancelled"`)}, nil},
 		"it begins a turn":              {[]string{operation("enqueue", text("a"), ""), operation("dequeue", "", ""), `{"type":"user","uuid":"v","sessionId":"s","message":{"content":"a"}}`}, []string{"a"}},
 		"of the program":                {[]string{attachment(`"<task-notification> done"`, ""), attachment(`"done"`, `,"commandMode":"task-notification"`)}, []string{"meta: <task-notification> done", "meta: done"}},
+		"of the program, as a turn":     {[]string{`{"type":"user","uuid":"v","sessionId":"s","message":{"content":"<task-notification>\n<task-id>1</task-id>"}}`}, []string{"meta: <task-notification>\n<task-id>1</task-id>"}},
 		"other attachments":             {[]string{`{"type":"attachment","sessionId":"s","attachment":{"type":"todo_reminder","content":"a"}}`, `{"type":"attachment","sessionId":"s","attachment":"a"}`, attachment(`"  "`, "")}, nil},
 		"operations of another version": {[]string{operation("later", text("a"), ""), operation("enqueue", `,"content":7`, ""), operation("remove", "", "")}, nil},
 	} {

@@ -137,10 +137,15 @@ func (c *claudeCode) prompted(out *batch, by carrierOfPrompt, p queuedPrompt, mo
 	q.shown[key]++
 	content, _ := p.content.text("")
 	m := &events.MessageCreated{Role: "user", Content: content}
-	if mode == "task-notification" || strings.HasPrefix(content, "<task-notification>") {
+	if mode == "task-notification" || isNotification(content) {
 		m.Origin = originMeta
 	}
 	c.start(out)
 	sum := sha256.Sum256([]byte(strconv.Itoa(q.shown[key]) + ":" + key))
 	c.message(out, "msg:queued:"+hex.EncodeToString(sum[:8]), &claudeLine{Timestamp: text(p.at)}, m)
+}
+
+// isNotification reports whether a text in the user's name is what the program says of a task in the background.
+func isNotification(text string) bool {
+	return strings.HasPrefix(strings.TrimSpace(text), "<task-notification>")
 }
