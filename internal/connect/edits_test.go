@@ -167,3 +167,15 @@ func FuzzWordsOf(f *testing.F) {
 	f.Add("a <(b) $(c) ${d:=e} $((1/0)) ~ {a,b} * ${e?f} ${g/h/i} $'x' \"$(y)\"")
 	f.Fuzz(func(_ *testing.T, line string) { wordsOf(line) })
 }
+
+func TestTablesWithinOursAreNotLeftWithoutIt(t *testing.T) {
+	t.Parallel()
+	connected, err := tomlFile{}.write(nil, Commands{MCP: []string{"/p/mneme", "mcp"}})
+	require.NoError(t, err)
+	connected = append(connected, "\n[mcp_servers.mneme.env]\nA = \"b\"\n"...)
+	_, err = tomlFile{}.write(connected, Commands{})
+	require.ErrorContains(t, err, "[mcp_servers.mneme.env]: remove all of them by hand")
+	again, err := tomlFile{}.write(connected, Commands{MCP: []string{"/new/mneme", "mcp"}})
+	require.NoError(t, err)
+	require.Contains(t, string(again), "A = \"b\"")
+}

@@ -131,6 +131,9 @@ func (tomlFile) write(raw []byte, want Commands) ([]byte, error) {
 		after = slices.Concat(raw[:at[0]], []byte(block), raw[at[1]:])
 	}
 	got, err := parseTOML(after)
+	if err == nil && want.MCP == nil && got.Servers["mneme"] != nil {
+		return nil, errors.New("the table [mcp_servers.mneme] has tables of its own, such as [mcp_servers.mneme.env]: remove all of them by hand")
+	}
 	if err != nil || (got.Servers["mneme"] != nil) != (want.MCP != nil) {
 		return nil, errors.New("a table [mcp_servers.mneme] does not fit into the file: write mcp_servers as tables, not on one line")
 	}
