@@ -72,6 +72,7 @@ type claudeCode struct {
 	awaited      map[string]text      // titles of sessions whose last message was not seen, by its uuid
 	calls        map[string]time.Time // not yet answered
 	queue        claudeQueue
+	messages     int // of the agent that have begun
 	group        group
 }
 

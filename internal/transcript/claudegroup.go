@@ -77,6 +77,7 @@ func (c *claudeCode) assistant(out *batch, l *claudeLine) error {
 	// An emitted message can still get calls, but no more text.
 	if g.id != id || !g.open && m.Content.speaks() {
 		g.close(c, out)
+		c.messages++
 		*g = group{
 			id: id, event: "msg:" + l.UUID, open: true, line: out.line, time: string(l.Timestamp),
 			pieces: make(map[string]bool), after: g.after,

@@ -28,7 +28,12 @@ type claudeQueue struct {
 	told    map[carrierOfPrompt]promptSet // of which of these a carrier has yet to tell
 }
 
-type promptSet map[string]int
+// promptSet holds for the hash of a text how often a carrier has yet to tell of it, and since which message of the agent.
+type promptSet map[string]struct{ count, since int }
+
+// maxApart is how many messages of the agent may begin between the two lines that tell of a prompt. Older versions write
+// one of them alone, and the same words may come again.
+const maxApart = 2
 
 type queuedPrompt struct {
 	content blocks
@@ -129,11 +134,17 @@ func (c *claudeCode) prompted(out *batch, by carrierOfPrompt, p queuedPrompt, mo
 	if key == "" {
 		return
 	}
-	if q.told[by][key] > 0 {
-		q.told[by][key]--
+	if due := q.told[by][key]; due.count > 0 && c.messages-due.since <= maxApart {
+		due.count--
+		q.told[by][key] = due
 		return
 	}
-	q.told[1-by][key]++
+	due := q.told[1-by][key]
+	if c.messages-due.since > maxApart {
+		due.count = 0
+	}
+	due.count, due.since = due.count+1, c.messages
+	q.told[1-by][key] = due
 	q.shown[key]++
 	content, _ := p.content.text("")
 	m := &events.MessageCreated{Role: "user", Content: content}
