@@ -348,7 +348,8 @@ func (c *Search) Rank(query recall.Text, embed func(text string) recall.Vector, 
 		if _, ok := callRank[p.Seq]; !ok {
 			callRank[p.Seq] = len(callRank)
 		}
-		p.Score = p.Said.Sum() + late*(1/float64(1+filesRank[p.Path])+3/float64(3+callRank[p.Seq]))
+		// The conversion keeps the compiler from fusing the operations, which only some processors do.
+		p.Score = p.Said.Sum() + float64(late*(1/float64(1+filesRank[p.Path])+3/float64(3+callRank[p.Seq])))
 	}
 	slices.SortStableFunc(c.Passages, func(a, b Passage) int { return cmp.Compare(b.Score, a.Score) })
 	return byMeaning

@@ -10,7 +10,8 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// How files are ranked. Measured with `mneme bench start`, see docs/benchmarks.md.
+// How files are ranked. Measured with `mneme bench start`, see docs/benchmarks.md. The conversions below keep the compiler
+// from fusing operations, which only some processors do.
 const (
 	// halfLife is after how many sessions a session counts half, because what is worked on changes every few sessions.
 	halfLife = 8.0
@@ -74,7 +75,7 @@ func (b *builder) rankFiles() []ranked {
 	for i := range b.sessions {
 		s := &b.sessions[i]
 		for k := range s.Files {
-			f, weight := &s.Files[k], recency(i)+fitWeight*s.Fit*s.Fit
+			f, weight := &s.Files[k], recency(i)+float64(fitWeight*s.Fit*s.Fit)
 			name := s.Path(&b.project, f.Path)
 			if b.excluded(name) {
 				continue
@@ -88,7 +89,7 @@ func (b *builder) rankFiles() []ranked {
 			if path.IsAbs(name) { // outside of the repository
 				weight *= outside
 			}
-			r.score += weight * logOf(f.Reads+2*f.Writes)
+			r.score += float64(weight * logOf(f.Reads+2*f.Writes))
 		}
 	}
 	out := make([]ranked, len(list))
@@ -97,7 +98,7 @@ func (b *builder) rankFiles() []ranked {
 		for _, t := range project.QueryTerms(r.path) {
 			terms[t] = true
 		}
-		r.score *= 1 + wordWeight*overlap(b.query, terms)
+		r.score *= 1 + float64(wordWeight*overlap(b.query, terms))
 		out[i] = *r
 	}
 	slices.SortStableFunc(out, func(a, b ranked) int {
