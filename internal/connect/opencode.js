@@ -66,8 +66,11 @@ export const Mneme = async ({ directory }) => {
         .map((part) => part.text)
         .join("\n")
       const source = fresh.has(sessionID) ? "startup" : "resume"
-      const of = shown.get(sessionID) ?? { start: await tell("SessionStart", sessionID, { source }), prompts: new Map() }
-      shown.set(sessionID, of)
+      let of = shown.get(sessionID)
+      if (!of) {
+        shown.set(sessionID, (of = { start: "", prompts: new Map() })) // before anything is waited for: another prompt may come
+        of.start = await tell("SessionStart", sessionID, { source })
+      }
       of.prompts.set(message.id, await tell("UserPromptSubmit", sessionID, { prompt }))
     },
 

@@ -46,13 +46,16 @@ const calls = `
 import { Mneme } from "./mneme.mjs"
 const plugin = await Mneme({ directory: "/shop" })
 const created = (id, parentID) => plugin.event({ event: { type: "session.created", properties: { info: { id, parentID } } } })
-const sent = { ses_1: [], ses_2: [], ses_3: [] } // the messages of each session, without what the plugin adds
-const ask = async (sessionID, text) => {
+const sent = { ses_1: [], ses_2: [], ses_3: [], ses_4: [] } // the messages of each session, without what the plugin adds
+const ask = async (...prompt) => {
+  await say(...prompt)
+  await show(prompt[0])
+}
+const say = async (sessionID, text) => {
   const id = "msg_" + text
   const parts = [{ type: "text", text }, { type: "text", text: "put there", synthetic: true }]
   await plugin["chat.message"]({ sessionID }, { message: { id, sessionID, role: "user" }, parts })
   sent[sessionID].push({ info: { id, sessionID, role: "user" }, parts }, { info: { id: id + "_answer", sessionID, role: "assistant" }, parts: [{ type: "text", text: "done" }] })
-  await show(sessionID)
 }
 const show = async (sessionID) => {
   const messages = [...structuredClone(sent[sessionID]), { role: "user" }] // another plugin may have added something
@@ -75,6 +78,8 @@ const compacting = plugin.event({ event: { type: "session.compacted", properties
 await ask("ses_3", "asked meanwhile")
 await compacting
 await show("ses_3")
+await Promise.all([say("ses_4", "four"), say("ses_4", "five")])
+await show("ses_4")
 if (plugin["experimental.chat.system.transform"]) throw new Error("recorded text gets into the system prompt")
 `
 
@@ -113,17 +118,21 @@ ses_3 [["of the start","of the prompt"],[]]
 ses_1 [["of the start"],[],[],[]]
 ses_3 [["of the start"],[],["of the prompt"],[]]
 ses_3 [["of the start"],[],["of the prompt"],[]]
+ses_4 [["of the start","of the prompt"],[],["of the prompt"],[]]
 `, string(out))
 	event := func(name, session, more string) string {
 		return `opencode --url http://it's {"hook_event_name":"` + name + `","session_id":"` + session + `","transcript_path":"/data/opencode.db","cwd":"/shop",` + more + `}`
 	}
 	got := strings.Split(strings.TrimSpace(get(t, heard)), "\n")
-	require.Len(t, got, 8)
+	require.Len(t, got, 11)
 	require.Equal(t, []string{
 		event("SessionStart", "ses_1", `"source":"startup"`), event("UserPromptSubmit", "ses_1", `"prompt":"one"`), event("UserPromptSubmit", "ses_1", `"prompt":"two"`),
 		event("SessionStart", "ses_3", `"source":"resume"`), event("UserPromptSubmit", "ses_3", `"prompt":"three"`), event("SessionStart", "ses_1", `"source":"compact"`),
 	}, got[:6])
-	require.ElementsMatch(t, []string{event("SessionStart", "ses_3", `"source":"compact"`), event("UserPromptSubmit", "ses_3", `"prompt":"asked meanwhile"`)}, got[6:], "at once")
+	require.ElementsMatch(t, []string{event("SessionStart", "ses_3", `"source":"compact"`), event("UserPromptSubmit", "ses_3", `"prompt":"asked meanwhile"`)}, got[6:8], "at once")
+	require.ElementsMatch(t, []string{
+		event("SessionStart", "ses_4", `"source":"resume"`), event("UserPromptSubmit", "ses_4", `"prompt":"four"`), event("UserPromptSubmit", "ses_4", `"prompt":"five"`),
+	}, got[8:], "at once, and the start is asked for once")
 }
 
 func TestThePluginOfClaudeCodeIsTheOneThatConnectWrites(t *testing.T) {
