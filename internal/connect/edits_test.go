@@ -141,8 +141,19 @@ func TestConnectingAgainSavesTheFileAsItIsThen(t *testing.T) {
 	require.Equal(t, map[string]string{"settings.json": later}, files(t, filepath.Dir(path)))
 }
 
+func TestAHookInTheHomeDirectoryIsFound(t *testing.T) {
+	home, options := machine(t)
+	for _, line := range []string{"~/'my programs'/mneme-hook codex", "\"$HOME/my programs/mneme-hook\" codex", "\"${HOME}\"/my\\ programs/mneme-hook codex"} {
+		require.Equal(t, []string{options("").Hook, Codex}, wordsOf(line), line)
+	}
+	put(t, filepath.Join(home, ".codex", "hooks.json"), `{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "~/my\\ programs/mneme-hook codex"}]}]}}`)
+	for _, s := range Inspect("") {
+		require.Equal(t, s.Agent == Codex, s.Asked())
+		require.False(t, s.Broken(), s.Missing)
+	}
+}
+
 func TestAnyCommandLineOfAUserIsRead(t *testing.T) {
-	t.Parallel()
 	for line, want := range map[string][]string{
 		`diff <(git diff) x`:                     nil,
 		`echo $(mneme-hook codex)`:               nil,
@@ -150,7 +161,7 @@ func TestAnyCommandLineOfAUserIsRead(t *testing.T) {
 		`mneme-hook codex && say done`:           nil,
 		`echo {1..1000000000}`:                   {"echo", "{1..1000000000}"},
 		`echo $((1/0))`:                          nil,
-		`'it'\''s' "a $HOME\" \b" c\ d $X/mneme`: {"it's", `a " \b`, "c d", "/mneme"},
+		`'it'\''s' "a $NONE\" \b" c\ d $X/mneme`: {"it's", `a " \b`, "c d", "/mneme"},
 		"a\\\nb ''":                              {"ab", ""},
 	} {
 		require.Equal(t, want, wordsOf(line), line)

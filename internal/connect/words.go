@@ -1,13 +1,15 @@
 package connect
 
 import (
+	"os"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// wordsOf returns the words of a command line as a shell would read them, with empty variables; nil if it is more than
-// words, or if a word is made by another command. It runs and expands nothing, because any line may stand in the settings.
+// wordsOf returns the words of a command line as a shell would read them, with the home directory for ~ and $HOME, and
+// nothing for other variables; nil if it is more than words, or if a word is made by another command. It runs and expands
+// nothing else, because any line may stand in the settings.
 func wordsOf(line string) (words []string) {
 	for word, err := range syntax.NewParser().WordsSeq(strings.NewReader(line)) {
 		if err != nil {
@@ -17,9 +19,17 @@ func wordsOf(line string) (words []string) {
 		if !ok {
 			return nil
 		}
+		if first, ok := word.Parts[0].(*syntax.Lit); ok && strings.HasPrefix(first.Value, "~/") {
+			text = home() + text[1:]
+		}
 		words = append(words, text)
 	}
 	return words
+}
+
+func home() string {
+	folder, _ := os.UserHomeDir() // without one there is nothing to write
+	return folder
 }
 
 // literal joins the parts of a word. In a text without quotes a backslash takes the meaning of every character,
@@ -42,6 +52,9 @@ func literal(parts []syntax.WordPart, quoted bool) (string, bool) {
 			}
 			text.WriteString(inner)
 		case *syntax.ParamExp:
+			if part.Param.Value == "HOME" && part.Exp == nil {
+				text.WriteString(home())
+			}
 		default:
 			return "", false
 		}
