@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -91,7 +92,7 @@ func (c *claudeCode) queued(out *batch, l *claudeLine) error {
 // attached takes the attachment that tells of a prompt. Other attachments are what the program puts beside a prompt.
 func (c *claudeCode) attached(out *batch, l *claudeLine) error {
 	var a claudeAttachment
-	if json.Unmarshal(or(l.Attachment, "{}"), &a) != nil || a.Type != "queued_command" {
+	if !bytes.Contains(l.Attachment, []byte("queued_command")) || json.Unmarshal(l.Attachment, &a) != nil || a.Type != "queued_command" { // others may be long
 		return nil
 	}
 	c.prompted(out, byAttachment, queuedPrompt{a.Prompt, string(cmp.Or(a.Timestamp, l.Timestamp))}, a.Mode)
