@@ -135,6 +135,9 @@ func List(ctx context.Context, src Source, q SearchQuery, before uint64) (hits [
 // many it has examined.
 func list(ctx context.Context, g Graph, q SearchQuery, before uint64, most int) (hits []Hit, next uint64, examined int, err error) {
 	keep := q.Keep.OfMessages()
+	if to := q.Keep.ToSeq; to != 0 && (before == 0 || before > to) {
+		before = to + 1 // what is newer need not be examined
+	}
 	for examined < most {
 		page, err := g.Messages(ctx, q.Conversation, graph.MessageQuery{From: q.Keep.FromSeq, Before: before, Limit: listPage, Role: q.Keep.Role})
 		if err != nil {
@@ -142,6 +145,9 @@ func list(ctx context.Context, g Graph, q SearchQuery, before uint64, most int) 
 		}
 		for i := range page {
 			m := &page[i]
+			if m.Turn < q.Keep.FromTurn {
+				return hits, 0, examined, nil
+			}
 			if examined++; keep == nil || keep(m) {
 				if len(hits) == q.Limit {
 					return hits, before, examined, nil

@@ -172,3 +172,23 @@ func TestAListWithoutWordsHasWhatTheFilterKeepsNewestFirst(t *testing.T) {
 	}
 	require.Equal(t, want, texts)
 }
+
+// A list begins where its filter begins: whatever is newer is not examined.
+func TestAListOfTheBeginningOfALongConversationIsThereAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	c := newTalk(t, "c")
+	for i := range window.MaxExamined/2 + 20 {
+		c.user(fmt.Sprint("question ", i)).assistant(fmt.Sprint("answer ", i))
+	}
+	s.apply(c.events)
+	hits, next, err := window.List(t.Context(), s.source(), window.SearchQuery{Conversation: idOf("c"), Limit: 5, MaxChars: 200, Keep: window.Filter{ToSeq: 3}}, 0)
+	require.NoError(t, err)
+	require.Zero(t, next)
+	require.Len(t, hits, 3)
+	require.Equal(t, "question 1", hits[0].Text)
+	hits, next, err = window.List(t.Context(), s.source(), window.SearchQuery{Conversation: idOf("c"), Limit: 5, MaxChars: 200, Keep: window.Filter{FromTurn: window.MaxExamined/2 + 20, Role: "user"}}, 0)
+	require.NoError(t, err)
+	require.Zero(t, next, "nothing before that turn is examined")
+	require.Len(t, hits, 1)
+}
