@@ -190,3 +190,41 @@ func TestTablesWithinOursAreNotLeftWithoutIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(again), "A = \"b\"")
 }
+
+// Wherever comments and other hooks stand around ours, none of them is lost, and the file stays valid.
+func TestCommentsAnywhereSurvive(t *testing.T) {
+	t.Parallel()
+	f := formatOf(t, ClaudeCode, "settings.json")
+	rapid.Check(t, func(t *rapid.T) {
+		extra := func() string {
+			return rapid.SampledFrom([]string{"", "", " ", "\n", "/*mine*/", " // mine\n", "\n// mine\n", " /* a\n mine */ "}).Draw(t, "extra")
+		}
+		list := func(n int, one func(i int) string) string {
+			text := extra()
+			for i := range n {
+				if text += one(i) + extra(); i < n-1 || rapid.Bool().Draw(t, "trailing comma") {
+					text += "," + extra()
+				}
+			}
+			return text
+		}
+		few := rapid.IntRange(0, 2)
+		group := func(int) string {
+			return "{" + extra() + `"hooks"` + extra() + ":" + extra() + "[" + list(few.Draw(t, "hooks"), func(int) string {
+				return rapid.SampledFrom([]string{`{"command": "/old/mneme-hook claude-code"}`, `{"command": "say"}`}).Draw(t, "hook")
+			}) + "]" + extra() + "}"
+		}
+		events := list(few.Draw(t, "events"), func(i int) string {
+			return []string{`"Stop"`, `"Other"`}[i] + extra() + ":" + extra() + "[" + list(few.Draw(t, "groups"), group) + "]"
+		})
+		raw := extra() + "{" + extra() + `"hooks"` + extra() + ":" + extra() + "{" + events + "}" + extra() + rapid.SampledFrom([]string{"", ",", `, "z": 1`}).Draw(t, "rest") + extra() + "}" + extra()
+		for _, want := range []Commands{{}, {Hook: []string{"/new/mneme-hook", ClaudeCode}}} {
+			got, err := f.write([]byte(raw), want)
+			require.NoError(t, err, raw)
+			for _, kept := range []string{"mine", `"say"`} {
+				require.Equal(t, strings.Count(raw, kept), strings.Count(string(got), kept), "%s\n%s", raw, got)
+			}
+			require.NotContains(t, string(got), "/old/")
+		}
+	})
+}
