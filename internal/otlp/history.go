@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -75,6 +76,19 @@ func (s *session) clone() *session {
 		c.answered = map[string]bool{}
 	}
 	return &c
+}
+
+// ends yields the ends of all histories of a nameless session: it is found by them.
+func (s *session) ends() iter.Seq[hash] {
+	return func(yield func(hash) bool) {
+		for _, t := range s.threads {
+			for _, l := range t.links {
+				if !s.nameless || !yield(l.chain) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (s *session) links() int {

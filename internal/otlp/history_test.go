@@ -16,7 +16,7 @@ import (
 
 // told is a receiver's memory without a log. It keeps what its plans add.
 type told struct {
-	memory
+	*memory
 	t      require.TestingT
 	events []events.Event
 }
@@ -25,8 +25,8 @@ func remembering(t require.TestingT) *told { return &told{memory: newMemory(), t
 
 // send plans a model call in a session, and returns the events that it adds.
 func (m *told) send(key string, c modelCall) []events.Event {
-	p := &plan{sessions: map[*session]*session{}}
-	s := p.change(m.session("default", key, false))
+	p := newPlan("default", m.memory)
+	s := p.change(p.session(key, false))
 	p.call(s, &entry{attributes: attributes{}, begin: time.Unix(1, 0), end: time.Unix(2, 0)}, &c)
 	return m.kept(p)
 }
@@ -166,8 +166,8 @@ func TestTheRunOfAToolIsTheResultOfItsCall(t *testing.T) {
 	m := remembering(t)
 	m.send("s", modelCall{input: []message{user("A")}, output: []message{calling("c1")}})
 	for _, id := range []string{"c1", ""} { // without an id, the tool's name identifies the call
-		p := &plan{sessions: map[*session]*session{}}
-		p.run(p.change(m.session("default", "s", false)), &entry{attributes: attributes{}, span: "ab"}, &toolRun{id: id, name: "look", result: encode("R")})
+		p := newPlan("default", m.memory)
+		p.run(p.change(p.session("s", false)), &entry{attributes: attributes{}, span: "ab"}, &toolRun{id: id, name: "look", result: encode("R")})
 		if id == "c1" {
 			require.Equal(t, []string{"result c1 R"}, shown(m.kept(p)))
 		} else {

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"mneme.dev/mneme/internal/logstate"
 )
@@ -12,52 +15,66 @@ import (
 // maxTraces bounds the traces whose session is known.
 const maxTraces = 10_000
 
-// memory is what a receiver remembers of sessions.
+// memory is what a receiver remembers of the sessions of all tenants. It is safe for concurrent use. A plan sees what it
+// adds itself before the memory does, see plan.session.
 type memory struct {
+	traces *lru.Cache[[2]string, string] // the key of the session, by tenant and trace
+
+	mu       sync.Mutex
 	sessions map[[2]string]*session // by tenant and key
-	nameless map[hash]*session      // sessions whose client names none, by the links of their histories
-	traces   map[[2]string]string   // the key of the session, by tenant and trace
+	nameless map[hash][2]string     // where the sessions are whose client names none, by the links of their histories
 	seq      uint64                 // the highest that was published
 	dirty    bool
 }
 
-func newMemory() memory {
-	return memory{sessions: map[[2]string]*session{}, nameless: map[hash]*session{}, traces: map[[2]string]string{}}
+func newMemory() *memory {
+	return &memory{traces: newCache[[2]string, string](maxTraces), sessions: map[[2]string]*session{}, nameless: map[hash][2]string{}}
 }
 
-// session returns a session, a new one if it is not known.
-func (m *memory) session(tenant, key string, nameless bool) *session {
-	k := [2]string{tenant, key}
-	s := m.sessions[k]
-	if s == nil {
-		s = &session{tenant: tenant, key: key, nameless: nameless, used: time.Now()}
-		m.sessions[k] = s
+func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
+	cache, err := lru.New[K, V](size)
+	if err != nil { // only for a size that is not positive
+		panic(err)
 	}
-	return s
+	return cache
+}
+
+// session returns a session, nil if it is not known.
+func (m *memory) session(tenant, key string) *session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sessions[[2]string{tenant, key}]
+}
+
+// withHistory returns the nameless session whose history ends with a link, nil if none does.
+func (m *memory) withHistory(end hash) *session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sessions[m.nameless[end]]
 }
 
 // follow records to which session a trace belongs. The first one counts, so that a trace stays in one conversation.
 func (m *memory) follow(tenant, trace, key string) {
-	k := [2]string{tenant, trace}
-	if m.traces[k] != "" {
-		return
-	}
-	if len(m.traces) >= maxTraces {
-		clear(m.traces)
-	}
-	m.traces[k] = key
+	_, _ = m.traces.ContainsOrAdd([2]string{tenant, trace}, key)
+}
+
+// followed returns the key of the session that a trace belongs to, "" if none is known.
+func (m *memory) followed(tenant, trace string) string {
+	key, _ := m.traces.Get([2]string{tenant, trace})
+	return key
+}
+
+// published records the highest sequence of what was published.
+func (m *memory) published(seq uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seq = max(m.seq, seq)
 }
 
 // point lets a session be found by its history.
 func (m *memory) point(s *session) {
-	if !s.nameless {
-		return
-	}
-	known := m.sessions[[2]string{s.tenant, s.key}]
-	for _, t := range s.threads {
-		for _, l := range t.links {
-			m.nameless[l.chain] = known
-		}
+	for chain := range s.ends() {
+		m.nameless[chain] = [2]string{s.tenant, s.key}
 	}
 }
 
@@ -71,8 +88,11 @@ func (m *memory) reindex() {
 
 // remember applies what a plan changed, and forgets the least recently used sessions.
 func (m *memory) remember(p *plan) {
-	for before, after := range p.sessions {
-		*before = *after
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, s := range p.sessions {
+		m.sessions[[2]string{p.tenant, key}] = s
+		m.point(s)
 		m.dirty = true
 	}
 	links := 0
@@ -91,7 +111,7 @@ func (m *memory) remember(p *plan) {
 		delete(m.sessions, [2]string{oldest.tenant, oldest.key})
 		forgot = true
 	}
-	if forgot {
+	if forgot || len(m.nameless) > 2*maxLinks { // links of histories that changed since
 		m.reindex()
 	}
 }
@@ -130,9 +150,9 @@ type savedLink struct {
 
 // save writes the memory if it changed.
 func (r *Receiver) save() {
-	r.mu.Lock()
+	r.memory.mu.Lock()
 	if r.Memory == "" || !r.memory.dirty {
-		r.mu.Unlock()
+		r.memory.mu.Unlock()
 		return
 	}
 	out := saved{About: logstate.About{Log: r.Log.Created(), Seq: r.memory.seq}}
@@ -148,11 +168,11 @@ func (r *Receiver) save() {
 		out.Sessions = append(out.Sessions, one)
 	}
 	r.memory.dirty = false
-	r.mu.Unlock()
+	r.memory.mu.Unlock()
 	if err := logstate.Save(r.Memory, &out); err != nil {
-		r.mu.Lock()
+		r.memory.mu.Lock()
 		r.memory.dirty = true
-		r.mu.Unlock()
+		r.memory.mu.Unlock()
 		r.news.Do(func() {
 			r.Logger.Warn("the histories received over OpenTelemetry can't be saved; after a restart, messages of clients that leave out older ones will be recorded twice", "file", r.Memory, "error", err)
 		})
@@ -171,8 +191,7 @@ func (r *Receiver) recall(ctx context.Context) {
 	}
 	r.memory.seq = in.Seq
 	for _, one := range in.Sessions {
-		s := r.memory.session(one.Tenant, one.Key, one.Nameless)
-		s.transcript, s.started, s.used = one.Transcript, one.Started, one.Used
+		s := &session{tenant: one.Tenant, key: one.Key, nameless: one.Nameless, transcript: one.Transcript, started: one.Started, used: one.Used}
 		for _, t := range one.Threads {
 			to := &thread{conversation: t.Conversation, inherited: t.Inherited}
 			for b := t.Links; len(b) >= linkBytes; b = b[linkBytes:] {
@@ -184,6 +203,7 @@ func (r *Receiver) recall(ctx context.Context) {
 			to.inherited = min(to.inherited, len(to.links))
 			s.threads = append(s.threads, to)
 		}
+		r.memory.sessions[[2]string{s.tenant, s.key}] = s
 	}
 	r.memory.reindex()
 }

@@ -16,17 +16,43 @@ const source = "import/otel"
 
 // plan is what a request adds: events, and what to remember once they are in the log.
 type plan struct {
+	tenant   string
+	memory   *memory
 	items    []transcript.Item
-	number   int // of the entry whose events are added
-	sessions map[*session]*session
+	number   int                 // of the entry whose events are added
+	sessions map[string]*session // those that it changes, by key
+	nameless map[hash]*session   // like memory.nameless, of those that it changes
+}
+
+func newPlan(tenant string, m *memory) *plan {
+	return &plan{tenant: tenant, memory: m, sessions: map[string]*session{}, nameless: map[hash]*session{}}
+}
+
+// session returns a session, a new one if it is not known.
+func (p *plan) session(key string, nameless bool) *session {
+	if s := p.sessions[key]; s != nil {
+		return s
+	}
+	if s := p.memory.session(p.tenant, key); s != nil {
+		return s
+	}
+	return &session{tenant: p.tenant, key: key, nameless: nameless}
+}
+
+// withHistory returns the nameless session whose history ends with a link, nil if none does.
+func (p *plan) withHistory(end hash) *session {
+	if s := p.nameless[end]; s != nil {
+		return s
+	}
+	return p.memory.withHistory(end)
 }
 
 // change returns a copy of a session that the plan may change.
 func (p *plan) change(s *session) *session {
-	if p.sessions[s] == nil {
-		p.sessions[s] = s.clone()
+	if p.sessions[s.key] == nil {
+		p.sessions[s.key] = s.clone()
 	}
-	return p.sessions[s]
+	return p.sessions[s.key]
 }
 
 // event adds an event. One that the vocabulary refuses is counted by the importer.
@@ -111,6 +137,9 @@ func (p *plan) call(s *session, e *entry, c *modelCall) {
 		}
 	}
 	s.keep(at)
+	for chain := range s.ends() {
+		p.nameless[chain] = s
+	}
 }
 
 // calls returns the calls of a message under their ids in the log.

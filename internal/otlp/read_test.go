@@ -200,8 +200,8 @@ func FuzzReadingMessages(f *testing.F) {
 			if err != nil || what.call == nil {
 				continue
 			}
-			p := &plan{sessions: map[*session]*session{}}
-			p.call(p.change(m.session("default", "s", false)), &e, what.call)
+			p := newPlan("default", m.memory)
+			p.call(p.change(p.session("s", false)), &e, what.call)
 			for _, item := range p.items {
 				if item.Err == nil && !json.Valid(item.Event.Data) {
 					t.Fatalf("%s is no JSON", item.Event.Data)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -52,17 +53,17 @@ const (
 	Refused  = "refused"  // it has content that could not be read or published
 )
 
-// Receiver turns spans and log records into events. It is safe for concurrent use; requests are handled one after the
-// other.
+// Receiver turns spans and log records into events. It is safe for concurrent use; the requests of a tenant are handled
+// one after the other.
 type Receiver struct {
 	Config
 	stop  context.CancelFunc
 	saver sync.WaitGroup
 	news  rate.Sometimes
 
-	mu       sync.Mutex
+	turns    turns
 	cleaners *lru.Cache[string, *intake.Cleaner] // by tenant
-	memory   memory
+	memory   *memory
 
 	statusMu sync.Mutex
 	status   Status
@@ -114,8 +115,11 @@ type taken struct {
 // take records what is new in a request. An error means that the log or the read model failed: nothing is remembered,
 // and the same request may be sent again.
 func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []entry) (taken, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	leave, err := r.turns.enter(ctx, tenant, 1)
+	if err != nil {
+		return taken{}, fmt.Errorf("earlier requests of the tenant are still being recorded: %w", err)
+	}
+	defer leave()
 	now := time.Now()
 	// Children end before their parents, and only some of them name the session.
 	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Or(a.end.Compare(b.end), a.begin.Compare(b.begin)) })
@@ -124,7 +128,7 @@ func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []ent
 			r.memory.follow(tenant, list[i].trace, key)
 		}
 	}
-	p := &plan{sessions: map[*session]*session{}}
+	p := newPlan(tenant, r.memory)
 	outcomes := make([]string, len(list))
 	left := make([]string, len(list))
 	var result taken
@@ -148,7 +152,7 @@ func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []ent
 			outcomes[i], left[i] = LeftOut, what.leftOut
 			continue
 		}
-		found, err := r.session(ctx, tenant, e, &what, p)
+		found, err := r.session(ctx, e, &what, p)
 		if err != nil {
 			r.trouble(err)
 			return taken{}, err
@@ -166,7 +170,6 @@ func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []ent
 		switch {
 		case what.call != nil:
 			p.call(s, e, what.call)
-			r.memory.point(s)
 		case what.tool != nil:
 			p.run(s, e, what.tool)
 		case what.said != nil:
@@ -178,7 +181,6 @@ func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []ent
 	}
 	if err := r.publish(ctx, tenant, p, refuse); err != nil {
 		r.trouble(err)
-		r.memory.reindex()
 		return taken{}, err
 	}
 	r.memory.remember(p)
@@ -195,7 +197,7 @@ func (r *Receiver) publish(ctx context.Context, tenant string, p *plan, refuse f
 		Tenant: tenant, Lookup: r.Lookup(tenant), Redact: r.Redact, RedactAll: true, Cleaner: r.cleaner(tenant), FirstCounts: true,
 		Rejected: func(_ string, err *transcript.LineError) { refuse(err.Line, err.Reason) }, Admit: r.admit(tenant),
 	})
-	r.memory.seq = max(r.memory.seq, report.LastSeq)
+	r.memory.published(report.LastSeq)
 	r.statusMu.Lock()
 	r.status.Published += uint64(report.Published)
 	r.statusMu.Unlock()
@@ -206,11 +208,7 @@ func (r *Receiver) publish(ctx context.Context, tenant string, p *plan, refuse f
 const maxCleaners = 1_000
 
 func newCleaners() *lru.Cache[string, *intake.Cleaner] {
-	cache, err := lru.New[string, *intake.Cleaner](maxCleaners)
-	if err != nil { // only for a size that is not positive
-		panic(err)
-	}
-	return cache
+	return newCache[string, *intake.Cleaner](maxCleaners)
 }
 
 // cleaner returns what cleans the events of a tenant.
@@ -245,21 +243,20 @@ func bounded(s string, limit int) string {
 
 // session returns the session of an entry: the one that it names, or that its trace belongs to, or whose history it
 // continues, or else a new one with the name of the trace. It is nil if there is none of these.
-func (r *Receiver) session(ctx context.Context, tenant string, e *entry, what *recorded, p *plan) (*session, error) {
+func (r *Receiver) session(ctx context.Context, e *entry, what *recorded, p *plan) (*session, error) {
 	key := keyOf(e)
 	if key == "" && e.trace != "" {
-		key = r.memory.traces[[2]string{tenant, e.trace}]
+		key = r.memory.followed(p.tenant, e.trace)
 	}
 	if key != "" {
-		s := r.memory.session(tenant, key, false)
-		return s, r.ofTranscript(ctx, s, what.agent, p)
+		return r.ofTranscript(ctx, p.session(key, false), what.agent, p)
 	}
 	if what.call != nil {
-		links := chained(rootOf(tenant, ""), what.call.input)
+		links := chained(rootOf(p.tenant, ""), what.call.input)
 		for i := len(links) - 1; i > 0; i-- {
-			if s := r.memory.nameless[links[i].chain]; s != nil && slices.ContainsFunc(what.call.input[:i+1], func(m message) bool { return m.role == "assistant" }) {
+			if s := p.withHistory(links[i].chain); s != nil && slices.ContainsFunc(what.call.input[:i+1], func(m message) bool { return m.role == "assistant" }) {
 				if e.trace != "" {
-					r.memory.follow(tenant, e.trace, s.key)
+					r.memory.follow(p.tenant, e.trace, s.key)
 				}
 				return s, nil
 			}
@@ -268,25 +265,26 @@ func (r *Receiver) session(ctx context.Context, tenant string, e *entry, what *r
 	if e.trace == "" {
 		return nil, nil
 	}
-	r.memory.follow(tenant, e.trace, e.trace)
-	return r.memory.session(tenant, e.trace, true), nil
+	r.memory.follow(p.tenant, e.trace, e.trace)
+	return p.session(e.trace, true), nil
 }
 
-// ofTranscript records that the session's transcript was recorded: telemetry would only add the same content under
+// ofTranscript returns a session, changed if its transcript was recorded: telemetry would only add the same content under
 // other ids.
-func (r *Receiver) ofTranscript(ctx context.Context, s *session, agent string, p *plan) error {
+func (r *Receiver) ofTranscript(ctx context.Context, s *session, agent string, p *plan) (*session, error) {
 	if agent == "" || s.transcript {
-		return nil
+		return s, nil
 	}
-	if changed := p.sessions[s]; changed != nil && changed.started {
-		return nil // looked up for this request
+	if changed := p.sessions[s.key]; changed != nil && changed.started {
+		return s, nil // looked up for this request
 	}
 	conversation := agent + ":" + s.key
 	known, err := r.Lookup(s.tenant)(ctx, []events.Event{{Subject: conversation, Source: "import/" + agent, ID: conversation}})
 	if err == nil && known[0].Seq != 0 {
-		s.transcript = true
+		s = p.change(s)
+		s.transcript, s.used = true, time.Now()
 	}
-	return err
+	return s, err
 }
 
 // trouble records that a request could not be recorded.

@@ -33,10 +33,11 @@ import (
 
 // Limits of requests.
 const (
-	MaxBytes   = 16 << 20 // of a request, unpacked
-	maxAtOnce  = 2        // requests in memory
-	waitAtOnce = 5 * time.Second
-	maxReading = 30 * time.Second
+	MaxBytes     = 16 << 20 // of a request, unpacked
+	maxAtOnce    = 4        // requests in memory
+	maxOfATenant = 2        // of these, so that no tenant keeps the others out
+	waitAtOnce   = 5 * time.Second
+	maxReading   = 30 * time.Second
 )
 
 // TenantHeader names the tenant, of requests whose token is for all of them, or that need none.
@@ -48,9 +49,10 @@ const defaultTenant = "default"
 // Server answers exporters.
 type Server struct {
 	Receiver *Receiver
-	Gate     *access.Gate  // nil: no token is demanded
+	Gate     *access.Gate  // nil: no token is required
 	Quotas   *quota.Quotas // nil: none
 	slots    chan struct{}
+	turns    turns
 }
 
 // Handler answers OTLP over HTTP and gRPC, on the same port.
@@ -113,17 +115,27 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 		}
 		wait, cancel := context.WithTimeout(r.Context(), waitAtOnce)
 		defer cancel()
+		leave, err := s.turns.enter(wait, tenant, maxOfATenant)
+		if err != nil {
+			tooMany(w, r)
+			return
+		}
+		defer leave()
 		select {
 		case s.slots <- struct{}{}:
 			defer func() { <-s.slots }()
 		case <-wait.Done():
-			w.Header().Set("Retry-After", "1")
-			answer(w, r, http.StatusServiceUnavailable, codes.Unavailable, "too many requests at once")
+			tooMany(w, r)
 			return
 		}
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(maxReading)) // every writer of net/http can
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), tenantKey{}, tenant)))
 	})
+}
+
+func tooMany(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	answer(w, r, http.StatusServiceUnavailable, codes.Unavailable, "too many requests at once")
 }
 
 // http answers a request in protobuf or JSON.
