@@ -104,7 +104,7 @@ func following(t *testing.T, s access.Store) *access.Tokens {
 func accepted(t *testing.T, tokens *access.Tokens, token string, want bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		_, err := tokens.Check(token)
+		_, err := tokens.Check(t.Context(), token)
 		return (err == nil) == want
 	}, mnemetest.Patience, 5*time.Millisecond)
 }
@@ -151,7 +151,7 @@ func TestBothStoresAcceptAndRevokeTokensEverywhereAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, another, found.Record, "a leaked token names itself")
 
-			grant, err := one.Check(early)
+			grant, err := one.Check(t.Context(), early)
 			require.NoError(t, err)
 			require.Equal(t, teamA, grant.Rights)
 			require.NoError(t, store.Remove(t.Context(), record.Hash))
@@ -181,7 +181,7 @@ func TestTheLastUseIsWrittenAndListed(t *testing.T) {
 	require.NoError(t, store.Add(t.Context(), record))
 	tokens := following(t, store)
 	for range 1000 {
-		_, err := tokens.Check(token)
+		_, err := tokens.Check(t.Context(), token)
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool {
@@ -199,8 +199,8 @@ func TestTheLastUseIsWrittenAndListed(t *testing.T) {
 func TestATokenIsRevokedAtOnceWhileTheServerKeepsSilentAboutItsLastUse(t *testing.T) {
 	t.Parallel()
 	store, js := newBucket(t)
-	token, record := issue(t, teamA)
-	require.NoError(t, store.Add(t.Context(), record))
+	_, err := store.List(t.Context()) // makes the bucket
+	require.NoError(t, err)
 	tokens := following(t, store)
 	stream, err := js.Stream(t.Context(), "KV_"+natsdeploy.TokenBucket)
 	require.NoError(t, err)
@@ -212,16 +212,24 @@ func TestATokenIsRevokedAtOnceWhileTheServerKeepsSilentAboutItsLastUse(t *testin
 	require.NoError(t, err)
 	require.NoError(t, js.Conn().Flush())
 
-	grant, err := tokens.Check(token)
-	require.NoError(t, err)
-	_, err = silent.NextMsg(mnemetest.Patience)
-	require.NoError(t, err)
 	bucket, err := js.KeyValue(t.Context(), natsdeploy.TokenBucket)
 	require.NoError(t, err)
-	began := time.Now()
-	require.NoError(t, bucket.Purge(t.Context(), "token."+record.Hash.String()))
-	<-grant.Ended.Done()
-	require.Less(t, time.Since(began), 4*time.Second, "the client waits 5 s for an answer")
+	const silence = 5 * time.Second // that the client waits for an answer
+	took := silence
+	for try := 0; try < 5 && took >= silence-time.Second; try++ { // a busy machine may need longer, but not each time
+		token, record := issue(t, teamA)
+		require.NoError(t, store.Add(t.Context(), record))
+		accepted(t, tokens, token, true)
+		grant, err := tokens.Check(t.Context(), token)
+		require.NoError(t, err)
+		_, err = silent.NextMsg(mnemetest.Patience)
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, bucket.Purge(t.Context(), "token."+record.Hash.String()))
+		<-grant.Ended.Done()
+		took = time.Since(began)
+	}
+	require.Less(t, took, silence-time.Second, "each revocation waited for the silent server")
 }
 
 func TestALostBucketGrantsNothingAndARestoredOneAgain(t *testing.T) {
@@ -284,10 +292,10 @@ func TestAnExpiredTokenIsRefused(t *testing.T) {
 	require.NoError(t, access.NewFile(path).Add(t.Context(), record))
 	tokens := access.NewTokens(func() time.Time { return now })
 	require.NoError(t, access.NewFile(path).Load(tokens))
-	_, err = tokens.Check(token)
+	_, err = tokens.Check(t.Context(), token)
 	require.NoError(t, err)
 	now = now.Add(time.Minute)
-	_, err = tokens.Check(token)
+	_, err = tokens.Check(t.Context(), token)
 	require.ErrorIs(t, err, access.ErrInvalid)
 }
 
@@ -328,7 +336,7 @@ func BenchmarkCheck(b *testing.B) {
 	for name, token := range map[string]string{"good": good, "unknown": access.NewToken(), "garbage": strings.Repeat("x", len(good))} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				_, err := tokens.Check(token)
+				_, err := tokens.Check(b.Context(), token)
 				if (err == nil) != (token == good) {
 					b.Fatal(err)
 				}

@@ -199,7 +199,8 @@ func (b *Bucket) watch(ctx context.Context, t *Tokens, logger *slog.Logger, load
 	defer stopWatch(watcher)
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
-	seen, expected := uint64(0), uint64(0)
+	w, expected := &watched{bucket: bucket}, uint64(0)
+	defer t.watching(nil)
 	held, complete := map[Hash]bool{}, false
 	for {
 		select {
@@ -210,9 +211,10 @@ func (b *Bucket) watch(ctx context.Context, t *Tokens, logger *slog.Logger, load
 			case e == nil:
 				t.keep(held)
 				complete, held = true, nil
+				t.watching(w)
 				loaded()
 			default:
-				seen = max(seen, e.Revision())
+				t.brings(w, e.Revision())
 				if hash, ok := apply(t, e, logger); ok && !complete {
 					held[hash] = true
 				}
@@ -226,7 +228,7 @@ func (b *Bucket) watch(ctx context.Context, t *Tokens, logger *slog.Logger, load
 				continue // the server does not answer; the watch continues once it does
 			case !now.Equal(made):
 				return errReplaced
-			case seen < expected:
+			case w.seen < expected:
 				return errSilent // a whole interval later it has not arrived
 			}
 			expected = last

@@ -13,5 +13,5 @@
 //	ErrNoToken      the request has no bearer token: 401
 //	ErrInvalid      the token is unknown, revoked, expired, or was never one: 401
 //	ErrNothing      the identity provider vouches for the bearer, but no rule grants anything: 403
-//	ErrUnavailable  the key to check it with is not there yet, and may come: 503, try again
+//	ErrUnavailable  the identity provider or the log's server has to be asked, and does not answer: 503, try again
 package access

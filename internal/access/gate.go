@@ -61,7 +61,7 @@ func (g *Gate) CheckToken(ctx context.Context, token string) (*Grant, error) {
 		if g.Tokens == nil {
 			return nil, ErrInvalid
 		}
-		return g.Tokens.Check(token)
+		return g.Tokens.Check(ctx, token)
 	}
 	if g.JWT == nil {
 		return nil, ErrInvalid

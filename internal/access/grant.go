@@ -21,9 +21,9 @@ var (
 	// ErrOtherOrigin: a page of another origin used the session of a browser.
 	ErrOtherOrigin = errors.New("a page of another origin sent this with your session, which is for mneme's own page")
 
-	// ErrUnavailable: the keys of the identity provider have not been fetched yet, or the token names another key and the
-	// provider does not answer.
-	ErrUnavailable = errors.New("the keys of the identity provider are not available now; try again")
+	// ErrUnavailable: the token may be valid, but the one who knows does not answer: the identity provider, of whose keys
+	// the one to check it with is missing, or the log's server.
+	ErrUnavailable = errors.New("the token can't be checked now; try again")
 )
 
 // Role is what a token may do. Each role includes the ones before it.

@@ -10,15 +10,18 @@ import (
 // touchEvery is the shortest time between two writes of a token's last use.
 const touchEvery = time.Minute
 
-// Tokens are the tokens that a server accepts, in memory. A check costs a checksum, a hash
-// and a lookup, whether or not the token is known, and never leaves the process.
+// Tokens are the tokens that a server accepts, in memory. A check costs a checksum, a hash and a lookup. Only for a token
+// that is not known, a few times a second, the bucket is asked too.
 //
 // The lookup is by hash, so how long it takes says nothing about any token.
 type Tokens struct {
 	now func() time.Time
 
+	asking asking
+
 	mu      sync.RWMutex
 	entries map[Hash]*entry
+	watched *watched // nil if nobody can be asked about a token
 
 	used chan Hash // to be written as used now
 }
@@ -31,20 +34,24 @@ type entry struct {
 
 // NewTokens returns an empty set: it accepts nothing.
 func NewTokens(now func() time.Time) *Tokens {
-	return &Tokens{now: now, entries: map[Hash]*entry{}, used: make(chan Hash, 1024)}
+	return &Tokens{now: now, asking: newAsking(), entries: map[Hash]*entry{}, used: make(chan Hash, 1024)}
 }
 
-// Check returns what a token grants, or [ErrInvalid].
-func (t *Tokens) Check(token string) (*Grant, error) {
+// Check returns what a token grants, or [ErrInvalid]. It returns [ErrUnavailable] if it does not know the token and the
+// bucket, which may, does not answer.
+func (t *Tokens) Check(ctx context.Context, token string) (*Grant, error) {
 	hash, ok := HashOf(token)
 	if !ok {
 		return nil, ErrInvalid
 	}
-	t.mu.RLock()
-	e := t.entries[hash]
-	t.mu.RUnlock()
+	e := t.entry(hash)
 	if e == nil {
-		return nil, ErrInvalid
+		if err := t.ask(ctx, hash); err != nil {
+			return nil, err
+		}
+		if e = t.entry(hash); e == nil {
+			return nil, ErrInvalid
+		}
 	}
 	now := t.now()
 	if !e.grant.Expires.IsZero() && !now.Before(e.grant.Expires) {
@@ -52,6 +59,12 @@ func (t *Tokens) Check(token string) (*Grant, error) {
 	}
 	t.touch(hash, e, now)
 	return &e.grant, nil
+}
+
+func (t *Tokens) entry(hash Hash) *entry {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.entries[hash]
 }
 
 // touch asks for the last use to be written, at most once in touchEvery.
@@ -70,6 +83,11 @@ func (t *Tokens) touch(hash Hash, e *entry, now time.Time) {
 func (t *Tokens) put(r Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.set(r)
+}
+
+// set is put with t.mu held.
+func (t *Tokens) set(r Record) {
 	old := t.entries[r.Hash]
 	ended, end := context.WithCancel(context.Background())
 	e := &entry{grant: Grant{Rights: r.Rights, Name: r.Name, Subject: "token:" + r.Hash.ID(), Expires: r.Expires, Ended: ended}, end: end}

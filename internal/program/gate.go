@@ -22,7 +22,7 @@ import (
 // loadWithin is how long a program waits for the tokens before it serves.
 const loadWithin = 30 * time.Second
 
-// OpenGate returns who may use the API by these settings, or nil if no token is demanded.
+// OpenGate returns who may use the API by these settings, or nil if no token is required.
 // It waits until the tokens are loaded, and keeps them up to date until close is called. The
 // identity provider need not answer yet.
 //
@@ -80,7 +80,7 @@ func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *s
 	return gate, stop, nil
 }
 
-// TokenStore returns where the tokens of these settings are, nil if none are demanded.
+// TokenStore returns where the tokens of these settings are, nil if none are required.
 func TokenStore(s settings.Access, conn *nats.Conn) (access.Store, error) {
 	switch {
 	case s.TokensFile != "":
@@ -93,7 +93,7 @@ func TokenStore(s settings.Access, conn *nats.Conn) (access.Store, error) {
 
 // ServingOf returns how the HTTP API is served.
 func ServingOf(s settings.Access, hosts settings.Hosts, trusted bool) Serving {
-	// Where a token is demanded, DNS rebinding is harmless: the page has no token to send.
+	// Where a token is required, DNS rebinding is harmless: the page has no token to send.
 	return Serving{Hosts: hosts, AnyAddress: trusted || s.On(), CertFile: s.CertFile, KeyFile: s.KeyFile}
 }
 

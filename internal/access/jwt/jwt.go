@@ -109,6 +109,9 @@ type times struct {
 	Issued    *float64 `json:"iat"`
 }
 
+// errNoKeys: nobody can tell whether the provider made the token.
+var errNoKeys = fmt.Errorf("%w: the keys of the identity provider are not available", access.ErrUnavailable)
+
 // Check implements [access.Verifier]. A token that was checked before costs a hash and a
 // lookup, until it expires or the rules change.
 func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, error) {
@@ -120,12 +123,12 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 		return grant, nil
 	}
 	if v.keys.ready() != nil {
-		return nil, access.ErrUnavailable
+		return nil, errNoKeys
 	}
 	checked, claims, at, err := v.read(ctx, token)
 	switch {
 	case errors.Is(err, access.ErrUnavailable):
-		return nil, access.ErrUnavailable
+		return nil, errNoKeys
 	case err != nil:
 		v.said.add(err.Error())
 		return nil, access.ErrInvalid // without the reason, which would help to guess

@@ -150,7 +150,7 @@ func (h *Handler) exchange(r *http.Request, code string, p pending) (token strin
 	case errors.Is(err, access.ErrNothing):
 		return "", &problem{status: http.StatusForbidden, text: "the identity provider knows you, but no rule of the server's claims file gives you any right: ask whoever runs this server"}
 	case errors.Is(err, access.ErrUnavailable):
-		return "", &problem{http.StatusServiceUnavailable, access.ErrUnavailable.Error(), nil}
+		return "", &problem{http.StatusServiceUnavailable, err.Error(), nil}
 	case err != nil:
 		return "", &problem{http.StatusBadGateway, "the ID token of the identity provider is not valid here: its client, its signature algorithm or its clock does not fit the server's settings", h.Verifier.Why(ctx, token)}
 	case nonceOf(token) != p.Nonce:
