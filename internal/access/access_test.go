@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,6 +22,7 @@ import (
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -111,15 +111,8 @@ func accepted(t *testing.T, tokens *access.Tokens, token string, want bool) {
 
 func newBucket(t *testing.T) (*access.Bucket, jetstream.JetStream) {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(server.Stop)
-	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
+	_, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{MaxBytes: 1 << 20})
 	js, err := jetstream.New(conn)
-	require.NoError(t, err)
-	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
 	require.NoError(t, err)
 	bucket, err := access.NewBucket(conn)
 	require.NoError(t, err)

@@ -37,15 +37,8 @@ type bundle struct {
 
 func setup(t testing.TB) *bundle {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
-	require.NoError(t, err)
-	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 64 << 20})
-	require.NoError(t, err)
-	b := &bundle{TB: t, server: server}
-	b.conn, err = nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	t.Cleanup(b.conn.Close)
+	b := &bundle{TB: t}
+	b.server, b.conn = natstest.Alone(t, embedded.Config{Listen: "127.0.0.1:0"}, natsdeploy.Settings{MaxBytes: 64 << 20})
 	b.open()
 	return b
 }

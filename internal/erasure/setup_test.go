@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
@@ -20,6 +19,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
@@ -52,14 +52,8 @@ func setup(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, data: t.TempDir()}
 	logger := slog.New(slog.DiscardHandler)
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: filepath.Join(w.data, "nats"), MaxBytes: 1 << 30})
-	require.NoError(t, err)
-	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 29, Partitions: 2})
-	require.NoError(t, err)
-	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
+	_, conn := natstest.Alone(t, embedded.Config{Dir: filepath.Join(w.data, "nats")}, natsdeploy.Settings{MaxBytes: 1 << 29, Partitions: 2})
+	var err error
 	w.log, err = eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
 	tell, err := telemetry.Setup(t.Context(), "test", settings.Telemetry{}, logger)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 
@@ -14,7 +12,7 @@ import (
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
-	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/pkg/eventlog"
 )
@@ -26,16 +24,7 @@ const chatSpan = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0AF7651
 
 func receiver(t *testing.T, admit func() error) *Receiver {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(server.Stop)
-	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
-	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
-	require.NoError(t, err)
+	_, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{MaxBytes: 1 << 20})
 	log, err := eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
 	r := New(t.Context(), Config{

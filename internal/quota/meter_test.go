@@ -18,6 +18,7 @@ import (
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -30,14 +31,8 @@ type bench struct {
 }
 
 func setup(t testing.TB) *bench {
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 64 << 20})
-	require.NoError(t, err)
-	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 64 << 20, Partitions: 3})
-	require.NoError(t, err)
-	conn, err := eventlog.Connect("", "test", slog.New(slog.DiscardHandler), server.InProcess())
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
+	t.Helper()
+	_, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{MaxBytes: 64 << 20, Partitions: 3})
 	log, err := eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
 	return &bench{TB: t, log: log, path: filepath.Join(t.TempDir(), "stored.json")}

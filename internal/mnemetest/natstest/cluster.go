@@ -1,5 +1,5 @@
-// Package natstest gives tests a real cluster of NATS servers inside the process. A server
-// alone is embedded.Start.
+// Package natstest gives tests real NATS servers inside the process: one with the log, a cluster, or one with
+// permissions.
 package natstest
 
 import (
