@@ -34,7 +34,7 @@ type Config struct {
 	Graph     func(ctx context.Context, read func(graph.Reader) error) error
 	Projects  func(ctx context.Context, read func(project.Reader) error) error
 	Retention map[string]time.Duration // by tenant; empty for none
-	// Audited begins an erasure that a retention demands, and records that in the audit log. If it can't record it, it
+	// Audited begins an erasure that a retention requires, and records that in the audit log. If it can't record it, it
 	// returns an error and does not begin.
 	Audited func(ctx context.Context, s Scope, ask func() error) error
 	Logger  *slog.Logger
@@ -52,6 +52,7 @@ type Eraser struct {
 	wake    chan struct{}
 
 	recorded time.Time // when the record was last updated with what is waited for
+	progress progress
 
 	cancel context.CancelFunc
 	ended  sync.WaitGroup

@@ -7,16 +7,20 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -341,6 +345,52 @@ func TestAnErasureEndsWithoutEmbeddingsThatNothingWrites(t *testing.T) {
 	require.Equal(t, 1, report.Conversations)
 	require.Empty(t, w.search("canarygone"))
 	require.Contains(t, report.NotReached[len(report.NotReached)-1], "the read model embeddings (")
+	w.consistent()
+}
+
+// As on a slow machine, whose server does not answer within the time of a lease.
+func TestAnErasureEndsAlthoughItLosesItsLeaseAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "gone", "canarygone", ""), history(t, "too", "canarytoo", "p"))
+	w.applied()
+	abandoned, err := sqlitestore.OpenEmbeddings(t.Context(), sqlitestore.Path(filepath.Join(w.data, "models"), "embeddings", 1))
+	require.NoError(t, err)
+	_, err = abandoned.Acquire(t.Context(), 0, "another model's")
+	require.NoError(t, err)
+	require.NoError(t, abandoned.Close())
+	js, err := jetstream.New(w.log.Conn())
+	require.NoError(t, err)
+	bucket, _, err := natsdeploy.ApplyLeases(t.Context(), js, 0)
+	require.NoError(t, err)
+	var mu sync.Mutex
+	repairs, cleanings := 0, 0
+	e := w.started(w.eraser(func(c *erasure.Config) {
+		c.Patience = time.Second
+		c.Step = func(step string) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case step == "before a repair":
+				repairs++
+			case step == "waiting": // it is lost at the next renewal
+				_ = bucket.Delete(context.Background(), "exclusive.erase")
+			case step == "before a cleaning":
+				if cleanings++; cleanings%2 == 1 {
+					_ = bucket.Delete(context.Background(), "exclusive.erase")
+					time.Sleep(time.Second)
+				}
+			}
+		}
+	}))
+	_, err = e.Ask(t.Context(), erasure.Scope{Tenant: "default", Before: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	w.ended(e)
+	require.Empty(t, w.search("canary"))
+	mu.Lock()
+	defer mu.Unlock()
+	models := len(readmodel.Ours())
+	require.LessOrEqual(t, repairs, 2*models, "what is repaired is not repaired again")
 	w.consistent()
 }
 

@@ -64,6 +64,7 @@ func (e *Eraser) carryOut(ctx context.Context, r *Record) error {
 			return err
 		}
 	}
+	e.progress = progress{} // it has the ids of what was erased
 	e.Logger.Info("erasure done", "conversations", r.Report.Conversations, "events", r.Report.total(), "sha256", r.Report.SHA256)
 	return nil
 }
@@ -131,7 +132,7 @@ func (e *Eraser) await(ctx context.Context, r *Record) error {
 		return err
 	}
 	for _, m := range e.Projections {
-		for wait := e.patienceWith(m); ; {
+		for wait := e.progressOf(r).wait("apply", m, e.Patience); ; {
 			behind, err := e.behind(ctx, m.Name, goals)
 			if err != nil {
 				return err
@@ -147,19 +148,40 @@ func (e *Eraser) await(ctx context.Context, r *Record) error {
 	return nil
 }
 
+// progress is what an erasure need not do again after it was broken off, as on a slow machine that loses the lease
+// again and again: otherwise it would never come to an end there.
+type progress struct {
+	erasure  string
+	rounds   int
+	waits    map[string]*wait
+	repaired map[projection.Build]map[string]bool
+}
+
+// progressOf returns the progress of an erasure in its present round. Events that came later begin a new one.
+func (e *Eraser) progressOf(r *Record) *progress {
+	if p := &e.progress; p.erasure != r.ID || p.rounds != r.Rounds {
+		*p = progress{erasure: r.ID, rounds: r.Rounds, waits: map[string]*wait{}, repaired: map[projection.Build]map[string]bool{}}
+	}
+	return &e.progress
+}
+
+// wait returns how long an erasure waits until a read model has done something.
+func (p *progress) wait(does string, m readmodel.Info, patience time.Duration) *wait {
+	key := does + " " + m.Name
+	if p.waits[key] == nil {
+		p.waits[key] = &wait{}
+		if m.Enriches {
+			p.waits[key].limit = patience
+		}
+	}
+	return p.waits[key]
+}
+
 // wait is how long an erasure waits for something that does not change.
 type wait struct {
 	limit time.Duration // 0: without end
 	what  string
 	since time.Time
-}
-
-// patienceWith returns how long an erasure waits for a read model.
-func (e *Eraser) patienceWith(m readmodel.Info) wait {
-	if m.Enriches {
-		return wait{limit: e.Patience}
-	}
-	return wait{}
 }
 
 // over reports whether the erasure has waited for this long enough, and goes on without it.
@@ -405,7 +427,7 @@ func (e *Eraser) clean(ctx context.Context, r *Record) (next State, err error) {
 	}
 	for _, m := range e.Projections {
 		r.Report.tryAgain(m.Name)
-		for wait := e.patienceWith(m); ; {
+		for wait := e.progressOf(r).wait("clean", m, e.Patience); ; {
 			left, err := "", error(nil)
 			if m.Enriches { // the only ones that may not have applied the tombstones
 				left, err = e.behind(ctx, m.Name, goals)
@@ -467,7 +489,7 @@ func (e *Eraser) cleanModel(ctx context.Context, r *Record, name string, list []
 		if len(cps) == 0 && generation == builds.Serving {
 			return "", nil // it was never created
 		}
-		done, err := e.cleanBuild(ctx, projection.Build{Store: e.Store, Projection: name, Generation: generation}, r.Report.Scope.Tenant, list)
+		done, err := e.cleanBuild(ctx, projection.Build{Store: e.Store, Projection: name, Generation: generation}, r, list)
 		switch {
 		case errors.Is(err, projection.ErrUnheld) && generation < builds.Serving:
 			left = fmt.Sprintf("the superseded generation %d of %s has to be removed first, which takes about two minutes", generation, name)
@@ -488,14 +510,22 @@ func (e *Eraser) cleanModel(ctx context.Context, r *Record, name string, list []
 }
 
 // cleanBuild cleans one generation by asking the processes that write it.
-func (e *Eraser) cleanBuild(ctx context.Context, b projection.Build, tenant string, list []string) (s StoreReport, err error) {
+func (e *Eraser) cleanBuild(ctx context.Context, b projection.Build, r *Record, list []string) (s StoreReport, err error) {
 	s = StoreReport{Store: b.Store, Projection: b.Projection, Generation: b.Generation, Conversations: len(list)}
+	tenant, repaired := r.Report.Scope.Tenant, e.progressOf(r).repaired
+	if repaired[b] == nil {
+		repaired[b] = map[string]bool{}
+	}
 	for _, id := range list {
+		if repaired[b][id] {
+			continue
+		}
 		e.Step("before a repair")
 		conversation := events.ConversationID{Tenant: tenant, ID: id}
 		if _, _, err := projection.RequestRepair(ctx, e.Log.Conn(), b, e.Log.PartitionOf(tenant, id), conversation); err != nil {
 			return s, withoutID(err, id)
 		}
+		repaired[b][id] = true
 	}
 	e.Step("before a cleaning")
 	cleaned, err := projection.RequestCleaning(ctx, e.Log.Conn(), b)
