@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,6 +18,7 @@ import (
 	"mneme.dev/mneme/internal/capture"
 	"mneme.dev/mneme/internal/hook"
 	"mneme.dev/mneme/internal/hook/ring"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/window"
@@ -25,6 +27,10 @@ import (
 
 // maxHookBytes is the largest event of a hook: an agent that calls the server directly includes whole tool results.
 const maxHookBytes = ring.MaxInput
+
+// hookWithin is how long an agent that calls the server itself is held up; mneme-hook gives up much sooner, after
+// [ring.Patience]. It is also the time-out with which mneme connect sets up hooks.
+const hookWithin = 3 * time.Second
 
 type hookInput struct {
 	TenantParam
@@ -58,7 +64,7 @@ func (a *api) registerHooks(h huma.API) {
 	op := operation("take-hook", http.MethodPost, "/v1/hooks/{agent}", "Report an event of a coding agent", "context", 413, 415, 422, 503, 504)
 	op.Description = "The body is the JSON object that the agent gives its hooks. The server then reads the event's transcript; nothing of the body itself is stored. " +
 		"The answer is what the agent's hook should print, in the agent's own format, or empty: at the start of a session the context of its project; at a prompt earlier messages that name a file " +
-		"or identifier of the prompt, if there are any, and none twice in a session."
+		"or identifier of the prompt, if there are any, and none twice in a session. If reading takes more than 3 seconds, it is empty."
 	op.MaxBodyBytes = maxHookBytes
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}}}
 	op.SkipValidateBody = true // the body is in the agent's format, and may have other members
@@ -76,7 +82,13 @@ func (a *api) takeHook(ctx context.Context, in *hookInput) (*hookOutput, error) 
 	if err != nil {
 		return nil, huma.Error422UnprocessableEntity("the body is not the event of a hook: it must be a JSON object with hook_event_name and session_id")
 	}
-	text, err := a.hooks.Take(ctx, &past{a, in.seq()}, in.Tenant, agent, event, in.Late)
+	within, cancel := context.WithTimeout(ctx, hookWithin)
+	defer cancel()
+	text, err := a.hooks.Take(within, &past{a, in.seq()}, in.Tenant, agent, event, in.Late)
+	if err != nil && ctx.Err() == nil && (within.Err() != nil || errors.Is(err, view.ErrBusy)) {
+		a.Logger.DebugContext(ctx, "a hook was shown nothing, because its agent waits", "agent", agent.Name, "event", event.Name, "error", err)
+		text, err = "", nil // the event is taken, and an agent that is held up is worse than one that is shown nothing
+	}
 	if err != nil {
 		return nil, a.problem(err)
 	}

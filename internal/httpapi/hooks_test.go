@@ -1,8 +1,11 @@
 package httpapi_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +15,9 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/hook"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // hook sends an event of Claude Code and returns the text that it is answered with.
@@ -107,3 +113,30 @@ func TestABodyThatIsNoEventOfAHookIsRefused(t *testing.T) {
 	require.Contains(t, p.Detail, "hook_event_name")
 	b.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/hooks/nobody", map[string]string{"Content-Type": "application/json"}, `{}`)
 }
+
+// silent are read models whose store does not answer.
+type silent struct{ httpapi.Models }
+
+func (silent) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
+	<-ctx.Done()
+	return view.Pinned[graph.Reader]{}, ctx.Err()
+}
+
+func TestAnAgentIsNotHeldUpWhenTheReadModelsDoNotAnswer(t *testing.T) {
+	rung := make(chan string, 1)
+	f := setupFront(t, func(c *httpapi.Config) { c.Models, c.Doorbell = silent{c.Models}, doorbell(rung) })
+	body, err := json.Marshal(map[string]string{"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/src/app", "transcript_path": "/t.jsonl"})
+	require.NoError(t, err)
+	response, err := http.Post(f.HTTPURL()+"/v1/hooks/claude-code", "application/json", bytes.NewReader(body))
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, "%s", text)
+	require.Empty(t, text)
+	require.Equal(t, "/t.jsonl", <-rung)
+}
+
+type doorbell chan string
+
+func (d doorbell) Ring(_, _, _, path string, _ hook.Turn) { d <- path }
