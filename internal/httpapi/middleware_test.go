@@ -31,7 +31,9 @@ import (
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/worker"
+	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // front is a second HTTP server over the log and the read models of a bundle. Tests can
@@ -311,6 +313,33 @@ func TestAPanicIsLoggedAndAnswers500(t *testing.T) {
 	}
 	require.Contains(t, f.logged.String(), "out of order")
 	require.Contains(t, f.logged.String(), "middleware_test.go", "where it broke")
+}
+
+// failing are read models that can't be opened.
+type failing struct {
+	httpapi.Models
+	err error
+}
+
+func (f failing) Graph(context.Context) (view.Pinned[graph.Reader], error) {
+	return view.Pinned[graph.Reader]{}, f.err
+}
+
+func TestAnAnswerThatCameTooLateSaysWhoseItWas(t *testing.T) {
+	late := &failing{}
+	f := setupFront(t, func(c *httpapi.Config) { late.Models, c.Models = c.Models, late })
+	for says, err := range map[string]error{
+		"the server of the read models does not answer": fmt.Errorf("%w within 30s: %w", projection.ErrUnavailable, context.DeadlineExceeded),
+		"the log's server (NATS) did not answer":        fmt.Errorf("get sequence 7: %w: %w", eventlog.ErrSilent, context.DeadlineExceeded),
+		"another process of mneme did not answer":       fmt.Errorf("repair: %w", context.DeadlineExceeded),
+	} {
+		late.err = err
+		response, text := raw(t, f.HTTPURL(), "GET /v1/conversations/c1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		require.GreaterOrEqual(t, response.StatusCode, http.StatusServiceUnavailable)
+		require.Contains(t, text, says)
+		require.Equal(t, "5", response.Header.Get("Retry-After"))
+		require.Contains(t, f.logged.String(), err.Error())
+	}
 }
 
 func TestUnknownRoutesAnswerAProblem(t *testing.T) {

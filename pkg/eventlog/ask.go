@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -22,7 +23,7 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // ask repeats a question to the server until it is answered or ctx ends. A question on its way to a
 // server that dies is never answered, although the rest of its cluster could. The question must be
-// safe to repeat.
+// safe to repeat. The error of a question that nobody answered is [ErrSilent].
 func ask[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
@@ -32,9 +33,17 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 		late := attempt.Err() != nil
 		cancel()
 		if err == nil || !late || ctx.Err() != nil {
-			return answer, err
+			return answer, named(err)
 		}
 	}
+}
+
+// named says who did not answer, if the error is that nobody did.
+func named(err error) error {
+	if isTimeout(err) {
+		return fmt.Errorf("%w: %w", ErrSilent, err)
+	}
+	return err
 }
 
 // firstHedge and firstListHedge are what firstAttempt is to ask, for hedge: for one message, and for a list that the server
@@ -69,11 +78,11 @@ func hedge[T any](ctx context.Context, first time.Duration, question func(contex
 		select {
 		case a := <-answers:
 			again.Stop()
-			return a.value, a.err
+			return a.value, named(a.err)
 		case <-ctx.Done():
 			again.Stop()
 			var none T
-			return none, ctx.Err()
+			return none, named(ctx.Err())
 		case <-again.C:
 		}
 	}

@@ -65,6 +65,7 @@ func TestAQuestionEndsWithAnErrorOrItsTime(t *testing.T) {
 		start := time.Now()
 		_, err = hedge(t.Context(), firstHedge, silent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, ErrSilent)
 		require.Equal(t, askTime, time.Since(start), "without a deadline")
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -73,5 +74,15 @@ func TestAQuestionEndsWithAnErrorOrItsTime(t *testing.T) {
 		_, err = hedge(ctx, firstHedge, silent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Minute, time.Since(start))
+
+		_, err = ask(t.Context(), silent)
+		require.ErrorIs(t, err, ErrSilent)
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		for _, one := range []func() (int, error){func() (int, error) { return ask(gone, silent) }, func() (int, error) { return hedge(gone, firstHedge, silent) }} {
+			_, err = one()
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, ErrSilent, "nobody waited for the server")
+		}
 	})
 }

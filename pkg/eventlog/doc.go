@@ -15,6 +15,7 @@
 //	ErrBeyondEnd   a follower was asked to begin after the end of the stream
 //	ErrConflict    the conversation has a newer event than the one expected: nothing was stored, read it and decide again
 //	ErrOtherContent the log has another event with the same identity: this one was not stored, publish it under another id
+//	ErrSilent      the server did not answer a question in time: ask again
 //	ErrInterrupted the server was away while events were read: read again from where it stopped
 //	any other      the connection or the server; publish again with the same event: its identity makes a repeat harmless
 //

@@ -32,6 +32,10 @@ var (
 	// ErrOtherContent is the class of every [*OtherContentError].
 	ErrOtherContent = errors.New("the log has another event with this identity")
 
+	// ErrSilent means that a question was not answered before the caller's deadline or, without one, within 8 seconds. It is
+	// a context.DeadlineExceeded or a nats.ErrTimeout too.
+	ErrSilent = errors.New("the log's server (NATS) did not answer in time")
+
 	ErrInterrupted = errors.New("the log's server was unavailable for a while")
 )
 

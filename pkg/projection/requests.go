@@ -76,5 +76,8 @@ func RequestRepair(ctx context.Context, conn *nats.Conn, b Build, partition int,
 	if errors.Is(err, eventlog.ErrNoAnswer) {
 		return 0, 0, fmt.Errorf("repair %q: %w: partition %d of %s", id.ID, ErrUnheld, partition, b.Projection)
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("repair %q: the process that writes partition %d of %s does not answer: %w", id.ID, partition, b.Projection, err)
+	}
 	return a.Applied, a.Failed, err
 }

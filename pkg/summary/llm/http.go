@@ -21,7 +21,7 @@ func post(ctx context.Context, api modelapi.Endpoint, path string, body, into an
 	var broken *modelapi.NetworkError
 	switch {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
-		return &Error{Class: ClassTimeout, Reason: "no answer in time"}
+		return &Error{Class: ClassTimeout, Reason: "the model's endpoint did not answer in time"}
 	case errors.As(err, &broken):
 		return &Error{Class: ClassUnreachable, Reason: broken.Error()}
 	case errors.Is(err, modelapi.ErrTooLarge):
