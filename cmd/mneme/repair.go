@@ -92,6 +92,8 @@ func (c *RepairLogCmd) print(t *terminal, r *httpapi.LogRepair) error {
 		return err
 	}
 	switch {
+	case r.DryRun && r.Left > 0:
+		t.remark(yellow, "Would still be missing: "+counted(r.Left, "event")+".", "restore them from a backup, or accept the loss with --accept")
 	case r.DryRun:
 	case r.Left > 0:
 		t.remark(yellow, "Still missing: "+counted(r.Left, "event")+".", "restore them from a backup, or accept the loss with --accept")

@@ -23,7 +23,7 @@ type repairLogOutput struct{ Body LogRepair }
 type LogRepair struct {
 	DryRun        bool              `json:"dry_run"`
 	Missing       uint64            `json:"missing" doc:"events missing from the log although no removal was recorded"`
-	Left          uint64            `json:"left" doc:"how many of these are still missing"`
+	Left          uint64            `json:"left" doc:"how many of these are still missing or, in a dry run, would be"`
 	Events        int               `json:"events" doc:"events that only the read model graph holds"`
 	Restored      int               `json:"restored" doc:"how many of these events were written back to the log or, in a dry run, could be"`
 	Inexact       int               `json:"inexact" doc:"how many of the restored events have the same identity but lack content that the read model does not keep"`
@@ -63,7 +63,7 @@ func (a *api) repairLog(ctx context.Context, in *repairLogInput) (*repairLogOutp
 		return nil, a.problem(err)
 	}
 	report, err := salvage.Repair(ctx, a.Log, g, salvage.Options{DryRun: in.Body.DryRun, Accept: in.Body.Accept})
-	if err != nil && report.Events > 0 {
+	if err != nil && report.Events > 0 && !in.Body.DryRun {
 		return nil, huma.Error503ServiceUnavailable(fmt.Sprintf("%d events were written back, then: %v", report.Restored, err))
 	}
 	if err != nil {

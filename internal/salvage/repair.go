@@ -20,7 +20,7 @@ type Options struct {
 // Report is what a repair found and did.
 type Report struct {
 	Missing       uint64 // events missing from the log without a record when the repair began
-	Left          uint64 // of Missing: still missing
+	Left          uint64 // of Missing: still missing or, if it was a dry run, what would be
 	Events        int    // events that only the read model holds
 	Restored      int    // of Events: written back, or restorable if it was a dry run
 	Inexact       int    // of Restored: content is not exactly what was published
@@ -57,12 +57,17 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 				return fmt.Errorf("write back conversation %q of tenant %q (run the repair again to continue): %w", id.ID, id.Tenant, err)
 			}
 		}
-		for _, e := range loss.events {
-			if e.seq > 0 && e.seq <= state.Head {
+		lost := func(seq uint64) { // beyond the head nothing is missing: the server uses these sequences again
+			if seq > 0 && seq <= state.Head {
 				replaced++
 			}
 		}
-		replaced += uint64(len(loss.summaries))
+		for _, e := range loss.events {
+			lost(e.seq)
+		}
+		for _, s := range loss.summaries {
+			lost(s.Seq)
+		}
 		report.Events += loss.Count()
 		report.Restored += loss.Restorable()
 		report.Inexact += loss.inexact
@@ -71,13 +76,17 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 		})
 		return nil
 	})
-	if err != nil || o.DryRun {
+	if err != nil {
 		return report, err
 	}
 	// Some of the replaced sequences may belong to unreadable messages.
 	gone := replaced - min(replaced, unreadable)
 	if o.Accept {
 		gone = math.MaxUint64
+	}
+	if o.DryRun {
+		report.Left -= min(gone, report.Left)
+		return report, nil
 	}
 	if report.Left, err = log.RecordRemoved(ctx, gone); err != nil {
 		return report, err
