@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -81,10 +82,7 @@ func run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 	}
 	defer health.Stop()
 	log, conn, err := program.OpenLog(ctx, s.NATSURL, s.NATSTLS, name, tell, logger, func(ctx context.Context, js jetstream.JetStream) error {
-		info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas, MaxBytes: s.LogSize})
-		program.WarnOfSize(logger, s.LogSize, info.MaxBytes)
-		program.WarnOfPartitions(logger, s.Partitions, info.Partitions)
-		return err
+		return makeLog(ctx, js, s, logger)
 	})
 	if err != nil {
 		return err
@@ -113,5 +111,17 @@ func run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", parts.Stores.String(), "health", health.URL()+"/readyz")
 	err = program.Serve(ctx, log, logger)
 	logger.Info("stopping")
+	return err
+}
+
+// makeLog makes sure that the log exists.
+func makeLog(ctx context.Context, js jetstream.JetStream, s *settings.Worker, logger *slog.Logger) error {
+	_, before := natsdeploy.Inspect(ctx, js)
+	info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas, MaxBytes: s.LogSize})
+	if err == nil && s.LogSize == 0 && errors.Is(before, natsdeploy.ErrNoStream) {
+		logger.Warn("the log was created with room for 64 GiB, because MNEME_LOG_SIZE names no size and this program does not see the disk of the NATS server. If that disk has less than 80 GiB, it is full before the log is, and then nothing is stored until NATS is restarted: make the log smaller with `nats stream edit "+natsdeploy.Stream+" --max-bytes`, to four fifths of the disk", "size", info.MaxBytes)
+	}
+	program.WarnOfSize(logger, s.LogSize, info.MaxBytes)
+	program.WarnOfPartitions(logger, s.Partitions, info.Partitions)
 	return err
 }
