@@ -74,7 +74,7 @@ func TestSummaryAndEmbeddingModelsCanBeCombined(t *testing.T) {
 	r, err := render(files, "overlays/own")
 	require.NoError(t, err)
 	require.Empty(t, check(r, built(t)))
-	for program, want := range map[string][]string{"ingestor": {"", ""}, "file-tracker": {"", ""}, "summarizer": {keySample, embeddingsSample}, "context-api": {"", embeddingsSample}} {
+	for program, want := range map[string][]string{"ingestor": {"", ""}, "file-tracker": {"", ""}, "summarizer": {keySample, embeddingsSample}, "context-api": {keySample, embeddingsSample}} {
 		variables, err := r.environment(r.workload(program).container())
 		require.NoError(t, err)
 		for i, name := range []string{"MNEME_LLM_KEY", "MNEME_EMBEDDINGS_KEY"} {
@@ -150,9 +150,11 @@ func TestMistakesAreFound(t *testing.T) {
 		{"overlays/llm", "MNEME_LLM_MODEL=gpt-5-mini", "MNEME_LLM_NAME=gpt-5-mini", "summarizer is refused: mneme: MNEME_LLM_MODEL is empty"},
 		{"base", "MNEME_CONDENSE=extractive", "MNEME_CONDENSE=llm", `summarizer is refused: mneme: MNEME_CONDENSE="llm": needs a model`},
 		{"overlays/llm", "{name: llm, key: key}", "{name: llm, key: token}", `summarizer wants the key "token" of the Secret`},
+		{"overlays/llm", "name: summarizer|context-api}", "name: summarizer}", "summarizer and context-api have not the same MNEME_LLM_KEY"},
 		{"overlays/llm", "resources:\n  - network.yaml\nsecret", "secret", "NetworkPolicies: summarizer reaches port 443 of 203.0.113.7: false"},
+		{"overlays/llm", "values: [summarizer, context-api]", "values: [summarizer]", "NetworkPolicies: context-api reaches port 443 of 203.0.113.7: false"},
 		{"overlays/llm", "except: [10.0.0.0/8, ", "except: [", "NetworkPolicies: summarizer reaches port 443 of 10.1.2.3: true"},
-		{"overlays/llm", "  podSelector: {matchLabels: {app.kubernetes.io/name: summarizer}}\n", "  podSelector: {}\n", "NetworkPolicies: ingestor reaches port 443 of 203.0.113.7: true"},
+		{"overlays/llm", "values: [summarizer, context-api]", "values: [summarizer, context-api, ingestor]", "NetworkPolicies: ingestor reaches port 443 of 203.0.113.7: true"},
 		{"overlays/llm", "- {protocol: TCP, port: 443}", "- {protocol: TCP, port: 80}", "NetworkPolicies: summarizer reaches port 80 of 203.0.113.7: true"},
 		{"base", "MNEME_EMBEDDINGS=builtin", "MNEME_EMBEDDINGS=openai", "context-api is refused: mneme: MNEME_EMBEDDINGS_MODEL is empty"},
 		{"base", "MNEME_EMBEDDINGS=builtin", "MNEME_EMBEDDING=builtin", "context-api sets MNEME_EMBEDDING, which it does not know"},
@@ -163,7 +165,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"overlays/embeddings", "{name: embeddings, key: key}", "{name: openai, key: key}", `summarizer wants the Secret "openai", which is not there`},
 		{"overlays/embeddings", "name: summarizer|context-api}", "name: summarizer}", "summarizer and context-api have not the same MNEME_EMBEDDINGS_KEY"},
 		{"overlays/embeddings", "name: summarizer|context-api}", "name: summarizer|context-api|ingestor}", "ingestor sets MNEME_EMBEDDINGS_KEY, which it does not know"},
-		{"overlays/embeddings", "programs}\n            - configMapRef: {name: contexts}\n", "programs}\n", "summarizer and context-api have not the same MNEME_EMBEDDINGS_MODEL"},
+		{"overlays/embeddings", "programs}\n            - configMapRef: {name: summaries}\n            - configMapRef: {name: contexts}\n", "programs}\n            - configMapRef: {name: summaries}\n", "summarizer and context-api have not the same MNEME_EMBEDDINGS_MODEL"},
 		{"overlays/embeddings", "resources:\n  - network.yaml\nsecret", "secret", "NetworkPolicies: context-api reaches port 443 of 203.0.113.7: false"},
 		{"overlays/embeddings", "values: [summarizer, context-api]", "values: [summarizer]", "NetworkPolicies: context-api reaches port 443 of 203.0.113.7: false"},
 		{"overlays/embeddings", "values: [summarizer, context-api]", "values: [context-api]", "NetworkPolicies: summarizer reaches port 443 of 203.0.113.7: false"},

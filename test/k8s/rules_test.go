@@ -32,7 +32,7 @@ func check(r *rendered, p *programs) []string {
 	wrong = append(wrong, services(r)...)
 	wrong = append(wrong, budgets(r)...)
 	wrong = append(wrong, network(r)...)
-	wrong = append(wrong, embeddings(r)...)
+	wrong = append(wrong, models(r)...)
 	wrong = append(wrong, natsServers(r)...)
 	wrong = append(wrong, neo4jServer(r)...)
 	page, err := os.ReadFile(filepath.Join(root, "docs/metrics.md"))
@@ -108,11 +108,14 @@ func budgets(r *rendered) (wrong []string) {
 	return wrong
 }
 
-// embeddings: the program that embeds messages and the one that searches them use the same settings.
-func embeddings(r *rendered) (wrong []string) {
+// models: the program that embeds messages and the one that searches them use the same settings, and so do the one that
+// has summaries written and the one that has analyses done.
+func models(r *rendered) (wrong []string) {
 	of := func(name string) map[string]string {
 		variables, _ := r.environment(r.workload(name).container())
-		maps.DeleteFunc(variables, func(name, _ string) bool { return !strings.HasPrefix(name, "MNEME_EMBEDDINGS") })
+		maps.DeleteFunc(variables, func(name, _ string) bool {
+			return !strings.HasPrefix(name, "MNEME_EMBEDDINGS") && !strings.HasPrefix(name, "MNEME_LLM") && name != "MNEME_SUMMARY_WRITER"
+		})
 		return variables
 	}
 	embeds, searches := of("summarizer"), of("context-api")
