@@ -43,7 +43,10 @@ func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if _, err := os.Stat(".mneme"); data == "" && err == nil {
 		data = ".mneme"
 	}
-	d := httpapi.NewDiagnosis(doctor.Run(ctx, doctor.Options{Client: g.Client, Data: data, Models: c.Models, Project: ".", Mine: version.Get()}))
+	d := httpapi.NewDiagnosis(doctor.Run(ctx, doctor.Options{
+		Client: g.Client, Data: data, Models: c.Models, Project: ".", Mine: version.Get(), Doing: func(what string) { t.status("checking %s", what) },
+	}))
+	t.status("")
 	if err := c.print(t, g.JSON, d); err != nil {
 		return err
 	}

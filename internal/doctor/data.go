@@ -127,6 +127,7 @@ func (e *examination) model(ctx context.Context, models *service.Models, m readm
 	if held, err := isLocked(path + ".lock"); err == nil && held {
 		use = "; a running process writes to it"
 	}
+	e.doing(fmt.Sprintf("%s, reading its file for up to %s", check, checkWithin))
 	if checked, err := checkFile(ctx, path); errors.Is(err, projection.ErrDamaged) {
 		e.add(check, Failed, err.Error(), damagedRemedy(m.Name))
 		return

@@ -35,6 +35,8 @@ type Options struct {
 	Models  settings.Models
 	Project string // a folder in which an agent may have settings of its own, "" for none
 	Mine    version.Info
+	// Doing, if not nil, is told what is being checked before each check that can take long.
+	Doing func(what string)
 }
 
 // patience is how long a server may take to answer one question.
@@ -46,16 +48,26 @@ func Run(ctx context.Context, o Options) []Finding {
 	e.settings()
 	e.openFiles()
 	e.trust()
+	e.doing("NATS and the log")
 	e.nats(ctx)
+	e.doing("the HTTP API")
 	e.http(ctx)
+	e.doing("the agents on this machine")
 	e.agents(ctx)
 	if o.Data != "" {
 		e.data(ctx)
 	}
 	if o.Models.Store == "neo4j" {
+		e.doing("Neo4j")
 		e.neo4j(ctx)
 	}
 	return e.findings
+}
+
+func (e *examination) doing(what string) {
+	if e.Doing != nil {
+		e.Doing(what)
+	}
 }
 
 // Serving returns the checks that a process makes of itself: its status, its settings and files, and the

@@ -40,11 +40,17 @@ func examine(t *testing.T, url, natsURL, data string) map[string]Finding {
 	defer cancel()
 	gravity := map[Level]int{OK: 0, Warning: 1, Failed: 2}
 	all := map[string]Finding{}
-	for _, f := range Run(ctx, Options{Client: settings.Client{URL: url, NATSURL: natsURL}, Data: data, Mine: version.Get()}) {
+	doing := []string{}
+	tell := func(what string) { doing = append(doing, what) }
+	for _, f := range Run(ctx, Options{Client: settings.Client{URL: url, NATSURL: natsURL}, Data: data, Mine: version.Get(), Doing: tell}) {
 		require.NotEmpty(t, f.Detail, f.Check)
 		if old, ok := all[f.Check]; !ok || gravity[f.Level] > gravity[old.Level] {
 			all[f.Check] = f
 		}
+	}
+	require.Contains(t, doing, "NATS and the log")
+	if found, ok := all["read model graph"]; ok && found.Level == OK {
+		require.Contains(t, doing, "read model graph, reading its file for up to 10s")
 	}
 	return all
 }
