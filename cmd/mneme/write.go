@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
@@ -210,7 +211,7 @@ type PublishCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*PublishCmd) Help() string {
-	return `Publishing the same event again is harmless. If one of several events is invalid, none is published. An event with the identity of another one (the same tenant, conversation, source and id) but other data is refused within 30 seconds of that one, and so are the events after it; later it is stored, but every projection skips it: see mneme failed list.
+	return `Publishing the same event again is harmless. If one of several events is invalid, none is published. An event with the identity of another one (the same tenant, conversation, source and id) but other data is refused within 30 seconds of that one, and so are the events after it; later it is stored, but every projection skips it: see mneme failed list. The same happens to events of a conversation that was deleted before; a remark says so.
 
 Examples:
 
@@ -244,7 +245,11 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			Seq       uint64 `json:"seq"`
 			Duplicate bool   `json:"duplicate"`
 		} `json:"events"`
-		Seq uint64 `json:"seq"`
+		Seq     uint64 `json:"seq"`
+		Deleted []struct {
+			Conversation string `json:"conversation"`
+			Seq          uint64 `json:"seq"`
+		} `json:"deleted,omitempty"`
 	}
 	if err := api.post(ctx, "/v1/events", events.ContentTypeBatch, body, &answer); err != nil {
 		return err
@@ -260,6 +265,9 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		if err := t.text(fmt.Sprintf("%s at sequence %d%s\n", t.exact(e.ID), e.Seq, known)); err != nil {
 			return err
 		}
+	}
+	for _, d := range answer.Deleted {
+		t.remark(yellow, fmt.Sprintf("The conversation %s was deleted at sequence %d: the log has these events, but nothing shows them.", console.OneLine(d.Conversation), d.Seq), "publish to another conversation; mneme failed list lists what was skipped")
 	}
 	return nil
 }

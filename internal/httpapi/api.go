@@ -93,6 +93,8 @@ type api struct {
 	hooks   *hook.Desk
 	sums    *insight.Cache
 
+	deletions deletions
+
 	watchStop sync.Once
 	stopped   chan struct{} // see stopping
 }

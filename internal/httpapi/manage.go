@@ -205,6 +205,7 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 			}
 		}
 		ack, err := a.Log.PublishAfter(ctx, id.Tenant, w.event, deletion, before)
+		a.deletions.forget(id)
 		if errors.Is(err, eventlog.ErrConflict) {
 			continue
 		}

@@ -51,6 +51,8 @@ type publishOutput struct {
 	Body struct {
 		Events []published `json:"events"`
 		Seq    uint64      `json:"seq" doc:"the highest sequence: pass it as at_least to see these events"`
+		// Deleted is best effort, see deletions.before.
+		Deleted []deleted `json:"deleted,omitempty" doc:"conversations of these events that were deleted before: the log has the events, but every read model skips them and lists them as failed; begin a new conversation"`
 	}
 }
 
@@ -135,6 +137,7 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 		out.Body.Events = append(out.Body.Events, published{ID: list[i].ID, Seq: ack.Seq, Duplicate: ack.Duplicate})
 		out.Body.Seq = max(out.Body.Seq, ack.Seq)
 	}
+	out.Body.Deleted = a.deletions.before(ctx, a.Log, in.Tenant, list, acks)
 	return out, nil
 }
 
