@@ -47,7 +47,7 @@ var auditColumns = []column{
 }
 
 // auditTable prints rows of entries. For a person it leaves out columns that are empty in all of them, such as the
-// subject where no token is demanded, to give the others their room.
+// subject where no token is required, to give the others their room.
 func auditTable(t *terminal, rows [][]any) error {
 	columns := slices.Clone(auditColumns)
 	for i := len(columns) - 1; i >= 0 && t.isPerson() && len(rows) > 0; i-- {

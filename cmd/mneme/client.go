@@ -35,7 +35,7 @@ func newClient(url, tenant string) *client {
 	return &client{base: strings.TrimRight(url, "/"), tenant: tenant, http: http.DefaultClient, patience: usualPatience}
 }
 
-// defaultTenant is the tenant of a command that goes to NATS, or to a server that demands no token.
+// defaultTenant is the tenant of a command that goes to NATS, or to a server that requires no token.
 const defaultTenant = "default"
 
 // publishingTenant returns the tenant for a command that goes to NATS, which does not know tokens.

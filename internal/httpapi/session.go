@@ -15,7 +15,7 @@ const maxSessionBody = 32 << 10
 
 // sessionState tells a browser whether it is signed in, and how it can sign in.
 type sessionState struct {
-	Needed   bool   `json:"needed"`             // the server demands a token
+	Needed   bool   `json:"needed"`             // the server requires a token
 	SignedIn bool   `json:"signed_in"`          // the browser has sent one that is valid
 	Tokens   bool   `json:"tokens"`             // tokens that mneme tokens created are accepted
 	Provider string `json:"provider,omitempty"` // where people can sign in, at access.SignInPath
@@ -57,7 +57,7 @@ func (a *api) signIn(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Token string }
 	switch err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSessionBody)).Decode(&body); {
 	case a.Gate == nil:
-		writeProblem(w, http.StatusConflict, "this server demands no token, so there is nothing to sign in to")
+		writeProblem(w, http.StatusConflict, "this server requires no token, so there is nothing to sign in to")
 		return
 	case err != nil:
 		writeProblem(w, http.StatusBadRequest, `the body must be JSON: {"token": "mneme_…"}`)

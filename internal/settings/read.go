@@ -112,7 +112,7 @@ func refuse(variable string, value any, why string) error {
 }
 
 // Loopback checks that an address to listen on can't be reached from other machines. Where
-// no token is demanded, every program refuses to listen elsewhere unless the network is
+// no token is required, every program refuses to listen elsewhere unless the network is
 // trusted.
 func Loopback(name, address string) error {
 	if err := hostPort(name, address); err != nil {

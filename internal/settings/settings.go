@@ -224,7 +224,7 @@ func ForContextAPI() *API { return &API{} }
 func (s *API) Check() error {
 	var callout error
 	if s.Callout != "" && !s.On() {
-		callout = refuse("MNEME_NATS_CALLOUT_SEED_FILE", s.Callout, "no token is demanded, so none could be checked: set MNEME_TOKENS=true, too")
+		callout = refuse("MNEME_NATS_CALLOUT_SEED_FILE", s.Callout, "no token is required, so none could be checked: set MNEME_TOKENS=true, too")
 	}
 	return errors.Join(callout, file("MNEME_NATS_CALLOUT_SEED_FILE", s.Callout), natsURL(s.NATSURL), s.NATSTLS.check(), s.Access.Listen("MNEME_LISTEN", s.Listen, s.Trust), s.Hosts.check(), s.Access.Check(), s.Neo4j.Check(), s.Condensing.Check(), s.Analysing.Check(), s.Searching.Check(), s.Insights.check(), s.Erasing.Check(), s.Auditing.Check(), directory("MNEME_DATA", s.Data))
 }

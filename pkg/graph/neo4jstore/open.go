@@ -49,7 +49,7 @@ type Config struct {
 	Password       string        // "" for a server without authentication
 	Database       string        // neo4j
 	CAFile         string        // PEM file of the certificates that may sign the server's, "" for the system's
-	CertFile       string        // PEM file of the certificate that a server with client_auth demands, read for each connection
+	CertFile       string        // PEM file of the certificate that a server with client_auth requires, read for each connection
 	KeyFile        string        // PEM file of its key
 	PoolSize       int           // maximum number of connections, 16
 	ConnectTimeout time.Duration // for getting a connection from the pool or the server, 3 s
