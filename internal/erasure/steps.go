@@ -520,7 +520,7 @@ func (e *Eraser) cleanBuild(ctx context.Context, b projection.Build, r *Record, 
 		if repaired[b][id] {
 			continue
 		}
-		e.Step("before a repair")
+		e.Step("before a repair of " + b.Projection)
 		conversation := events.ConversationID{Tenant: tenant, ID: id}
 		if _, _, err := projection.RequestRepair(ctx, e.Log.Conn(), b, e.Log.PartitionOf(tenant, id), conversation); err != nil {
 			return s, withoutID(err, id)
