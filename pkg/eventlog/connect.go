@@ -49,11 +49,14 @@ func Connect(servers, name string, logger *slog.Logger, options ...nats.Option) 
 // createLog is in the server's refusal to let a user create the log.
 const createLog = `"$JS.API.STREAM.CREATE.` + natsdeploy.Stream + `"`
 
-// userOf returns the first user with a password in a comma-separated list of URLs, "" for none. A
-// user without a password is a token.
+// userOf returns the first user with a password in a comma-separated list of URLs, "" for none. Like for the client, a
+// URL need not name its scheme. A user without a password is a token.
 func userOf(servers string) string {
 	for one := range strings.SplitSeq(servers, ",") {
-		u, err := url.Parse(strings.TrimSpace(one))
+		if one = strings.TrimSpace(one); !strings.Contains(one, "://") {
+			one = "nats://" + one
+		}
+		u, err := url.Parse(one)
 		if err != nil || u.User == nil {
 			continue
 		}

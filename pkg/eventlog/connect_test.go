@@ -40,6 +40,21 @@ func TestAProgramThatMayNotCreateTheLogIsNotToldToChangeItsRole(t *testing.T) {
 	require.Contains(t, <-lines, "give its user the role")
 }
 
+func TestTheUserOfAURLIsKnownWithoutItsScheme(t *testing.T) {
+	t.Parallel()
+	for servers, user := range map[string]string{
+		"nats://ingestor:secret@localhost:4222":                "ingestor",
+		"ingestor:secret@localhost:4222":                       "ingestor",
+		"ingestor:secret@127.0.0.1":                            "ingestor",
+		"localhost:4222, tls://ingestor:secret@127.0.0.1:4223": "ingestor",
+		"token@localhost":                                      "",
+		"127.0.0.1:4222":                                       "",
+		"nats://[::1]:4222,":                                   "",
+	} {
+		require.Equal(t, user, userOf(servers), servers)
+	}
+}
+
 type lineWriter chan<- string
 
 func (w lineWriter) Write(p []byte) (int, error) {
