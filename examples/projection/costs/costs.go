@@ -39,7 +39,7 @@ func Spec(prices Prices) *readmodel.Spec[*Unit] {
 	return &readmodel.Spec[*Unit]{
 		Projection: projection.Projection[*Unit]{
 			Name:     name,
-			Version:  1,
+			Version:  2,
 			Settings: string(settings),
 			Reducers: map[string]projection.Reducer[*Unit]{
 				events.TypeConversationStarted: (*Unit).started,
@@ -116,7 +116,10 @@ func (u *Unit) touch(e *events.Recorded) *Conversation {
 }
 
 func (u *Unit) started(e *events.Recorded) error {
-	u.touch(e).Project = e.Payload.(*events.ConversationStarted).Project
+	c := u.touch(e)
+	if p := e.Payload.(*events.ConversationStarted); p.Project != "" { // a conversation may start again, without naming it again
+		c.Project = p.Project
+	}
 	return nil
 }
 

@@ -117,6 +117,7 @@ func sameInBoth(t *testing.T, at readmodel.Place, generation int) {
 	h := storetest.NewHistory()
 	h.Add("c", &events.ConversationStarted{Project: "p"})
 	h.Add("c", message("m1", "m"))
+	h.Add("c", &events.ConversationStarted{Title: "resumed"})
 	h.Add("c", message("m2", "other"))
 	h.Add("d", &events.Foreign{Type: TypeInvoiced, Data: []byte(`{"item": "gpu", "cost": 5}`)})
 	h.Add("e", message("m1", "m"))
