@@ -223,6 +223,7 @@ func (w *writers) start(ctx context.Context, url string) (stop func() error, err
 					w.mu.Lock()
 					failed = errors.Join(failed, err)
 					w.mu.Unlock()
+					cut() // nothing reads this lane any more
 					return
 				}
 			}
@@ -247,7 +248,11 @@ func (w *writers) start(ctx context.Context, url string) (stop func() error, err
 				return
 			}
 			w.counts[c]++
-			lanes[c%len(lanes)] <- due{event: e, n: n, at: at}
+			select {
+			case lanes[c%len(lanes)] <- due{event: e, n: n, at: at}:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return func() error {

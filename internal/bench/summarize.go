@@ -93,7 +93,12 @@ func RunSummarize(ctx context.Context, paths []string, o SummarizeOptions, say S
 		messages := make([]eventlog.Message, 0, summarizeBatch)
 		touched := map[events.ConversationID]bool{}
 		for len(messages) < min(summarizeBatch, int(state.Head-cp.Seq)) {
-			m := <-follower.C()
+			var m eventlog.Message
+			select {
+			case m = <-follower.C():
+			case <-ctx.Done():
+				return out, ctx.Err()
+			}
 			messages = append(messages, m)
 			if a, err := events.ParseSubject(m.Subject); err == nil {
 				id := events.ConversationID{Tenant: a.Tenant, ID: a.Conversation}
