@@ -15,13 +15,15 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
-	events, err := agent.Connect(ctx, cmp.Or(os.Getenv("MNEME_NATS_URL"), "nats://127.0.0.1:4222"))
+	if len(os.Args) != 3 {
+		log.Fatal("usage: go run ./examples/start CONVERSATION QUESTION")
+	}
+	events, err := agent.Connect(context.Background(), cmp.Or(os.Getenv("MNEME_NATS_URL"), "nats://127.0.0.1:4222"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer events.Conn().Close()
-	text, err := answer(ctx, agent.NewRecorder(events, "default", os.Args[1]), os.Args[2])
+	text, err := answer(context.Background(), agent.NewRecorder(events, "default", os.Args[1]), os.Args[2])
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/nats-io/nats.go"
@@ -17,6 +18,10 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
+
+// messageWithin is how long the server may take for the next event of an interrupted restore. It sends none if somebody
+// removes them meanwhile.
+const messageWithin = 30 * time.Second
 
 // ErrNotEmpty: the log holds events that are not in the backup.
 var ErrNotEmpty = errors.New("the log is not empty")
@@ -159,7 +164,12 @@ func within(ctx context.Context, stream jetstream.Stream, dir string) error {
 	}
 	defer messages.Stop()
 	next := func() (jetstream.Msg, uint64, error) {
-		m, err := messages.Next(jetstream.NextContext(ctx))
+		waiting, cancel := context.WithTimeout(ctx, messageWithin)
+		defer cancel()
+		m, err := messages.Next(jetstream.NextContext(waiting))
+		if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+			return nil, 0, fmt.Errorf("the server sent no event of the log within %s, although %d were left to compare: run the restore again; if it says the same, look into the NATS server's log output", messageWithin, left)
+		}
 		if err != nil {
 			return nil, 0, err
 		}

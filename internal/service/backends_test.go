@@ -173,6 +173,9 @@ func bothBackendsAnswerTheSameBytes(t *testing.T, uri string) {
 			}
 		}
 		require.Len(t, got, len(want), path)
+		if young := strings.HasPrefix(want, "404 ") && strings.Contains(path, "as_of="); !young && !strings.HasPrefix(want, "200 ") {
+			t.Fatalf("%s: %s", path, excerpt(want, 0))
+		}
 		return want
 	}
 	var list struct {

@@ -48,11 +48,12 @@ type campaign struct {
 	watchers map[string]*watcher
 	rebuilds rebuilds
 
-	began  time.Time
-	first  atomic.Pointer[time.Time] // when the schedule began
-	hits   atomic.Int64              // faults begun
-	active atomic.Int64              // faults without recovery so far
-	ending atomic.Bool               // programs now end on purpose
+	began   time.Time
+	first   atomic.Pointer[time.Time] // when the schedule began
+	hits    atomic.Int64              // faults begun
+	active  atomic.Int64              // faults without recovery so far
+	running atomic.Bool               // system is set
+	ending  atomic.Bool               // programs now end on purpose
 
 	mu         sync.Mutex
 	outcomes   []Outcome
@@ -138,6 +139,7 @@ func (c *campaign) run(ctx context.Context) (err error) {
 	if c.system, err = start(ctx, c.dir, c.Jars, memoryFor(c.Events), c.crashed); err != nil {
 		return err
 	}
+	c.running.Store(true)
 	defer func() {
 		c.ending.Store(true)
 		c.system.kill()
@@ -187,6 +189,9 @@ func (c *campaign) crashed(name string, err error, output string) {
 		return
 	}
 	c.violated("%s exited by itself (%v); it printed:\n%s", name, err, output)
+	if !c.running.Load() { // the start of the system fails, and says why
+		return
+	}
 	time.Sleep(time.Second)
 	if err := c.system.machines[name].start(); err != nil {
 		c.violated("%v", err)
