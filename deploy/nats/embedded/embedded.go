@@ -166,7 +166,7 @@ func (e *Server) Apply(ctx context.Context, s natsdeploy.Settings) (natsdeploy.I
 		return natsdeploy.Info{}, err
 	}
 	if info.MaxBytes > e.maxStore {
-		e.log.Warn("the disk has less room than the stream may take; events will be refused before the stream is full",
+		e.log.Warn("the disk has less room than the log may take, so events will be refused before the log is full: make room, or make the log smaller with `nats stream edit "+natsdeploy.Stream+" --max-bytes`",
 			"dir", e.dir, "stream_max_bytes", info.MaxBytes, "disk_share_bytes", e.maxStore)
 	}
 	// Sync each time, not only after creating: if the process was killed between the two,
