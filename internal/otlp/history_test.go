@@ -251,6 +251,25 @@ func TestTheSameHistoryHasTheSameIDsInEveryProcess(t *testing.T) {
 	})
 }
 
+// Requests of several tenants are planned at the same time, and share the bounds of what is remembered.
+func TestASessionThatIsForgottenWhileItsRequestIsPublishedIsKept(t *testing.T) {
+	m := remembering(t)
+	history := []message{user("A"), assistant("B"), user("C")}
+	m.send("mine", modelCall{input: history[:1], output: history[1:2]})
+	p := newPlan("default", m.memory)
+	mine := p.change(p.session("mine", false))
+	p.call(mine, &entry{attributes: attributes{}}, &modelCall{input: history, output: []message{assistant("D")}})
+	for i := range maxSessions + 1 {
+		other := newPlan("other", m.memory)
+		other.change(other.session(fmt.Sprint("s", i), false))
+		m.remember(other)
+	}
+	require.Nil(t, m.session("default", "mine"))
+	require.Equal(t, []string{"user C", "assistant D"}, shown(m.kept(p)))
+	require.Equal(t, 4, m.session("default", "mine").links())
+	require.Empty(t, m.send("mine", modelCall{input: history, output: []message{assistant("D")}}), "sent again")
+}
+
 func TestOnlyTheLastTenantsHaveACleaner(t *testing.T) {
 	t.Parallel()
 	r := &Receiver{cleaners: newCleaners()}

@@ -90,7 +90,9 @@ func (m *memory) reindex() {
 func (m *memory) remember(p *plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now := time.Now()
 	for key, s := range p.sessions {
+		s.used = now
 		m.sessions[[2]string{p.tenant, key}] = s
 		m.point(s)
 		m.dirty = true

@@ -120,7 +120,6 @@ func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []ent
 		return taken{}, fmt.Errorf("earlier requests of the tenant are still being recorded: %w", err)
 	}
 	defer leave()
-	now := time.Now()
 	// Children end before their parents, and only some of them name the session.
 	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Or(a.end.Compare(b.end), a.begin.Compare(b.begin)) })
 	for i := range list {
@@ -166,7 +165,7 @@ func (r *Receiver) take(ctx context.Context, tenant string, s signal, list []ent
 			continue
 		}
 		s, before := p.change(found), len(p.items)
-		s.used, p.number = now, i
+		p.number = i
 		switch {
 		case what.call != nil:
 			p.call(s, e, what.call)
@@ -282,7 +281,7 @@ func (r *Receiver) ofTranscript(ctx context.Context, s *session, agent string, p
 	known, err := r.Lookup(s.tenant)(ctx, []events.Event{{Subject: conversation, Source: "import/" + agent, ID: conversation}})
 	if err == nil && known[0].Seq != 0 {
 		s = p.change(s)
-		s.transcript, s.used = true, time.Now()
+		s.transcript = true
 	}
 	return s, err
 }
