@@ -52,10 +52,12 @@ func (a *api) problem(err error) error {
 		return huma.Error503ServiceUnavailable(err.Error())
 	case errors.Is(err, context.Canceled):
 		return huma.NewError(clientGone, "the client went away")
-	case errors.Is(err, eventlog.ErrSilent):
-		return &failure{huma.NewError(http.StatusGatewayTimeout, "the log's server (NATS) did not answer in time: try again; if that does not help, mneme doctor says what is wrong with it").(*huma.ErrorModel), err}
-	case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, projection.ErrUnavailable):
+	case errors.Is(err, eventlog.ErrUnconfirmed): // it says what to do
+		return huma.Error504GatewayTimeout(err.Error())
+	case errors.Is(err, eventlog.ErrLate):
 		return &failure{huma.NewError(http.StatusGatewayTimeout, "another process of mneme did not answer in time: try again; mneme status says which ones run: "+err.Error()).(*huma.ErrorModel), err}
+	case errors.Is(err, eventlog.ErrSilent), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, projection.ErrUnavailable): // of the others, only requests to NATS have a time limit
+		return &failure{huma.NewError(http.StatusGatewayTimeout, "the log's server (NATS) did not answer in time: try again; if that does not help, mneme doctor says what is wrong with it").(*huma.ErrorModel), err}
 	}
 	var damaged *projection.DamagedError
 	text := "the log or a read model does not answer now; try again"

@@ -12,6 +12,10 @@ import (
 // ErrNoAnswer is returned for a request on a subject that no process answers.
 var ErrNoAnswer = errors.New("no process answers")
 
+// ErrLate is returned for a request that a process took, or NATS lost, and that was not answered in time. It is a
+// context.DeadlineExceeded too.
+var ErrLate = errors.New("another process of mneme did not answer in time")
+
 // Class is an error that keeps its identity between processes: errors.Is gives the same result on
 // both sides. The error's text is always sent in full.
 type Class struct {
@@ -67,7 +71,7 @@ func Serve[Q, A any](conn *nats.Conn, subject string, classes []Class, take func
 }
 
 // Ask sends a request to the process that serves a subject and waits as long as ctx allows. It
-// returns [ErrNoAnswer], the other process's error (with its class), or an error of the connection.
+// returns [ErrNoAnswer], [ErrLate], the other process's error (with its class), or an error of the connection.
 // The other process's error may come with an answer.
 func Ask[Q, A any](ctx context.Context, conn *nats.Conn, subject string, classes []Class, q Q) (a A, err error) {
 	body, err := json.Marshal(q)
@@ -77,6 +81,9 @@ func Ask[Q, A any](ctx context.Context, conn *nats.Conn, subject string, classes
 	m, err := conn.RequestWithContext(ctx, subject, body)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return a, ErrNoAnswer
+	}
+	if isTimeout(err) {
+		return a, fmt.Errorf("ask on %s: %w: %w", subject, ErrLate, err)
 	}
 	if err != nil {
 		return a, fmt.Errorf("ask on %s: %w", subject, err)

@@ -51,6 +51,7 @@ func TestARequestIsAnsweredAndErrorsStayWhatTheyAre(t *testing.T) {
 	defer cancel()
 	_, err = Ask[string, int](ctx, conn, "asked", classes, "nothing")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, ErrLate)
 	stop()
 	require.Eventually(t, func() bool {
 		_, err = ask("five")

@@ -81,8 +81,8 @@ func RequestCleaning(ctx context.Context, conn *nats.Conn, b Build) (Cleaned, er
 	if errors.Is(err, eventlog.ErrNoAnswer) {
 		return a, fmt.Errorf("clean %s: %w", b.Projection, ErrUnheld)
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("clean %s: the process that writes it does not answer: %w", b.Projection, err)
+	if errors.Is(err, eventlog.ErrLate) {
+		err = fmt.Errorf("clean %s: the process that writes it: %w", b.Projection, err)
 	}
 	return a, err
 }

@@ -68,7 +68,7 @@ func (p *Projector[U]) answer(partition int) (stop func()) {
 // a [Projector.Repair]. It returns [ErrUnheld] if there is no such process, [ErrElsewhere] if the
 // partition is moving, [ErrNotRunning] with the reason if its projector is halted, [ErrTooLarge] if
 // the conversation is too large for one transaction of the store (it is then unchanged), and
-// context.DeadlineExceeded after a minute.
+// [eventlog.ErrLate] after a minute.
 func RequestRepair(ctx context.Context, conn *nats.Conn, b Build, partition int, id events.ConversationID) (applied, failed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -76,8 +76,8 @@ func RequestRepair(ctx context.Context, conn *nats.Conn, b Build, partition int,
 	if errors.Is(err, eventlog.ErrNoAnswer) {
 		return 0, 0, fmt.Errorf("repair %q: %w: partition %d of %s", id.ID, ErrUnheld, partition, b.Projection)
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("repair %q: the process that writes partition %d of %s does not answer: %w", id.ID, partition, b.Projection, err)
+	if errors.Is(err, eventlog.ErrLate) {
+		err = fmt.Errorf("repair %q: the process that writes partition %d of %s: %w", id.ID, partition, b.Projection, err)
 	}
 	return a.Applied, a.Failed, err
 }
