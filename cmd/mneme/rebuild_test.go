@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +48,15 @@ func TestARebuildAndItsWaitSurviveKills(t *testing.T) {
 	client := exec.Command(path, "rebuild", "graph", "--json", "--url", s.ready.HTTP)
 	client.Stdout, client.Stderr = &out, &errs
 	require.NoError(t, client.Start())
+	require.Eventually(t, func() bool { // it has an answer, and waits
+		response, err := http.Get(s.ready.HTTP + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		return err == nil && regexp.MustCompile(`request_duration_seconds_count\{http_request_method="POST",[^}]*http_route="/v1/rebuilds"`).Match(text)
+	}, time.Minute, time.Millisecond)
 	generations := sqlitestore.NewGenerations(filepath.Join(data, "models"))
 	applied := func() uint64 {
 		cps, err := generations.Checkpoints(t.Context(), "graph", 2)

@@ -283,11 +283,23 @@ func (c *call) inConversation(ctx context.Context, in searchArguments, kind stri
 	return inTurn(said, shown), err
 }
 
+// maxLists is how many lists of messages a search without words reads to find enough that its filter keeps. Each examines up
+// to [window.MaxExamined] messages.
+const maxLists = 10
+
 // messagesIn finds messages; if the query has no words, the newest ones.
 func messagesIn(ctx context.Context, src window.Source, query window.SearchQuery) (hits []window.Hit, err error) {
 	if strings.TrimSpace(query.Text) == "" && len(query.Prefixes) == 0 {
-		hits, _, err = window.List(ctx, src, query, 0)
-		return hits, err
+		most := query.Limit
+		for n, next := 0, uint64(0); n < maxLists && len(hits) < most && (n == 0 || next != 0); n++ {
+			var more []window.Hit
+			query.Limit = most - len(hits)
+			if more, next, err = window.List(ctx, src, query, next); err != nil {
+				return nil, err
+			}
+			hits = append(hits, more...)
+		}
+		return hits, nil
 	}
 	hits, _, _, err = window.Search(ctx, src, query)
 	return hits, err

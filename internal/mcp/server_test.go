@@ -427,6 +427,22 @@ func TestFiltersNarrowDownASearchOverConversations(t *testing.T) {
 	require.Empty(t, shown(arguments{"role": "user", "project": "nobody"}))
 }
 
+func TestASearchWithoutWordsLooksBeyondTheNewestMessages(t *testing.T) {
+	b := setup(t)
+	b.time = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	b.say("default", "c", started("shop"), said("m0", "user", "Why does the voucher fail?"))
+	b.time = b.time.AddDate(0, 1, 0)
+	var later []events.Payload
+	for n := range window.MaxExamined + 100 {
+		later = append(later, said(fmt.Sprint("m", n+1), "assistant", "The voucher has expired."))
+	}
+	b.say("default", "c", later...)
+	b.applied()
+	found := value[hits](b.agent("", "project", "shop"), "memory_search", arguments{"conversation": "c", "until": "2026-01-15"}).Hits
+	require.Len(t, found, 1)
+	require.Equal(t, "user", found[0].Role)
+}
+
 func TestASearchFindsWhatToolsReturned(t *testing.T) {
 	b := setup(t)
 	b.say("default", "c", started("shop"), said("m1", "user", "Why does the voucher fail?"),
