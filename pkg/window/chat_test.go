@@ -394,6 +394,33 @@ func TestArgumentsThatWereCutAreAnObjectInNoMoreRoom(t *testing.T) {
 	}
 }
 
+// OpenAI's API passes arguments as a text. A caller that records this text finds the call as the model made it.
+func TestArgumentsInATextAreTheObjectThatItHolds(t *testing.T) {
+	c := newTalk(t, "c").user("Go.").assistant("I look.")
+	want := map[string]string{
+		`{"path": "<a>.go",` + "\n" + ` "n": 12345678901234567890}`: `{"path":"<a>.go","n":12345678901234567890}`,
+		"":           `{}`,
+		" ":          `{}`,
+		`{"path": "`: `{"arguments":"{\"path\": \""}`,
+		`[1]`:        `{"arguments":"[1]"}`,
+		"null":       `{"arguments":"null"}`,
+	}
+	for text := range want {
+		c.call("t"+text, "read", text)
+	}
+	c.call("null", "read", nil)
+	got := map[string]string{}
+	for _, p := range partsOf(t, c, window.Request{}) {
+		if p.name != "" {
+			got[p.text] = p.name
+		}
+	}
+	for text, object := range want {
+		assert.Contains(t, got, object, "%q", text)
+	}
+	assert.Contains(t, got, `{"arguments":null}`)
+}
+
 func TestWhoSpokeAndWhereATextComesFromIsTold(t *testing.T) {
 	c := newTalk(t, "c").user("Hello.")
 	c.add(&events.MessageCreated{MessageID: "a", Role: "assistant", Content: "Hi.", Speaker: "Ann\n"})

@@ -262,13 +262,18 @@ func toolName(name string) string {
 }
 
 // arguments returns the arguments of a call as an object in at most room characters, because
-// Anthropic requires one. Any other value becomes the member "arguments"; arguments that were
-// shortened, and so are no longer JSON, become the member "cut".
+// Anthropic requires one. A text that holds an object is this object: OpenAI's API passes
+// arguments so, and a model must find its own calls as it made them. Any other value becomes the
+// member "arguments"; arguments that were shortened, and so are no longer JSON, become the member
+// "cut".
 func arguments(it *window.Item, room int) json.RawMessage {
 	text := plain.Text(it.Arguments)
 	if json.Valid([]byte(text)) {
 		if strings.HasPrefix(strings.TrimSpace(text), "{") {
 			return json.RawMessage(text)
+		}
+		if object, ok := objectIn(text); ok {
+			return object
 		}
 		return json.RawMessage(`{"arguments":` + text + `}`)
 	}
@@ -288,6 +293,23 @@ func arguments(it *window.Item, room int) json.RawMessage {
 		}
 		kept = plain.Prefix(kept, plain.Length(kept)-max(over/6, 1)) // a character takes at most six
 	}
+}
+
+// objectIn returns the object that a JSON string holds, on one line. A blank text is an object
+// without members: that is how some models call a tool without parameters.
+func objectIn(text string) (json.RawMessage, bool) {
+	var held string
+	if json.Unmarshal([]byte(text), &held) != nil {
+		return nil, false
+	}
+	if held = strings.TrimSpace(held); held == "" && text != "null" {
+		return json.RawMessage("{}"), true
+	}
+	var w bytes.Buffer
+	if !strings.HasPrefix(held, "{") || json.Compact(&w, []byte(held)) != nil {
+		return nil, false
+	}
+	return w.Bytes(), true
 }
 
 // unescaped returns a value as JSON on one line, without escaping <, > and &.
