@@ -126,7 +126,8 @@ type Digest struct {
 	LastSeq  uint64 `json:"ls,omitempty"`
 	Began    string `json:"ft,omitempty"` // times of the producer
 	Ended    string `json:"lt,omitempty"`
-	Turns    int    `json:"n,omitempty"`
+	Turns    int    `json:"n,omitempty"` // counted as the graph counts them, so that a turn named here is that turn there
+	Requests int    `json:"rn,omitempty"`
 
 	First       *Said `json:"f,omitempty"`
 	Request     *Said `json:"q,omitempty"` // the newest
@@ -208,6 +209,7 @@ type Change struct {
 	Place   *Place   `json:"p,omitempty"`
 	Agent   string   `json:"a,omitempty"`
 	Title   string   `json:"ti,omitempty"`
+	Turn    bool     `json:"u,omitempty"` // a message in the role of the user, which begins a turn whoever wrote it
 	Request *Said    `json:"q,omitempty"`
 	Stopped bool     `json:"x,omitempty"`
 	Taught  []string `json:"l,omitempty"`
@@ -249,8 +251,11 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	if c.Placed {
 		d.Placed = seq
 	}
-	if c.Request != nil {
+	if c.Turn {
 		d.Turns++
+	}
+	if c.Request != nil {
+		d.Requests++
 		d.Interrupted = false
 		said := Said{Text: c.Request.Text, Seq: seq, Turn: d.Turns, Time: c.Time}
 		if d.Request = &said; d.First == nil {

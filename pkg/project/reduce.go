@@ -61,7 +61,7 @@ func placed(d *Digest, c *Change, seq uint64) bool {
 	if place.Name == "" {
 		return false
 	}
-	return place.Name != d.Place.Name || d.Placed == 0 || c.Request != nil && (d.Turns < earlyTurns || seq-d.Placed >= placedAgain)
+	return place.Name != d.Place.Name || d.Placed == 0 || c.Request != nil && (d.Requests < earlyRequests || seq-d.Placed >= placedAgain)
 }
 
 // maxWords is how many terms of a conversation its entry holds.
@@ -113,18 +113,18 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 	switch {
 	case text != "" && p.Origin == events.OriginNote && p.Role == "user":
 		return &Change{Time: timeOf(e), Taught: []string{plain.Clip(plain.Flat(text), maxLesson)}}
-	case text == "" || p.Origin != "":
-		return nil
-	case p.Role == "user" && harness.Interrupts(text):
-		return &Change{Time: timeOf(e), Stopped: true}
+	case p.Role == "user" && p.Origin == "" && harness.Interrupts(text):
+		return &Change{Time: timeOf(e), Turn: true, Stopped: true}
 	case p.Role == "user" && !harness.Asks(p.Role, p.Origin, text):
+		return &Change{Turn: true}
+	case text == "" || p.Origin != "":
 		return nil
 	case p.Role == "user":
 		when := opening
 		if d.Request != nil {
 			when = later
 		}
-		return &Change{Time: timeOf(e), Request: &Said{Text: plain.Clip(text, maxRequest)}, Taught: lessons(text, when)}
+		return &Change{Time: timeOf(e), Turn: true, Request: &Said{Text: plain.Clip(text, maxRequest)}, Taught: lessons(text, when)}
 	case p.Role == "assistant":
 		return &Change{Time: timeOf(e), Answer: &Said{Text: plain.Clip(text, maxAnswer)}}
 	}

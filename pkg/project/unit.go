@@ -36,8 +36,8 @@ type Member struct {
 // bounds both the entries of a long conversation and the error in their order.
 const placedAgain = 256
 
-// earlyTurns is how many turns make an entry each: they say what the conversation is about.
-const earlyTurns = 3
+// earlyRequests is how many requests make an entry each: they say what the conversation is about.
+const earlyRequests = 3
 
 // changesPerBase is how many changes follow a stored digest before the next one. A reader applies fewer than that.
 const changesPerBase = 16
@@ -90,7 +90,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "projects",
-		Version:  3,
+		Version:  4,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: r.reduce(r.started),

@@ -74,7 +74,7 @@ func TestProjectsConformance(t *testing.T) {
 			return OpenProjects(ctx, Path(dir, "projects", 1))
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
-			return refuse("projects", "step", "change")(ctx, dir, project.Encode(&project.Change{Request: &project.Said{Text: text}}))
+			return refuse("projects", "step", "change")(ctx, dir, project.Encode(&project.Change{Turn: true, Request: &project.Said{Text: text}}))
 		},
 	})
 }

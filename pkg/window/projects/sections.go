@@ -56,9 +56,9 @@ func collectStands(b *builder, _ int) (list []window.Item) {
 		}
 		add("Asked", s.First.Text, maxAsked)
 		switch {
-		case s.Summary != nil && s.Summary.ByModel && s.Summary.Last >= s.Turns-1:
+		case s.Summary != nil && s.Summary.ByModel && s.Summary.Last >= s.Request.Turn-1:
 			add("Ended", s.Summary.Text, maxEnded)
-		case s.Answer != nil && s.Answer.Turn == s.Turns:
+		case s.Answer != nil && !s.Unanswered():
 			if s.Request.Seq != s.First.Seq {
 				add("Last asked", s.Request.Text, maxAsked)
 			}
