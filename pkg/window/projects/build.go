@@ -8,6 +8,7 @@ package projects
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -204,7 +205,8 @@ func (b *builder) tell(list []section, heading string, budget int) []window.Part
 }
 
 // fill gives each section its share and what the sections before it left. Items come in the order of
-// their importance; the first that does not fit ends the section.
+// their importance; the first that does not fit ends the section, unless the section would be empty: then the item
+// is shortened.
 func (b *builder) fill(list []section, budget int) []window.Part {
 	var parts []window.Part
 	spare := 0
@@ -221,6 +223,12 @@ func (b *builder) fill(list []section, budget int) []window.Part {
 		part := window.Part{Section: window.Section{Name: s.name, Heading: s.heading}, Share: s.share, Room: room}
 		for n, it := range items {
 			it = it.Measured()
+			if n == 0 && it.Chars > left {
+				all := len(it.Notes)
+				if it = shortened(it, left); len(it.Notes) < all {
+					part.Dropped = append(part.Dropped, window.Dropped{What: "notes", Count: all - len(it.Notes), Reason: "over the budget"})
+				}
+			}
 			if it.Chars > left {
 				part.Dropped = append(part.Dropped, window.Dropped{What: "items", Count: len(items) - n, Reason: "over the budget"})
 				break
@@ -235,6 +243,28 @@ func (b *builder) fill(list []section, budget int) []window.Part {
 		parts = append(parts, part)
 	}
 	return parts
+}
+
+// minNote is the fewest characters of a note that say something.
+const minNote = 40
+
+// shortened returns an item without as many of its last notes as it takes to fit into left characters, and with only
+// the beginning of the first note if need be. An item that cannot be made to fit is returned as it is.
+func shortened(it window.Item, left int) window.Item {
+	for n := len(it.Notes); n > 0; n-- {
+		less := it
+		less.Notes = slices.Clone(it.Notes[:n])
+		less = less.Measured()
+		if over := less.Chars - left; n == 1 && over > 0 {
+			first := &less.Notes[0]
+			first.Text = plain.Clip(first.Text, max(plain.Length(first.Text)-over, minNote))
+			less = less.Measured()
+		}
+		if less.Chars <= left {
+			return less
+		}
+	}
+	return it
 }
 
 func cost(heading string, items []window.Item) int {

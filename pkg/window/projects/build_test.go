@@ -167,6 +167,27 @@ func TestATurnIsTheTurnOfItsConversation(t *testing.T) {
 	require.Contains(t, shown, "  Ended: Done: no test sleeps.\n", "what a program wrote later asks for no answer")
 }
 
+// Where things stand is what a new session needs first, so a small budget shortens it instead of leaving it out.
+func TestASmallBudgetShortensWhereThingsStand(t *testing.T) {
+	h := storetest.NewHistory()
+	h.Add("c", &events.ConversationStarted{Project: "p", Cwd: "/w"})
+	h.Add("c", said("u", "user", "Fix the upload. "+strings.Repeat("It fails at night. ", 20)))
+	h.Add("c", call("t", "TodoWrite", `{"todos":[{"content":"read `+strings.Repeat("every ", 20)+`log","status":"pending"}]}`))
+	h.Add("c", said("a", "assistant", "The clock of the server is wrong. "+strings.Repeat("I looked at a log. ", 20)))
+	projects := openStore(t, t.TempDir(), h)
+	lines := map[int]int{}
+	for _, budget := range []int{600, 1_000, 2_000, 8_000} {
+		c, err := Build(t.Context(), Source{Projects: projects}, Request{Tenant: "t", Project: "p", MaxChars: budget})
+		require.NoError(t, err)
+		text := c.Markdown()
+		require.LessOrEqual(t, utf8.RuneCountInString(text), budget)
+		for _, label := range []string{"  Asked: Fix", "  Ended: The clock", "  Open: 1 of 1"} {
+			lines[budget] += strings.Count(text, label)
+		}
+	}
+	require.Equal(t, map[int]int{600: 1, 1_000: 1, 2_000: 1, 8_000: 3}, lines)
+}
+
 func TestAnUnknownProjectIsNotFound(t *testing.T) {
 	h := storetest.NewHistory()
 	h.Add("c", &events.ConversationStarted{Project: "p"})
