@@ -15,7 +15,7 @@ func TestARefusalOfStructuredModeNamesTheFieldAndTheReason(t *testing.T) {
 		{"empty", ``, "body", "is not a JSON object: unexpected EOF"},
 		{"cut", `{"id":"1"`, "body", "unexpected EOF"},
 		{"no JSON", `id: 1`, "body", "is not a JSON object: invalid character 'i'"},
-		{"a list", `[]`, "body", "is JSON but not an object"},
+		{"a list", `[]`, "body", "is a JSON array, not an object: several events are a batch, with the content type application/cloudevents-batch+json"},
 		{"null", `null`, "body", "is JSON but not an object"},
 		{"two objects", with(`"data":1`) + `{}`, "body", "continues after its JSON object"},
 		{"not UTF-8", with("\"data\":\"\xff\""), "body", "is not UTF-8"},
@@ -58,7 +58,7 @@ func TestStructuredModeIgnoresAttributesInHeaders(t *testing.T) {
 }
 
 func TestSplitBatchRefusesAnythingButAnArray(t *testing.T) {
-	for body, reason := range map[string]string{``: "is not a JSON array", `{}`: "is not a JSON array", `null`: "is null", `[1`: "is not a JSON array"} {
+	for body, reason := range map[string]string{``: "is not a JSON array", `{}`: "is JSON but not an array: one event alone has the content type application/cloudevents+json", `null`: "is null", `[1`: "is not a JSON array"} {
 		_, err := SplitBatch([]byte(body))
 		requireRefused(t, "body", reason, err)
 	}

@@ -76,6 +76,8 @@ func splitObject(body []byte) (map[string]jsontext.Value, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	switch d.PeekKind() {
 	case jsontext.KindBeginObject, jsontext.KindInvalid:
+	case jsontext.KindBeginArray:
+		return nil, invalid("body", "is a JSON array, not an object: several events are a batch, with the content type %s", ContentTypeBatch)
 	default:
 		return nil, invalid("body", "is JSON but not an object")
 	}
@@ -268,6 +270,9 @@ func needsBase64(e *Event) bool {
 func SplitBatch(body []byte) ([]json.RawMessage, error) {
 	var batch []json.RawMessage
 	if err := json.Unmarshal(body, &batch); err != nil {
+		if json.Valid(body) {
+			return nil, invalid("body", "is JSON but not an array: one event alone has the content type %s", ContentTypeEvent)
+		}
 		return nil, invalid("body", "is not a JSON array: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if batch == nil {

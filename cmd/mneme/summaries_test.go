@@ -53,6 +53,7 @@ func TestSummarizeReadAndResummarize(t *testing.T) {
 		_, stderr, code = s.mneme(args...)
 		require.Equal(t, exitFailed, code)
 		require.Contains(t, stderr, "no model is configured; set MNEME_SUMMARY_WRITER")
+		require.Equal(t, args[0] == "condense", strings.Contains(stderr, "MNEME_CONDENSE_LLM_MODEL"), stderr)
 	}
 	_, stderr, code = s.mneme("summarize", "nobody")
 	require.Equal(t, exitFailed, code)

@@ -191,7 +191,7 @@ func (e *examination) positions(ctx context.Context, m readmodel.Info, store pro
 		skipped += n
 	}
 	if skipped > 0 {
-		e.add(check, Warning, fmt.Sprintf("events that were skipped: %d", skipped), "start mneme; mneme failed list then says why")
+		e.add(check, Warning, fmt.Sprintf("events that were skipped: %d", skipped), "mneme failed list says why, while mneme runs")
 	}
 }
 

@@ -210,7 +210,11 @@ func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request
 	case errors.Is(err, summarizer.ErrUnknown):
 		return nil, huma.Error404NotFound(err.Error())
 	case errors.Is(err, summarizer.ErrNoModel):
-		return nil, huma.Error409Conflict(err.Error() + "; set MNEME_SUMMARY_WRITER and MNEME_LLM_MODEL of the summarizer")
+		set := "; set MNEME_SUMMARY_WRITER and MNEME_LLM_MODEL"
+		if q.Do == summarizer.Condense {
+			set += ", or only MNEME_CONDENSE_LLM_MODEL,"
+		}
+		return nil, huma.Error409Conflict(err.Error() + set + " of mneme up or summarizer")
 	case errors.Is(err, summarizer.ErrOff):
 		return nil, huma.Error409Conflict(err.Error() + "; MNEME_SUMMARY_WRITER of the summarizer, or of the conversation's profile, is off")
 	case errors.Is(err, context.DeadlineExceeded):
