@@ -108,7 +108,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		defer func() { _ = store.Close() }()
 		list, err := costs.Totals(ctx, store, tenant)
 		for _, t := range list {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d in\t%d out\t$%.6f\n", t.Day, t.Model, t.Project, t.Input, t.Output, float64(t.Cost)/1e9)
+			cost := fmt.Sprintf("$%.6f", float64(t.Cost)/1e9)
+			if t.Cost == 0 && t.Input+t.Output > 0 {
+				cost = "no price"
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d in\t%d out\t%s\n", t.Day, t.Model, t.Project, t.Input, t.Output, cost)
 		}
 		return end(table, err)
 	default:

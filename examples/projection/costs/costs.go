@@ -27,8 +27,18 @@ const TypeInvoiced = "com.example.usage.invoiced"
 // Price is what a token costs, in billionths of a dollar.
 type Price struct{ Input, Output int64 }
 
-// Prices are the prices of models, by the name that messages have.
+// Prices are the prices of models. A price is for all models whose names begin with its name, such as
+// claude-opus-4-5-20251101 with claude-opus; the longest such name counts.
 type Prices map[string]Price
+
+func (p Prices) of(model string) Price {
+	for n := len(model); n > 0; n-- {
+		if price, ok := p[model[:n]]; ok {
+			return price
+		}
+	}
+	return Price{}
+}
 
 // Spec declares the read model. Other prices make another read model, which needs a rebuild.
 func Spec(prices Prices) *readmodel.Spec[*Unit] {
@@ -129,7 +139,8 @@ func (u *Unit) deleted(e *events.Recorded) error {
 	return nil
 }
 
-// message adds the usage of a message. A message without usage changes only the conversation.
+// message adds the usage of a message. A message without usage changes only the conversation. Only the names of
+// Anthropic's API are known here.
 func (u *Unit) message(e *events.Recorded, prices Prices) error {
 	p := e.Payload.(*events.MessageCreated)
 	var usage struct {
@@ -145,7 +156,7 @@ func (u *Unit) message(e *events.Recorded, prices Prices) error {
 	if len(p.Usage) == 0 {
 		return nil
 	}
-	price := prices[p.Model]
+	price := prices.of(p.Model)
 	c.use(e, Use{Model: p.Model, Input: usage.Input, Output: usage.Output, Cost: usage.Input*price.Input + usage.Output*price.Output})
 	return nil
 }

@@ -145,6 +145,14 @@ func sameInBoth(t *testing.T, at readmodel.Place, generation int) {
 	require.Equal(t, []Total{{Model: "gpu", Cost: 5}, {Model: "m", Project: "p", Input: 100, Output: 7, Cost: 270}, {Model: "other", Project: "p", Input: 100, Output: 7}}, totals[0])
 }
 
+func TestAPriceIsForAllModelsWhoseNamesBeginWithItsName(t *testing.T) {
+	t.Parallel()
+	prices := Prices{"claude-opus": {Input: 2}, "claude-opus-4-6": {Input: 1}}
+	for model, want := range map[string]int64{"claude-opus-4-5-20251101": 2, "claude-opus-4-6": 1, "claude": 0, "": 0} {
+		require.Equal(t, want, prices.of(model).Input, model)
+	}
+}
+
 func TestABadUsageAndABadInvoiceAreFailedEvents(t *testing.T) {
 	t.Parallel()
 	s, err := spec.Open(t.Context(), readmodel.Place{Dir: filepath.Join(t.TempDir(), "new")}, 1)
