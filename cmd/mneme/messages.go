@@ -27,7 +27,7 @@ type MessagesCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*MessagesCmd) Help() string {
-	return `The transcript runs from older to newer, whichever end --order selects. JSON has the requested order.
+	return `The transcript runs from older to newer, whichever end --order selects. JSON has the requested order. Calls that name no message, and results without a call, are not in it: mneme steps shows them.
 
 Examples:
 
