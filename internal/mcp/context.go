@@ -68,6 +68,9 @@ func (c *call) context(ctx context.Context, in contextArguments) (answer, error)
 			return answer{}, err
 		}
 	}
+	if in.Project == everything {
+		return answer{}, refuse("a context is of one project: name it, or search all with memory_search")
+	}
 	return c.ofProject(ctx, in)
 }
 

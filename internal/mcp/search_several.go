@@ -62,7 +62,7 @@ func (c *call) inProject(ctx context.Context, in searchArguments, asked window.A
 	return list, nil
 }
 
-// newest lists conversations, newest first.
+// newest lists conversations, newest first, each by its newest turn.
 func (c *call) newest(ctx context.Context, in searchArguments, out *found, most int) ([]hit, error) {
 	var list []hit
 	if in.Project == everything {
@@ -79,7 +79,7 @@ func (c *call) newest(ctx context.Context, in searchArguments, out *found, most 
 			for i := range page.Rows {
 				row := &page.Rows[i]
 				list = append(list, hit{
-					Ref: refToTurn(row.ID.ID, 1), Conversation: row.ID.ID, Title: plain.Clip(plain.Line(row.Title), hitTitle), Time: row.UpdatedAt, Turn: row.TurnCount,
+					Ref: refToTurn(row.ID.ID, max(1, row.TurnCount)), Conversation: row.ID.ID, Title: plain.Clip(plain.Line(row.Title), hitTitle), Time: row.UpdatedAt, Turn: row.TurnCount,
 				})
 			}
 			if before = page.Next; before == 0 {
@@ -96,8 +96,9 @@ func (c *call) newest(ctx context.Context, in searchArguments, out *found, most 
 	for i := range sessions {
 		s := &sessions[i]
 		one := hit{Ref: refToTurn(s.ID.ID, max(1, s.Turns)), Conversation: s.ID.ID, Title: plain.Clip(plain.Line(s.Title), hitTitle), Time: s.Ended, Turn: s.Turns}
-		if s.First != nil {
-			one.Role, one.Text = "user", plain.Clip(plain.Flat(s.First.Text), hitText)
+		if s.Request != nil { // turns after it have only what programs wrote
+			one.Ref, one.Turn = refToTurn(s.ID.ID, s.Request.Turn), s.Request.Turn
+			one.Role, one.Text = "user", plain.Clip(plain.Flat(s.Request.Text), hitText)
 		}
 		list = append(list, one)
 	}

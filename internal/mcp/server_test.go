@@ -94,6 +94,26 @@ func TestWithoutAProjectEveryToolRefusesAndListsTheNewest(t *testing.T) {
 	}
 }
 
+func TestAConversationInAListIsShownByTheTurnThatItsRefNames(t *testing.T) {
+	b := setup(t)
+	b.say("default", "cart", started("shop"), said("m1", "user", "the first request"), said("m2", "assistant", "Done."),
+		said("m3", "user", "<bash-stdout>On branch main</bash-stdout>"), said("m4", "user", "the second request"),
+		said("m5", "user", "<bash-stdout>On branch voucher</bash-stdout>"))
+	b.applied()
+	a := b.agent("", "project", "shop")
+	list := value[hits](a, "memory_search", nil).Hits
+	require.Len(t, list, 1)
+	require.Equal(t, "cart#turn=3", list[0].Ref)
+	require.Equal(t, 3, list[0].Turn)
+	require.Equal(t, "the second request", list[0].Text)
+	require.Contains(t, a.text("memory_read", arguments{"ref": list[0].Ref}), list[0].Text)
+	all := value[hits](a, "memory_search", arguments{"project": "*"}).Hits
+	require.Len(t, all, 1)
+	require.Equal(t, "cart#turn=4", all[0].Ref)
+	require.Equal(t, 4, all[0].Turn)
+	require.Contains(t, a.refused("memory_context", arguments{"project": "*"}), "one project")
+}
+
 func TestASearchStaysInItsProjectUnlessToldOtherwise(t *testing.T) {
 	b := setup(t)
 	b.shop("default")
