@@ -218,6 +218,26 @@ func TestAPrunedContextWithAStoryAndLargeAnchorsKeepsItsBudget(t *testing.T) {
 	}
 }
 
+// The first summary covers the start of the conversation too, which has no text: it says nothing that the turns do not.
+func TestAConversationThatIsShownWholeTellsNoStory(t *testing.T) {
+	talk := func() *talk {
+		c := newTalk(t, "c").add(&events.ConversationStarted{Title: "T"})
+		manyTurns(c)
+		return c.add(&events.SummaryWritten{
+			SummaryID: "a", Level: 1, FirstSeq: 1, LastSeq: 30, FirstTurn: 1, LastTurn: 15, Children: []string{}, Method: "extractive",
+			Conversation: "User: warm the cache of each shard.", Findings: []string{}, Topics: []string{}, Files: []string{}, Tools: []string{},
+		}).user("And now?")
+	}
+	for _, query := range []string{"", "the cache of a shard"} {
+		got := talk().build(window.Request{Query: query})
+		assert.NotContains(t, got.Markdown(), "left out")
+		assert.Zero(t, manifestOf(got, window.SectionStory).Items)
+		assert.Equal(t, []window.Dropped{{What: "summaries", Count: 1, Reason: "shown raw"}}, manifestOf(got, window.SectionStory).Dropped)
+		got = talk().build(window.Request{Query: query, MaxChars: 4_000})
+		assert.Equal(t, 1, manifestOf(got, window.SectionStory).Items, "some turns are left out")
+	}
+}
+
 // A summary that does not fit is cut, and the manifest says what is missing.
 func TestASmallBudgetTellsTheBeginningOfTheStory(t *testing.T) {
 	c := newTalk(t, "c")

@@ -91,6 +91,9 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 	f.items, r.items = shown.items, shown.items
 	r.queriesEnd = b.end
 	r.rawFrom = b.rawBegins(f.items)
+	if w.complete && shown.oldest == &list[0] && shown.steps == 0 { // what comes before the first row is no text
+		r.rawFrom = min(r.rawFrom, b.conversation.FirstSeq)
+	}
 	if shown.oldest != nil {
 		r.queriesEnd = 0
 		if shown.oldest.user != nil {
