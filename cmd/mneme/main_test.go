@@ -161,6 +161,17 @@ func TestUpRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
+func TestUpNamesItsDataDirectoryAndSaysThatItIsNew(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	require.Equal(t, dir+" (new)", placeOf(dir))
+	up(t, dir)
+	require.Equal(t, dir, placeOf(dir))
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(here, ".mneme")+" (new)", placeOf(".mneme"), "the folder that it was started in")
+}
+
 func TestClientsSayWhatToDoWithoutAServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "r.jsonl")

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/doctor"
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/service"
@@ -55,6 +59,7 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Insights: c.Insights, Erasing: c.Erasing, Auditing: c.Auditing, Capture: c.Agents(), OTLP: c.Addresses(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
 		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat), Settings: settings.Effective(&c.Up, g.given), Doctor: doctor.Serving,
 	}
+	data := placeOf(c.Data)
 	running, err := instance.Start(ctx, config)
 	if err != nil {
 		return err
@@ -66,7 +71,7 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		if urls := running.OTLPURLs(); len(urls) > 0 {
 			exporters = "  OTLP  " + strings.Join(urls, ", ") + "\n"
 		}
-		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s\n  NATS  %s\n%s  data  %s\n", running.HTTPURL(), running.NATSURL(), exporters, c.Data))
+		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s\n  NATS  %s\n%s  data  %s\n", running.HTTPURL(), running.NATSURL(), exporters, data))
 	}
 	if err == nil && c.Example {
 		err = example(ctx, running, t)
@@ -87,6 +92,20 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		err = errors.Join(err, running.Close())
 	}
 	return err
+}
+
+// placeOf returns the whole path of a data directory, and says if there is no log in it yet: started in another
+// folder than the last time, mneme would otherwise seem to have forgotten everything.
+func placeOf(dir string) string {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		whole = dir
+	}
+	whole = console.OneLine(whole)
+	if _, err := os.Stat(filepath.Join(dir, "nats")); errors.Is(err, fs.ErrNotExist) {
+		whole += " (new)"
+	}
+	return whole
 }
 
 // serve serves until ctx ends. Whenever the log is given more partitions, it starts another instance at the same
