@@ -218,6 +218,21 @@ func TestAPrunedContextWithAStoryAndLargeAnchorsKeepsItsBudget(t *testing.T) {
 	}
 }
 
+// An agent that has just read a file needs it whole, not a quarter of it beside an empty rest.
+func TestATextIsNotCutForItsLengthIfEverythingFits(t *testing.T) {
+	source := strings.Repeat("x := parse(line)\n", 800)
+	for _, strategy := range []string{window.StrategyHybrid, window.StrategyRelevant, window.StrategyRecent, window.StrategyLevels} {
+		c := newTalk(t, "c").user("What does parse.go do?").assistant("I read it.")
+		c.call("r", "read", args{"path": "parse.go"}).result("r", true, source)
+		got := c.build(window.Request{MaxChars: 20_000, Strategy: strategy})
+		assert.NotContains(t, got.Markdown(), "condensed", strategy)
+		assert.Equal(t, 800, strings.Count(got.Markdown(), "x := parse(line)"), strategy)
+		assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)), strategy)
+		got = c.build(window.Request{MaxChars: 10_000, Strategy: strategy})
+		assert.Contains(t, got.Markdown(), "condensed from 13600", strategy)
+	}
+}
+
 // The first summary covers the start of the conversation too, which has no text: it says nothing that the turns do not.
 func TestAConversationThatIsShownWholeTellsNoStory(t *testing.T) {
 	talk := func() *talk {

@@ -71,7 +71,12 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 	all := false
 	if first := b.firstTurn(); list[0].number <= first {
 		// if the first turn is shown, there are no other queries, and no reserve is needed
-		shown = b.fitTurns(w, list, unused-headingCost(s.heading))
+		free := unused - headingCost(s.heading)
+		piece := pieceOf(free)
+		if b.fit(w, list, free) { // no text has to leave room for others
+			piece = free
+		}
+		shown = b.fitTurns(w, list, free, piece)
 		all = shown.oldest != nil && shown.oldest.number <= first
 		if beside != nil && all { // other sections may find what is left out or shortened
 			all = shown.steps == 0 && !slices.ContainsFunc(shown.items, func(it Item) bool { return it.WholeChars > 0 || it.ResultWholeChars > 0 })
@@ -81,12 +86,16 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 		f.room, r.whole = unused, beside != nil
 	} else {
 		if beside != nil {
-			f.room, err = beside(r, func(room int) []Item { return b.fitTurns(w, list, room-headingCost(s.heading)).items })
+			f.room, err = beside(r, func(room int) []Item {
+				room -= headingCost(s.heading)
+				return b.fitTurns(w, list, room, pieceOf(room)).items
+			})
 			if err != nil {
 				return filled{}, err
 			}
 		}
-		shown = b.fitTurns(w, list, f.room-headingCost(s.heading))
+		free := f.room - headingCost(s.heading)
+		shown = b.fitTurns(w, list, free, pieceOf(free))
 	}
 	f.items, r.items = shown.items, shown.items
 	r.queriesEnd = b.end
@@ -181,9 +190,27 @@ func (b *builder) firstTurn() int {
 	return b.first.Turn
 }
 
-// fitTurns shows turns in room characters, newest first, until one does not fit.
-func (b *builder) fitTurns(w *window, list []turn, room int) (out recentTurns) {
-	piece := pieceOf(room)
+// fit reports whether all turns take at most room characters if no text is cut for its length.
+func (b *builder) fit(w *window, list []turn, room int) bool {
+	left := room
+	for i := range list {
+		t := &list[i]
+		if t.user != nil {
+			it := b.userItem(t.user, room)
+			left -= it.takes()
+		}
+		for n := range t.steps {
+			if left -= cost(b.items(w, &t.steps[n], room)); left < 0 {
+				return false
+			}
+		}
+	}
+	return left >= 0
+}
+
+// fitTurns shows turns in room characters, newest first, until one does not fit. Each text takes at most piece
+// characters.
+func (b *builder) fitTurns(w *window, list []turn, room, piece int) (out recentTurns) {
 	var shown [][]Item
 	for i := len(list) - 1; i >= 0; i-- {
 		t := &list[i]
