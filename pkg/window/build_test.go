@@ -233,6 +233,36 @@ func TestATextIsNotCutForItsLengthIfEverythingFits(t *testing.T) {
 	}
 }
 
+// What a tool has just returned is what the model asked for. Late in a long session it was cut to what the share of the
+// recent turns left.
+func TestTheResultThatTheModelWaitsForGetsAQuarterOfTheBudget(t *testing.T) {
+	for lines, whole := range map[int]bool{280: true, 900: false} {
+		c := newTalk(t, "c")
+		for turn := range 12 {
+			c.user(fmt.Sprintf("What does package p%d do, and who parses there?", turn))
+			for file := range 6 {
+				id, path := fmt.Sprint(turn, "-", file), fmt.Sprintf("p%d/f%d.go", turn, file)
+				c.assistant("I read "+path).call(id, "read", args{"path": path}).result(id, true, strings.Repeat("y := "+path+".parse(line)\n", 80))
+			}
+			c.assistant(strings.Repeat("It parses lines, as its files say. ", 8))
+		}
+		c.user("What does parse.go do?").assistant("I read it.")
+		c.call("r", "read", args{"path": "parse.go"}).result("r", true, strings.Repeat("x := parse(line)\n", lines))
+		for _, strategy := range []string{window.StrategyHybrid, window.StrategyRelevant, window.StrategyRecent} {
+			got := c.build(window.Request{MaxChars: 20_000, Strategy: strategy})
+			assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)), strategy)
+			_, recent, _ := strings.Cut(got.Markdown(), "## Recent Conversation (Raw)")
+			recent, _, _ = strings.Cut(recent, "\n## ")
+			if shown := strings.Count(recent, "x := parse(line)"); whole {
+				assert.Equal(t, lines, shown, strategy)
+			} else {
+				assert.Less(t, shown, 300, strategy)
+				assert.Greater(t, shown, 200, strategy)
+			}
+		}
+	}
+}
+
 // The first summary covers the start of the conversation too, which has no text: it says nothing that the turns do not.
 func TestAConversationThatIsShownWholeTellsNoStory(t *testing.T) {
 	talk := func() *talk {

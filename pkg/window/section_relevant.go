@@ -204,7 +204,7 @@ func (b *builder) relevantItems(chosen []candidate) (items []Item) {
 // what was said last is not cut. shown says what the turns show in a given room.
 func (b *builder) turnsBeside(ctx context.Context, s section, room int, r *recent, shown func(room int) []Item) (int, error) {
 	long := int((1 - r.spoken) * float64(min(longSteps, b.req.MaxChars/5)))
-	turns := min(room, share(b.req.MaxChars, s.share)+reserveNewest(b)+long)
+	turns := min(room, share(b.req.MaxChars, s.share)+reserveNewest(b)+long+r.awaited)
 	for round := range besideRounds {
 		items := shown(turns)
 		before := b.rawBegins(items)

@@ -61,7 +61,7 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 	if err != nil {
 		return filled{}, err
 	}
-	r := &recent{steps: w.steps, spoken: w.spoken()}
+	r := &recent{steps: w.steps, spoken: w.spoken(), awaited: b.awaited(w)}
 	list, err := b.turnsOf(ctx, w)
 	if err != nil || len(list) == 0 {
 		return filled{recent: r}, err
@@ -190,6 +190,24 @@ func (b *builder) firstTurn() int {
 	return b.first.Turn
 }
 
+// awaited is the room that the newest step needs if its tools have returned something: the model has asked for it and
+// has not seen it. Shown less of it, an agent calls the tool again.
+func (b *builder) awaited(w *window) int {
+	if len(w.steps) == 0 || !w.steps[len(w.steps)-1].returned() {
+		return 0
+	}
+	most := b.awaitedRoom()
+	return min(cost(b.items(w, &w.steps[len(w.steps)-1], most)), most)
+}
+
+// awaitedRoom is the most that such a step takes on top of the share of the recent turns: a quarter of the budget.
+func (b *builder) awaitedRoom() int { return share(b.req.MaxChars, 25) }
+
+// returned reports whether a tool that the step called has returned.
+func (s *step) returned() bool {
+	return slices.ContainsFunc(s.calls, func(c call) bool { return c.result != nil })
+}
+
 // fit reports whether all turns take at most room characters if no text is cut for its length.
 func (b *builder) fit(w *window, list []turn, room int) bool {
 	left := room
@@ -257,8 +275,12 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 		if from == 1 && t.whole {
 			need = 0
 		}
+		piece, last := piece, newest && from == len(t.steps)
+		if last && s.returned() {
+			piece = max(piece, b.awaitedRoom())
+		}
 		shown := b.items(w, s, piece)
-		if last := newest && from == len(t.steps); cost(shown)+need > room && (last || room > piece/2) {
+		if cost(shown)+need > room && (last || room > piece/2) {
 			shown = b.itemsWithin(w, s, piece/2, room-need)
 		}
 		if shown == nil || cost(shown)+need > room {

@@ -54,8 +54,9 @@ type filled struct {
 
 // recent is the newest end of the conversation, which the recent turns show.
 type recent struct {
-	steps  []step  // as far as they were read
-	spoken float64 // the share of messages in their text
+	steps   []step  // as far as they were read
+	spoken  float64 // the share of messages in their text
+	awaited int     // the room for results that the model waits for
 
 	items      []Item // shown
 	whole      bool   // they show everything uncut
