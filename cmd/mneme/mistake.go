@@ -57,6 +57,9 @@ func mistake(err error) string {
 	text = endOf.ReplaceAllString(text, "needs a value")
 	text = flagFor.ReplaceAllString(text, "needs a value, and $1 looks like a flag; to give it as the value: $2")
 	var bad *kong.ParseError
+	if missing := missingOf.FindStringSubmatch(err.Error()); missing != nil && errors.As(err, &bad) {
+		text += choices(bad.Context.Selected(), missing[1])
+	}
 	if short := shortFlags.FindStringSubmatch(text); short != nil && errors.As(err, &bad) {
 		text = short[1] // kong takes any other letter for a misspelt one
 		if node := bad.Context.Selected(); node != nil && len(node.Positional) > 0 {
@@ -64,6 +67,19 @@ func mistake(err error) string {
 		}
 	}
 	return text
+}
+
+// choices lists what an argument of a command can be, "" if it can be anything.
+func choices(command *kong.Node, argument string) string {
+	if command == nil {
+		return ""
+	}
+	for _, one := range command.Positional {
+		if one.Summary() == argument && one.Enum != "" {
+			return ", one of " + strings.Join(one.EnumSlice(), ", ")
+		}
+	}
+	return ""
 }
 
 // maxMistakes bounds the mistakes of a command line that are told at once.

@@ -79,6 +79,7 @@ func TestAllMistakesOfACommandLineAreToldAtOnce(t *testing.T) {
 		{[]string{"context", "c", "--strategy=best", "--format", "word"}, "\"pruned\" but got \"best\"\n--format must be one of"},
 		{[]string{"backup", "create", "--ot", "x"}, "unknown flag --ot"},
 		{[]string{"turns"}, "missing: <id> (mneme turns --help says more)"},
+		{[]string{"export"}, "missing: <table>, one of conversations, turns, calls, files (mneme export --help says more)"},
 	} {
 		_, stderr, code := mneme(t, c.args...)
 		require.Equal(t, exitUsage, code)
