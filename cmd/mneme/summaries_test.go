@@ -42,7 +42,7 @@ func TestSummarizeReadAndResummarize(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "extractive")
 	require.Contains(t, out, "on the frontier")
-	out, stderr, code = s.mneme("context", id, "--strategy", "levels", "--condense", "clear")
+	out, stderr, code = s.mneme("context", id, "--strategy", "levels", "--condense", "clear", "--max-chars", "6000")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "## Story So Far")
 
