@@ -1,6 +1,7 @@
 package events
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -58,10 +59,15 @@ func TestStructuredModeIgnoresAttributesInHeaders(t *testing.T) {
 }
 
 func TestSplitBatchRefusesAnythingButAnArray(t *testing.T) {
-	for body, reason := range map[string]string{``: "is not a JSON array", `{}`: "is JSON but not an array: one event alone has the content type application/cloudevents+json", `null`: "is null", `[1`: "is not a JSON array"} {
+	for body, reason := range map[string]string{
+		``: "is not a JSON array", `{}`: "is JSON but not an array: one event alone has the content type application/cloudevents+json", `null`: "is JSON but not an array", `[1`: "is not a JSON array", `[1 2]`: "is not a JSON array", `[1] 2`: "continues after",
+	} {
 		_, err := SplitBatch([]byte(body))
 		requireRefused(t, "body", reason, err)
 	}
+	parts, err := SplitBatch([]byte(` [ {"a" : 1, "a":"\ud800"},5 , []] `))
+	require.NoError(t, err)
+	require.Equal(t, []json.RawMessage{json.RawMessage(`{"a" : 1, "a":"\ud800"}`), json.RawMessage(`5`), json.RawMessage(`[]`)}, parts)
 }
 
 func TestEncodeStructuredRefusesUnreadableEvents(t *testing.T) {

@@ -113,12 +113,16 @@ func splitObject(body []byte) (map[string]jsontext.Value, error) {
 	return members, nil
 }
 
-func brokenObject(err error) error {
+func brokenObject(err error) error { return brokenJSON("object", err) }
+
+func brokenArray(err error) error { return brokenJSON("array", err) }
+
+func brokenJSON(kind string, err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
-		return invalid("body", "is not a JSON object: %v after byte %d", syntax.Err, syntax.ByteOffset)
+		return invalid("body", "is not a JSON %s: %v after byte %d", kind, syntax.Err, syntax.ByteOffset)
 	}
-	return invalid("body", "is not a JSON object: %v", io.ErrUnexpectedEOF) // nothing at all
+	return invalid("body", "is not a JSON %s: %v", kind, io.ErrUnexpectedEOF) // nothing at all
 }
 
 // setMember stores an attribute given as JSON.
@@ -266,17 +270,31 @@ func needsBase64(e *Event) bool {
 }
 
 // SplitBatch splits a batch in the CloudEvents JSON batch format into its events, each for
-// [DecodeStructured].
+// [DecodeStructured]. They alias body.
 func SplitBatch(body []byte) ([]json.RawMessage, error) {
-	var batch []json.RawMessage
-	if err := json.Unmarshal(body, &batch); err != nil {
-		if json.Valid(body) {
-			return nil, invalid("body", "is JSON but not an array: one event alone has the content type %s", ContentTypeEvent)
-		}
-		return nil, invalid("body", "is not a JSON array: %s", strings.TrimPrefix(err.Error(), "json: "))
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	switch d.PeekKind() {
+	case jsontext.KindBeginArray, jsontext.KindInvalid:
+	default:
+		return nil, invalid("body", "is JSON but not an array: one event alone has the content type %s", ContentTypeEvent)
 	}
-	if batch == nil {
-		return nil, invalid("body", "is null, not a JSON array")
+	if _, err := d.ReadToken(); err != nil {
+		return nil, brokenArray(err)
+	}
+	batch := []json.RawMessage{}
+	for d.PeekKind() != jsontext.KindEndArray {
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, brokenArray(err)
+		}
+		end := int(d.InputOffset())
+		batch = append(batch, json.RawMessage(body[end-len(value):end:end]))
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, brokenArray(err)
+	}
+	if _, err := d.ReadToken(); err != io.EOF {
+		return nil, invalid("body", "continues after its JSON array")
 	}
 	return batch, nil
 }
