@@ -49,6 +49,19 @@ func TestAContextInAFrameIsNotRecordedAgain(t *testing.T) {
 	require.Equal(t, 1, strings.Count(framed, "the cart total is wrong"))
 }
 
+func TestEventsArePublishedAsTheyAreOnRequest(t *testing.T) {
+	b := setup(t)
+	said := "look:\n<mneme-context id=\"abc\" seq=\"1\">\nshown\n</mneme-context>"
+	var m struct{ Content string }
+	for query, want := range map[string]string{"": "look:", "?as_is=true": said} {
+		var answer struct{ Seq uint64 }
+		id := "c" + fmt.Sprint(len(query))
+		b.do(http.StatusCreated, http.MethodPost, "/v1/events"+query, map[string]string{"Content-Type": events.ContentTypeEvent}, structured(id, "1", message("m1", "user", said)), &answer)
+		b.get(fmt.Sprintf("/v1/conversations/%s/messages/m1?at_least=%d", id, answer.Seq), &m)
+		require.Equal(t, want, m.Content)
+	}
+}
+
 func TestTenRoundsOfCaptureAndRecallChangeNoRank(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

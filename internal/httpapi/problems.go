@@ -96,17 +96,20 @@ func (a *api) logFailure(ctx huma.Context, _ string, answer any) (any, error) {
 	return answer, nil
 }
 
-// partly returns the problem for a request of which the log stored only some events.
-func (a *api) partly(err error, stored, asked int) error {
+// partly returns the problem for a request of which the log stored only the first events.
+func (a *api) partly(err error, stored []published, asked int) error {
 	problem := a.problem(err)
 	var model *huma.ErrorModel
-	if errors.As(problem, &model) {
-		which := ""
-		if stored > 0 {
-			which = ", the first ones"
-		}
-		model.Detail = fmt.Sprintf("%d of %d events were stored%s: %s", stored, asked, which, model.Detail)
+	if !errors.As(problem, &model) {
+		return problem
 	}
+	some := fmt.Sprintf("%d of %d events were stored", len(stored), asked)
+	if len(stored) == 0 {
+		model.Detail = some + ": " + model.Detail
+		return problem
+	}
+	model.Detail = some + ", the first ones: " + model.Detail
+	model.Errors = append(model.Errors, &huma.ErrorDetail{Location: "body", Message: some, Value: stored})
 	return problem
 }
 

@@ -29,6 +29,7 @@ const (
 
 type publishInput struct {
 	TenantParam
+	AsIs    bool `query:"as_is" doc:"publish the events as they are, such as those of another log: nothing is removed from them"`
 	RawBody []byte
 
 	header map[string][]string
@@ -84,8 +85,8 @@ func (a *api) registerEvents(h huma.API) {
 	publish := operation("publish-events", http.MethodPost, eventsPath, "Publish CloudEvents", "events", 400, 408, 409, 413, 415, 422, 503, 507)
 	publish.Description = "One event in binary mode (ce-… headers) or structured mode (application/cloudevents+json), or a batch (application/cloudevents-batch+json). " +
 		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index. " +
-		"Up to 1,000 events of up to 16 MiB in total are stored all or none, if the log knew none of them before. The log may store a part of a larger batch and refuse the rest: the problem then says how many were stored. " +
-		"Frames <mneme-context>, in which mneme shows something to agents, are removed from messages and results of tools; the event then has the extension mnemecontexts with the ids of what was removed. " +
+		"Up to 1,000 events of up to 16 MiB in total are stored all or none, if the log knew none of them before. The log may store a part of a larger batch and refuse the rest: the problem then says how many were stored, and the value of its error about the body lists them as an answer does. " +
+		"Frames <mneme-context>, in which mneme shows something to agents, are removed from messages and results of tools; the event then has the extension mnemecontexts with the ids of what was removed. With as_is they stay. " +
 		"Publishing the same events again is harmless. An event whose identity (tenant, conversation, source and id) the log holds with another type or other data is refused with 409, which names the sequence of the event that counts, " +
 		"if that one was published in the last 30 seconds; otherwise the new one is stored, and listed as failed. " +
 		"A batch with an event that the log knows is stored one event at a time, in order, up to the first that is refused."
@@ -125,20 +126,31 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	if err := a.take(ctx, in.Tenant, list...); err != nil {
 		return nil, err
 	}
-	strip(list)
+	if !in.AsIs {
+		strip(list)
+	}
 	acks, err := a.Log.PublishAll(ctx, in.Tenant, list)
 	if err != nil {
 		if other := takenBy(err, len(acks), len(list)); other != nil {
 			err = other
 		}
-		return nil, a.partly(err, len(acks), len(list))
+		return nil, a.partly(err, acknowledged(list, acks), len(list))
 	}
-	for i, ack := range acks {
-		out.Body.Events = append(out.Body.Events, published{ID: list[i].ID, Seq: ack.Seq, Duplicate: ack.Duplicate})
+	out.Body.Events = acknowledged(list, acks)
+	for _, ack := range acks {
 		out.Body.Seq = max(out.Body.Seq, ack.Seq)
 	}
 	out.Body.Deleted = a.deletions.before(ctx, a.Log, in.Tenant, list, acks)
 	return out, nil
+}
+
+// acknowledged returns what the answer says about the events that the log has acknowledged, the first ones of the list.
+func acknowledged(list []events.Event, acks []eventlog.Ack) []published {
+	stored := make([]published, len(acks))
+	for i, ack := range acks {
+		stored[i] = published{ID: list[i].ID, Seq: ack.Seq, Duplicate: ack.Duplicate}
+	}
+	return stored
 }
 
 // strip removes from events what mneme itself has shown to an agent.

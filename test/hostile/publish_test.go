@@ -46,7 +46,10 @@ type published struct {
 		Duplicate bool
 	}
 	Detail string
-	Errors []struct{ Location, Message string }
+	Errors []struct {
+		Location, Message string
+		Value             json.RawMessage
+	}
 }
 
 func read[T any](t *testing.T, a answer) (v T) {
@@ -82,6 +85,8 @@ func TestAnotherEventUnderAnIDIsRefusedAndNotAcknowledged(t *testing.T) {
 	p = read[published](t, a)
 	require.Contains(t, p.Detail, "1 of 3 events were stored, the first ones")
 	require.Equal(t, "body[1].id", p.Errors[0].Location)
+	require.Equal(t, "body", p.Errors[1].Location)
+	require.JSONEq(t, fmt.Sprintf(`[{"id":"new","seq":%d,"duplicate":false}]`, seq+1), string(p.Errors[1].Value))
 }
 
 func TestAForgedMessageIDSwallowsNoPublishedEvent(t *testing.T) {
