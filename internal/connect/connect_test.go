@@ -438,6 +438,9 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	require.NoError(t, failed)
 	require.Equal(t, "https://mneme.example.com", Inspect("")[1].Server)
 	require.Equal(t, "a", Inspect("")[1].Tenant)
+	require.Contains(t, Next(elsewhere)[1], " watch --url https://mneme.example.com '--tenant=a' running, which sends them")
+	elsewhere.Flags[1] = "http://[::1]:9000"
+	require.Contains(t, Next(elsewhere)[1], "if it is mneme up on this machine")
 	one := options(ClaudeCode)
 	one.ProjectDir = home
 	require.Empty(t, Next(one), "one project does not show the others")

@@ -3,6 +3,8 @@ package connect
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -241,7 +243,11 @@ func Next(o Options) (lines []string) {
 				lines = append(lines, "To let the agent also search by itself: "+command)
 			}
 		}
-		if o.ProjectDir == "" {
+		switch {
+		case o.ProjectDir != "":
+		case isElsewhere(o.Flags):
+			lines = append(lines, reads(o))
+		default:
 			lines = append(lines, reads(o)+" For the sessions of one project only: mneme disconnect claude-code, then mneme connect claude-code --project-dir DIR")
 		}
 	case OpenCode:
@@ -264,9 +270,34 @@ func Next(o Options) (lines []string) {
 
 // reads says what connecting an agent for all projects leads to.
 func reads(o Options) string {
+	if isElsewhere(o.Flags) {
+		if command, err := CommandLine(append([]string{o.Mneme, "watch"}, o.Flags...)); err == nil {
+			return fmt.Sprintf("The server is on another machine and can't read the sessions of %s here: keep %s running, which sends them, earlier ones too.", Title(o.Agent), command)
+		}
+	}
 	verb := "now reads"
 	if o.DryRun {
 		verb = "would then read"
 	}
 	return fmt.Sprintf("The server, if it is mneme up on this machine, %s all sessions of %s, earlier ones too.", verb, Title(o.Agent))
+}
+
+// isElsewhere reports whether flags name a server that is not on loopback.
+func isElsewhere(flags []string) bool {
+	for i, flag := range flags {
+		text, found := strings.CutPrefix(flag, "--url=")
+		if flag == "--url" && i+1 < len(flags) {
+			text, found = flags[i+1], true
+		}
+		if !found {
+			continue
+		}
+		server, err := url.Parse(text)
+		if err != nil {
+			return false
+		}
+		ip, err := netip.ParseAddr(server.Hostname())
+		return server.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
+	}
+	return false
 }
