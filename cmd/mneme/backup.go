@@ -258,6 +258,8 @@ func (g *Globals) connect() (*nats.Conn, error) {
 		return nil, fmt.Errorf("NATS at %s: %w: it does not know this user with this password or credentials file", where, err)
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return nil, fmt.Errorf("NATS at %s: its certificate is from an authority that is unknown here: name its PEM file with --nats-ca-file", where)
+	case err != nil && g.withoutNATS():
+		return nil, fmt.Errorf("NATS at %s: %w: this command goes to NATS, where the token for HTTP is not enough: it is for those who run the server; if you do, name it with --nats-url", where, err)
 	case err != nil:
 		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", where, err)
 	}

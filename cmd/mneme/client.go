@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,16 +41,28 @@ const defaultTenant = "default"
 
 // publishingTenant returns the tenant for a command that goes to NATS, which does not know tokens.
 func (g *Globals) publishingTenant() (string, error) {
-	if g.Tenant == "" && (g.Token.Token != "" || g.TokenFile != "") {
+	if g.Tenant == "" && g.hasToken() {
 		return "", usageError("name the tenant with --tenant: this command goes to NATS, which can't tell it from the token")
 	}
 	return cmp.Or(g.Tenant, defaultTenant), nil
 }
 
+// namesNATS reports whether the user has named a NATS server, instead of the one of mneme up on this machine.
+func (g *Globals) namesNATS() bool {
+	return slices.ContainsFunc([]string{"MNEME_NATS_URL", "MNEME_NATS_CREDS_FILE"}, func(variable string) bool {
+		return g.given[variable] || os.Getenv(variable) != ""
+	})
+}
+
+// withoutNATS reports whether the user seems to reach a server over HTTP alone, as those do who got a token for it.
+func (g *Globals) withoutNATS() bool { return g.hasToken() && !g.namesNATS() }
+
+func (g *Globals) hasToken() bool { return g.Token.Token != "" || g.TokenFile != "" }
+
 // ownTenant returns the tenant for requests that are about all tenants unless they name one. With a token it is the
 // token's tenant.
 func (g *Globals) ownTenant() string {
-	if g.Token.Token != "" || g.TokenFile != "" {
+	if g.hasToken() {
 		return g.Tenant
 	}
 	return cmp.Or(g.Tenant, defaultTenant)
@@ -242,8 +255,8 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	}
 	watched := &attended{response.Body, attention}
 	response.Body = watched
-	// With another status it may be a proxy that says that the server is down.
-	if response.StatusCode < 500 && strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
+	isPage := strings.HasPrefix(response.Header.Get("Content-Type"), "text/html")
+	if isPage && !isOfProxy(response.StatusCode) {
 		_ = watched.Close()
 		return nil, fmt.Errorf("%s does not serve mneme's API: it answered with a web page; name the server with --url", settings.Redacted(c.base))
 	}
@@ -256,11 +269,14 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 		return nil, err
 	}
 	err = problem(response.StatusCode, answer, values)
-	if response.StatusCode == http.StatusUnauthorized {
+	switch {
+	case isPage:
+		err = fmt.Errorf("a proxy before %s answered %d %s", settings.Redacted(c.base), response.StatusCode, http.StatusText(response.StatusCode))
+	case response.StatusCode == http.StatusUnauthorized:
 		err = fmt.Errorf("%w; this command takes it from MNEME_TOKEN or --token-file", err)
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-	err = &answeredError{response.StatusCode, time.Duration(seconds) * time.Second, err}
+	err = &answeredError{response.StatusCode, time.Duration(seconds) * time.Second, answer, err}
 	switch response.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // the first is a proxy's
 		err = &awayError{err}
@@ -268,10 +284,17 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	return nil, err
 }
 
+// isOfProxy reports whether a web page with this status is from a proxy before the server, which does not pass the request
+// on: it is too large or one too many, or the server is down.
+func isOfProxy(status int) bool {
+	return status >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests}, status)
+}
+
 // answeredError is a server's answer that is not a success.
 type answeredError struct {
 	status int           // of HTTP
 	after  time.Duration // when to try again; 0 if the server does not say
+	body   []byte
 	error
 }
 

@@ -193,7 +193,7 @@ Examples:
 
     mneme conversations export ID -o session.ndjson
     mneme conversations export ID | gzip > session.ndjson.gz
-    mneme import session.ndjson --url http://127.0.0.1:9000 --nats-url nats://127.0.0.1:5000`
+    mneme import session.ndjson --url http://127.0.0.1:9000`
 }
 
 // Run writes them.

@@ -22,15 +22,19 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/netlink"
 )
 
-// slowLink returns a link to the log of a server on which an import takes far longer than a look at the log: it is in the
-// middle when its first events are seen there.
-func slowLink(t *testing.T, s *server) *netlink.Link {
+// slowLink returns a link to a server, and the flags of an import over it, which takes far longer than a look at the log:
+// it is in the middle when its first events are seen there.
+func slowLink(t *testing.T, s *server, over string) (*netlink.Link, []string) {
 	t.Helper()
-	link, err := netlink.New(strings.TrimPrefix(s.ready.NATS, "nats://"))
+	to := map[string]string{"nats": strings.TrimPrefix(s.ready.NATS, "nats://"), "http": strings.TrimPrefix(s.ready.HTTP, "http://")}[over]
+	link, err := netlink.New(to)
 	require.NoError(t, err)
 	t.Cleanup(link.Close)
 	link.Delay(50 * time.Millisecond) // each way; a batch waits for several answers, and may take 5 s for each
-	return link
+	if over == "nats" {
+		return link, []string{"--url", s.ready.HTTP, "--nats-url", "nats://" + link.Address()}
+	}
+	return link, []string{"--url", "http://" + link.Address()}
 }
 
 // awaitEvent waits until the log of a server has an event.
@@ -50,66 +54,67 @@ func (s *server) awaitEvent() {
 func TestAnInterruptedImportReportsProgressAndResumes(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "recording.jsonl")
-	lines := recording(t, file, 3, 30, 30)
-	s := up(t, filepath.Join(dir, "data"))
-	link := slowLink(t, s)
+	for _, over := range []string{"http", "nats"} {
+		t.Run(over, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, "recording.jsonl")
+			lines := recording(t, file, 3, 30, 30)
+			s := up(t, filepath.Join(dir, "data"))
+			link, flags := slowLink(t, s, over)
 
-	path, err := mnemetest.Binary()
-	require.NoError(t, err)
-	var errs bytes.Buffer
-	client := exec.Command(path, "import", file, "--url", s.ready.HTTP, "--nats-url", "nats://"+link.Address())
-	client.Stderr = &errs
-	require.NoError(t, client.Start())
-	s.awaitEvent()
-	require.NoError(t, client.Process.Signal(os.Interrupt))
-	link.Heal()
-	var exit *exec.ExitError
-	require.True(t, errors.As(client.Wait(), &exit), "it was through before the interrupt: the recording is too short; %s", errs.String())
-	require.Equal(t, exitFailed, exit.ExitCode())
-	require.Regexp(t, regexp.MustCompile(`interrupted: at least [\d,]+ events are in the log; import the same files again to continue`), errs.String())
+			path, err := mnemetest.Binary()
+			require.NoError(t, err)
+			var errs bytes.Buffer
+			client := exec.Command(path, append(flags, "import", file)...)
+			client.Stderr = &errs
+			require.NoError(t, client.Start())
+			s.awaitEvent()
+			require.NoError(t, client.Process.Signal(os.Interrupt))
+			link.Heal()
+			var exit *exec.ExitError
+			require.True(t, errors.As(client.Wait(), &exit), "it was through before the interrupt: the recording is too short; %s", errs.String())
+			require.Equal(t, exitFailed, exit.ExitCode())
+			require.Regexp(t, regexp.MustCompile(`interrupted: at least [\d,]+ events are in the log; import the same files again to continue`), errs.String())
 
-	rest := read[importer.Report](s, "import", file, "--wait")
-	require.Equal(t, lines, rest.Published+rest.Duplicate)
-	require.Positive(t, rest.Published)
-	require.Positive(t, rest.Duplicate)
-	require.True(t, read[httpapi.Verification](s, "verify").Equal)
+			rest := read[importer.Report](s, "import", file, "--wait", "--over", over)
+			require.Equal(t, lines, rest.Published+rest.Duplicate)
+			require.Positive(t, rest.Published)
+			require.Positive(t, rest.Duplicate)
+			require.True(t, read[httpapi.Verification](s, "verify").Equal)
+		})
+	}
 }
 
 func TestAnImportGoesOnWhenItsServerIsBack(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	file, data := filepath.Join(dir, "recording.jsonl"), filepath.Join(dir, "data")
-	lines := recording(t, file, 3, 30, 30)
-	listen := []string{"--data", data, "--listen", "127.0.0.1:" + mnemetest.FreePort(t), "--nats-listen", "127.0.0.1:" + mnemetest.FreePort(t)}
-	start := func() *server {
-		s := mnemetest.UpWith(t, listen...)
-		return &server{s, t, ready{HTTP: s.HTTP, NATS: s.NATS, Data: s.Data}}
+	for _, over := range []string{"http", "nats"} {
+		t.Run(over, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file, data := filepath.Join(dir, "recording.jsonl"), filepath.Join(dir, "data")
+			lines := recording(t, file, 3, 30, 30)
+			listen := []string{"--data", data, "--listen", "127.0.0.1:" + mnemetest.FreePort(t), "--nats-listen", "127.0.0.1:" + mnemetest.FreePort(t)}
+			start := func() *server {
+				s := mnemetest.UpWith(t, listen...)
+				return &server{s, t, ready{HTTP: s.HTTP, NATS: s.NATS, Data: s.Data}}
+			}
+			s := start()
+			link, flags := slowLink(t, s, over)
+			client := startImport(t, append(flags, file)...)
+			s.awaitEvent()
+			s.kill()
+			require.Eventually(t, func() bool { return strings.Contains(client.errs.String(), "waiting, and trying again") }, mnemetest.Patience, time.Millisecond, "the import notices")
+			link.Heal()
+			s = start()
+
+			report := client.wait()
+			require.Equal(t, lines, report.Published+report.Duplicate)
+			again := read[importer.Report](s, "import", file, "--wait", "--over", over)
+			require.Equal(t, lines, again.Duplicate)
+			require.True(t, read[httpapi.Verification](s, "verify").Equal)
+		})
 	}
-	s := start()
-	link := slowLink(t, s)
-
-	path, err := mnemetest.Binary()
-	require.NoError(t, err)
-	var out bytes.Buffer
-	var errs mnemetest.Log
-	client := exec.CommandContext(t.Context(), path, "import", file, "--json", "--url", s.ready.HTTP, "--nats-url", "nats://"+link.Address())
-	client.Stdout, client.Stderr = &out, &errs
-	require.NoError(t, client.Start())
-	s.awaitEvent()
-	s.kill()
-	require.Eventually(t, func() bool { return strings.Contains(errs.String(), "waiting, and trying again") }, mnemetest.Patience, time.Millisecond, "the import notices")
-	link.Heal()
-	s = start()
-	require.NoError(t, client.Wait(), "%s", errs.String())
-
-	var report importer.Report
-	require.NoError(t, json.Unmarshal(out.Bytes(), &report))
-	require.Equal(t, lines, report.Published+report.Duplicate)
-	again := read[importer.Report](s, "import", file, "--wait")
-	require.Equal(t, lines, again.Duplicate)
-	require.True(t, read[httpapi.Verification](s, "verify").Equal)
 }
 
 func TestTheNewestRecordingIsTheNewestConversation(t *testing.T) {

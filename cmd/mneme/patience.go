@@ -115,8 +115,12 @@ func (b *attended) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.a.hear()
 	}
-	if err != nil && err != io.EOF {
+	switch {
+	case err == nil, err == io.EOF:
+	case b.a.ctx.Err() != nil:
 		err = b.a.cause(err)
+	default:
+		err = &awayError{fmt.Errorf("the server at %s broke off its answer: %w", settings.Redacted(b.a.client.base), err)}
 	}
 	return n, err
 }
@@ -135,6 +139,9 @@ func (t *terminal) patient(bar *bar) *importer.Patience {
 			var answered *answeredError
 			if errors.As(err, &answered) && answered.after > 0 {
 				return answered.after, true
+			}
+			if answered != nil && (answered.status == http.StatusTooManyRequests || answered.status == http.StatusRequestTimeout) {
+				return 0, true
 			}
 			var away *awayError
 			return 0, errors.As(err, &away) || errors.Is(err, eventlog.ErrUnconfirmed)

@@ -74,17 +74,17 @@ func (c *RedactScanCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if err != nil {
 		return err
 	}
+	log, err := g.openLog(ctx)
+	if err != nil {
+		return err
+	}
+	defer log.Conn().Close()
 	tenant := ""
 	if !c.AllTenants {
 		if tenant, err = g.publishingTenant(); err != nil {
 			return err
 		}
 	}
-	log, err := g.openLog(ctx)
-	if err != nil {
-		return err
-	}
-	defer log.Conn().Close()
 
 	places, read, unreadable := []secretPlace{}, 0, 0
 	filter := eventlog.Filter{Tenant: tenant, Conversation: c.Conversation}

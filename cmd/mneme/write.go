@@ -15,6 +15,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
@@ -26,6 +27,7 @@ import (
 type ImportCmd struct {
 	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: what agents record, see --format; JSON plain, gzip or Zstandard. In a folder, the last message of a recording that changed in the last two minutes is left for the next import, because its agent may still be writing it."`
 	Format string   `help:"Format of the files: ${enum}." enum:"${formats}" default:"auto"`
+	Over   string   `help:"How events reach the log: http, to --url; nats, to --nats-url; auto is nats if a NATS server is named, by flag or variable, and otherwise http." enum:"auto,http,nats" default:"auto"`
 	settings.Redacting
 	Wait bool `help:"Return when the projections have applied everything."`
 }
@@ -33,6 +35,8 @@ type ImportCmd struct {
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
 	return `Importing again changes nothing, because known events are recognized. Files are read in the order of their changes, so that the sessions that changed last are the newest. If the server goes away during an import, the import waits for it for up to two minutes and then continues.
+
+Events are published over HTTP to --url; if the server asks for a token, with one that has the role write, into that token's tenant and within its quotas. Operators can name a NATS server, with --nats-url or --nats-creds-file: events then go there, into --tenant, and no quota stops them. Either way the identities are the same, and which events are known is asked over HTTP.
 
 What mneme itself has shown to the agent is removed: see "mneme messages --seen". Secrets in transcripts that an agent wrote itself are replaced with [redacted:KIND] before they are published; the neutral form and CloudEvents are taken as they are, unless --redact=on. What is already in the log stays as it is; "mneme redact scan" finds secrets there.
 
@@ -45,12 +49,13 @@ Examples:
     mneme import ~/.claude/projects --wait
     mneme import ~/.codex/sessions ~/.gemini/tmp ~/.local/share/opencode
     mneme import ~/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks
+    mneme import ~/.claude/projects --url https://mneme.example.com --token-file ~/.mneme-token
     mneme import session.ndjson --tenant team-a`
 }
 
 // Run imports and prints the counts.
 func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	tenant, err := g.publishingTenant()
+	tenant, overNATS, err := c.way(g)
 	if err != nil {
 		return err
 	}
@@ -69,12 +74,6 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	log, err := g.openLog(ctx)
-	if err != nil {
-		return err
-	}
-	defer log.Conn().Close()
-
 	byChange(files)
 	var total int64
 	for _, f := range files {
@@ -82,6 +81,15 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	bar, began := t.progress(total, "importing"), time.Now()
 	patience := t.patient(bar)
+	var log importer.Log = &remoteLog{api: api}
+	if overNATS {
+		direct, err := g.openLogOf(ctx, api, patience)
+		if err != nil {
+			return err
+		}
+		defer direct.Conn().Close()
+		log = direct
+	}
 	report, err := importer.Import(ctx, importer.PatientLog{Log: log, Patience: patience}, files, importer.Options{
 		Tenant: tenant, Format: c.Format, Redact: rules, RedactAll: c.Redact == "on",
 		Lookup: patience.Patiently(api.lookup),
@@ -124,6 +132,18 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		missing = fmt.Errorf("%s rejected; their events are not in the log", counted(report.Rejected, "line"))
 	}
 	return errors.Join(unread, unfound, missing)
+}
+
+// way says how events reach the log, and for NATS into which tenant. Over HTTP the server says which tenant it is, or
+// refuses the one of --tenant.
+func (c *ImportCmd) way(g *Globals) (tenant string, overNATS bool, err error) {
+	if c.Over == "http" || c.Over == "auto" && !g.namesNATS() {
+		return "", false, nil
+	}
+	if tenant, err = g.publishingTenant(); err != nil {
+		err = usageError("%w; or import over HTTP, with --over http", err)
+	}
+	return tenant, true, err
 }
 
 // byChange sorts recordings by when they last changed: lists and contexts of projects go by the order of the log, in
@@ -169,6 +189,26 @@ func (g *Globals) openLog(ctx context.Context) (*eventlog.Log, error) {
 		conn.Close()
 	}
 	return log, err
+}
+
+// openLogOf is openLog if the API's server has the same log.
+func (g *Globals) openLogOf(ctx context.Context, api *client, patience *importer.Patience) (*eventlog.Log, error) {
+	log, err := g.openLog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var served httpapi.Status
+	if err = patience.Ask(ctx, func() (err error) {
+		served, err = api.status(ctx)
+		return err
+	}); err == nil && !served.Stream.Created.Equal(log.Created()) {
+		err = fmt.Errorf("%s does not serve the log of %s: name servers of the same mneme with --url and --nats-url, or import with --over http", settings.Redacted(g.URL), settings.Redacted(g.NATSURL))
+	}
+	if err != nil {
+		log.Conn().Close()
+		return nil, err
+	}
+	return log, nil
 }
 
 // lookup asks the API which events it knows.
@@ -240,12 +280,8 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	var answer struct {
-		Events []struct {
-			ID        string `json:"id"`
-			Seq       uint64 `json:"seq"`
-			Duplicate bool   `json:"duplicate"`
-		} `json:"events"`
-		Seq     uint64 `json:"seq"`
+		Events  []publishedEvent `json:"events"`
+		Seq     uint64           `json:"seq"`
 		Deleted []struct {
 			Conversation string `json:"conversation"`
 			Seq          uint64 `json:"seq"`

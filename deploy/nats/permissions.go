@@ -83,7 +83,7 @@ func roles() []Role {
 			Subscribe: []string{"mneme-progress.*.*"},
 		},
 		{
-			Name: "operator", Purpose: "Whoever runs mneme import, publish, tail, tokens and doctor.",
+			Name: "operator", Purpose: "Whoever runs mneme tail, tokens and doctor, or imports over NATS.",
 			Publish: slices.Concat(follow(), bucket(TokenBucket), audits(AuditTokensCreate, AuditTokensRevoke), []string{
 				events.PublishFilter, key(TokenBucket, ">"),
 			}),

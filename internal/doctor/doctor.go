@@ -30,11 +30,13 @@ const (
 
 // Options say what to check.
 type Options struct {
-	Client  settings.Client
-	Data    string // a data directory on this machine, "" for none
-	Models  settings.Models
-	Project string // a folder in which an agent may have settings of its own, "" for none
-	Mine    version.Info
+	Client settings.Client
+	// WithoutNATS says that the user may reach the server over HTTP alone: a NATS server that does not answer is no failure.
+	WithoutNATS bool
+	Data        string // a data directory on this machine, "" for none
+	Models      settings.Models
+	Project     string // a folder in which an agent may have settings of its own, "" for none
+	Mine        version.Info
 	// Doing, if not nil, is told what is being checked before each check that can take long.
 	Doing func(what string)
 }

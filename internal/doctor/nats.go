@@ -28,6 +28,10 @@ func (e *examination) nats(ctx context.Context) {
 		e.add("nats", Failed, fmt.Sprintf("the certificate of %s is from an authority that is unknown here", settings.Redacted(e.Client.NATSURL)), "name its PEM file in MNEME_NATS_CA_FILE")
 		return
 	}
+	if err != nil && e.WithoutNATS {
+		e.add("nats", OK, "not checked: commands with a token go to the HTTP API, no NATS server is named, and none answers at "+settings.Redacted(e.Client.NATSURL), "")
+		return
+	}
 	if err != nil {
 		e.add("nats", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.NATSURL), err), "start mneme with mneme up, or name the server with --nats-url")
 		return
