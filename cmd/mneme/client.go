@@ -272,6 +272,8 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	switch {
 	case isPage:
 		err = fmt.Errorf("a proxy before %s answered %d %s", settings.Redacted(c.base), response.StatusCode, http.StatusText(response.StatusCode))
+	case response.StatusCode == clientGone:
+		err = fmt.Errorf("%s broke this request off: its token may have been revoked, or has expired", settings.Redacted(c.base))
 	case response.StatusCode == http.StatusUnauthorized:
 		err = fmt.Errorf("%w; this command takes it from MNEME_TOKEN or --token-file", err)
 	}
@@ -283,6 +285,10 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	}
 	return nil, err
 }
+
+// clientGone is the status of a request whose end the server did not wait for. To a client that is still there, it says that
+// its token is not valid any more.
+const clientGone = 499
 
 // isOfProxy reports whether a web page with this status is from a proxy before the server, which does not pass the request
 // on: it is too large or one too many, or the server is down.

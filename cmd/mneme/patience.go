@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,7 +141,7 @@ func (t *terminal) patient(bar *bar) *importer.Patience {
 			if errors.As(err, &answered) && answered.after > 0 {
 				return answered.after, true
 			}
-			if answered != nil && (answered.status == http.StatusTooManyRequests || answered.status == http.StatusRequestTimeout) {
+			if answered != nil && slices.Contains([]int{http.StatusTooManyRequests, http.StatusRequestTimeout, clientGone}, answered.status) {
 				return 0, true
 			}
 			var away *awayError

@@ -113,8 +113,11 @@ func TestALongCommandAsksAServerAgainThatIsBusyOrAway(t *testing.T) {
 	}{
 		{http.StatusTooManyRequests, "7", 7 * time.Second, true},
 		{http.StatusServiceUnavailable, "5", 5 * time.Second, true},
-		{http.StatusGatewayTimeout, "", 0, true}, // the log did not confirm
-		{http.StatusBadGateway, "", 0, true},     // a proxy, while the server starts
+		{http.StatusGatewayTimeout, "", 0, true},  // the log did not confirm
+		{http.StatusBadGateway, "", 0, true},      // a proxy, while the server starts
+		{http.StatusTooManyRequests, "", 0, true}, // of a proxy
+		{http.StatusRequestTimeout, "", 0, true},
+		{clientGone, "", 0, true}, // the next answer says whether the token was revoked
 		{http.StatusInsufficientStorage, "", 0, false},
 		{http.StatusUnprocessableEntity, "", 0, false},
 	} {

@@ -441,23 +441,47 @@ func (r *run) settled(ctx context.Context) error {
 	if !isRefusal(s.err) {
 		return s.err
 	}
-	// One of the remaining events exceeds the server's limit, or has the id of another event:
-	// publish each of them separately.
-	for _, item := range s.fresh[len(s.acks):] {
-		ack, err := r.log.Publish(ctx, r.Tenant, item.Event)
-		var other *eventlog.OtherContentError
-		switch {
-		case errors.As(err, &other) && (item.Cleaned || r.FirstCounts):
-			r.counts.Duplicate++
-		case errors.As(err, &other):
-			r.reject(otherContent(&item, other.Seq))
-		case isRefusal(err):
-			r.reject(&transcript.LineError{Line: item.Line, Reason: err.Error(), Err: err})
-		case err != nil:
-			return err
-		default:
-			r.acknowledged([]transcript.Item{item}, []eventlog.Ack{ack})
+	return r.publishSome(ctx, s.fresh[len(s.acks):])
+}
+
+// publishSome publishes events of which the log refuses one or more, because it exceeds a limit or has the id of another
+// event. The log may refuse a whole batch for that, so smaller and smaller ones are tried.
+func (r *run) publishSome(ctx context.Context, items []transcript.Item) error {
+	if len(items) == 1 {
+		return r.publishOne(ctx, items[0])
+	}
+	middle := len(items) / 2
+	for _, half := range [][]transcript.Item{items[:middle], items[middle:]} {
+		list := make([]events.Event, len(half))
+		for i, item := range half {
+			list[i] = item.Event
 		}
+		acks, err := r.log.PublishAll(ctx, r.Tenant, list)
+		r.acknowledged(half, acks)
+		if isRefusal(err) {
+			err = r.publishSome(ctx, half[len(acks):])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) publishOne(ctx context.Context, item transcript.Item) error {
+	ack, err := r.log.Publish(ctx, r.Tenant, item.Event)
+	var other *eventlog.OtherContentError
+	switch {
+	case errors.As(err, &other) && (item.Cleaned || r.FirstCounts):
+		r.counts.Duplicate++
+	case errors.As(err, &other):
+		r.reject(otherContent(&item, other.Seq))
+	case isRefusal(err):
+		r.reject(&transcript.LineError{Line: item.Line, Reason: err.Error(), Err: err})
+	case err != nil:
+		return err
+	default:
+		r.acknowledged([]transcript.Item{item}, []eventlog.Ack{ack})
 	}
 	return nil
 }
