@@ -308,3 +308,17 @@ func TestAnImportPassesAProxyThatTakesOnlySmallRequests(t *testing.T) {
 	require.Less(t, refused.Load(), int64(30), "it sends smaller requests from then on")
 	require.Less(t, passed.Load(), int64(60), "which have many events each")
 }
+
+func TestAnOlderServerRefusesNoEvents(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprint(w, `{"title":"Unprocessable Entity","detail":"query.as_is: unknown query parameter; known are tenant","errors":[{"message":"unknown query parameter; known are tenant","location":"query.as_is"}]}`)
+	}))
+	t.Cleanup(s.Close)
+	e, err := events.New("c", "test", "1", &events.MessageCreated{MessageID: "m1", Role: "user", Content: "Hello"})
+	require.NoError(t, err)
+	_, err = (&remoteLog{api: newClient(s.URL, "")}).PublishAll(t.Context(), "", []events.Event{e, e})
+	require.ErrorContains(t, err, "the server is of an older version than this program: update it")
+	require.NotErrorIs(t, err, events.ErrInvalid, "an import would leave the event out")
+}

@@ -68,6 +68,21 @@ func TestAServerThatStallsDuringAnAnswerIsGivenUp(t *testing.T) {
 	require.ErrorAs(t, err, &away)
 }
 
+func TestAnAnswerThatIsCutOffMeansThatTheServerIsAway(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "a part")
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	defer s.Close()
+	err := newClient(s.URL, "default").get(t.Context(), "/v1/status", nil, nil)
+	var away *awayError
+	require.ErrorAs(t, err, &away)
+	require.ErrorContains(t, err, "broke off its answer")
+}
+
 func TestALiveServerMayTakeLongToAnswer(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
