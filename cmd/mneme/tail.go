@@ -29,7 +29,7 @@ type TailCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*TailCmd) Help() string {
-	return `Reads from NATS, so it shows acknowledged events before any projection has applied them. Ctrl-C ends it. If the server is down, it waits.
+	return `Reads from NATS, so it shows acknowledged events before any projection has applied them; with a token alone, read GET /v1/stream of the HTTP API instead. Ctrl-C ends it. If the server is down, it waits.
 
 Examples:
 

@@ -112,6 +112,15 @@ func TestTheDataDirectoryIsCheckedWithoutAServer(t *testing.T) {
 	require.NoError(t, again.Close())
 }
 
+func TestWhoeverReachesOnlyTheAPINeedsNoNATS(t *testing.T) {
+	for without, want := range map[bool]Level{false: Failed, true: OK} {
+		e := &examination{Options: Options{Client: settings.Client{NATSURL: "nats://" + nowhere}, WithoutNATS: without}}
+		e.nats(t.Context())
+		require.Len(t, e.findings, 1)
+		require.Equal(t, want, e.findings[0].Level, e.findings[0].Detail)
+	}
+}
+
 func TestLogProblems(t *testing.T) {
 	start := func(change func(*server.Options)) (*server.Server, jetstream.JetStream) {
 		options := embedded.ServerOptions(embedded.ServerSettings{StoreDir: t.TempDir(), Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxStore: 1 << 30})
