@@ -48,6 +48,7 @@ export function toolCall(tool, args, { id = newId(), ...fields } = {}) {
  * @returns {Entry}
  */
 export function toolResult(call, result, fields = {}) {
+  if (ArrayBuffer.isView(result) || result instanceof ArrayBuffer) throw new TypeError("the result has bytes: record them as text, such as in Base64");
   const id = typeof call === "string" ? call : call.id;
   const { error } = fields;
   const given = Object.fromEntries(Object.entries(fields).filter(([name, value]) => name !== "error" || value));

@@ -17,6 +17,8 @@ await call("t6");
 await Promise.all([refused("assistant"), conversation.user("And now?", { id: "m3" }), refused("assistant")]);
 await call("t7");
 
+await assert.rejects(async () => conversation.toolResult("t7", new Uint8Array([1])), TypeError);
+
 const made = {};
 for await (const { tool_call_id: id, message_id: by } of conversation.toolCalls()) made[id] = by ?? null;
 assert.deepEqual(made, { t1: null, t2: "m1", t3: "m1", t4: "m1", t5: "m1", t6: "m2", t7: null });

@@ -152,7 +152,7 @@ class Memory:
     def _read(
         self, to: str, *options: Mapping[str, Any], expected: str = "application/json", stream: bool = False
     ) -> httpx.Response:
-        at_least = {"at_least": self.seq} if self.seq else {}
+        at_least = {"at_least": self.seq} if self.seq and not any("at_least" in given for given in options) else {}
         return self._send("GET", to, *options, at_least, expected=expected, stream=stream)
 
     def _pages(self, to: str, member: str, options: Mapping[str, Any]) -> Iterator[Any]:
