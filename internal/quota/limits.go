@@ -1,10 +1,8 @@
 package quota
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -14,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/yamlfile"
 )
 
 // Limits are the quota of one tenant. Zero means no limit.
@@ -95,7 +94,7 @@ func bytesOf(to *uint64, n *yaml.Node) error {
 // limitsOf reads the quota at a place of the file. Its errors name the fields.
 func limitsOf(where string, n *yaml.Node) (l Limits, errs []error) {
 	var members map[string]yaml.Node
-	if err := n.Decode(&members); err != nil {
+	if err := yamlfile.Plain(n.Decode(&members)); err != nil {
 		return l, []error{fmt.Errorf("%s: not fields of a quota, such as {max_events: 100000}: %w", where, err)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -136,9 +135,7 @@ func parse(text []byte) (f file, err error) {
 		Default yaml.Node            `yaml:"default"`
 		Tenants map[string]yaml.Node `yaml:"tenants"`
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&raw); err != nil && !errors.Is(err, io.EOF) {
+	if err := yamlfile.Decode(text, &raw); err != nil {
 		return f, err
 	}
 	f.Tenants = map[string]Limits{}

@@ -44,7 +44,7 @@ func TestAWrongFileIsRefusedWithTheTenantAndTheField(t *testing.T) {
 		"tenants: {a: 5}":                                      `tenants.a: not fields of a quota, such as {max_events: 100000}: `,
 		"tenants: {a: {requests: x}, b: {max_bytes: y}}\n":     "tenants.a.requests: \"x\" is not a number\ntenants.b.max_bytes: \"y\" is not a number of bytes",
 		"tenants: {a: {max_bytes: y, requests: x}}":            "tenants.a.max_bytes: \"y\" is not a number of bytes, such as 5000000, 500MB or 20GiB\ntenants.a.requests: \"x\" is not a number",
-		"default: {requests: 1}\ntenant: {a: {requests: 2}}\n": `field tenant not found`,
+		"default: {requests: 1}\ntenant: {a: {requests: 2}}\n": `the field "tenant" is unknown`,
 	} {
 		_, err := parse([]byte(text))
 		require.ErrorContains(t, err, want, "%s", text)

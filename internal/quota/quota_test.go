@@ -143,7 +143,7 @@ func TestAChangedFileCountsOnAndAWrongOneChangesNothing(t *testing.T) {
 		require.NoError(t, q.Take("a", 10, 0))
 		over(t, q.Take("a", 1, 0))
 		for text, want := range map[string]string{
-			"default: {events_per_second: -1}": "events_per_second: -1 is not a limit", "defualt: {}": "field defualt not found",
+			"default: {events_per_second: -1}": "events_per_second: -1 is not a limit", "defualt: {}": `the field "defualt" is unknown`,
 			"default: {events_per_second: .inf}": "+Inf is not a limit", "tenants: {'': {}}": "1 to 128 bytes", "default: [": "did not find",
 			strings.Repeat("#", maxFileBytes+1): "has more than",
 		} {

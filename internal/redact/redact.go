@@ -10,7 +10,6 @@
 package redact
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,7 +19,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"mneme.dev/mneme/internal/yamlfile"
 )
 
 const placeholder = "[redacted:"
@@ -80,9 +79,7 @@ func Load(path string) (*Rules, error) {
 		return nil, err
 	}
 	var file own
-	decoder := yaml.NewDecoder(bytes.NewReader(raw))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
+	if err := yamlfile.Decode(raw, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(file.Rules) == 0 {

@@ -185,7 +185,7 @@ func TestRulesOfOnesOwn(t *testing.T) {
 	got, _ = r.Lines("a \n\nb")
 	assert.Equal(t, "a[redacted:blank]\n\nb", got)
 	for bad, says := range map[string]string{
-		"":                                    "EOF",
+		"":                                    "has no rules",
 		"rules: []":                           "has no rules",
 		"rules: [{kind: a b, pattern: x}]":    "rule 1: kind",
 		"rules: [{kind: a}]":                  "pattern: is missing",

@@ -1,17 +1,14 @@
 package insight
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"os"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"mneme.dev/mneme/internal/yamlfile"
 )
 
 // Prices are what tokens cost, read from a file: see [ReadPrices]. There are none built in.
@@ -41,9 +38,7 @@ func ReadPrices(path string) (*Prices, error) {
 		return nil, err
 	}
 	p := &Prices{}
-	decoder := yaml.NewDecoder(bytes.NewReader(raw))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(p); err != nil && !errors.Is(err, io.EOF) {
+	if err := yamlfile.Decode(raw, p); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if p.Currency == "" {

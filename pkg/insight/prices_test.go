@@ -58,8 +58,8 @@ func TestAPriceFileThatIsWrongSaysWhy(t *testing.T) {
 		"currency: EUR":           "give the price of a model",
 		"currency: EUR\nmodels: {a: {input: -1}}":    "the price of a is -1",
 		"currency: EUR\nmodels: {a: {input: .nan}}":  "the price of a is NaN",
-		"currency: EUR\nmodels: {a: {inputs: 1}}":    "inputs not found",
-		"currency: EUR\nmodels: {a: {input: cheap}}": "cannot unmarshal",
+		"currency: EUR\nmodels: {a: {inputs: 1}}":    `the field "inputs" is unknown`,
+		"currency: EUR\nmodels: {a: {input: cheap}}": "`cheap` is a text; give a number",
 	} {
 		_, err := pricesOf(t, text)
 		require.ErrorContains(t, err, why, text)

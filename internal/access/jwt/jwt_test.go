@@ -347,11 +347,11 @@ func TestATenantThatIsTakenOutOfTheRulesLosesItsTokens(t *testing.T) {
 func TestRulesThatSayTooMuchOrTooLittleAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claims.yaml")
 	for text, says := range map[string]string{
-		"": "EOF", "rules: []": "no rules",
+		"": "no rules", "rules: []": "no rules",
 		"rules: [{tenant: a, role: read}]":                                    "match every token",
 		"rules: [{claims: {a: b}, role: read}]":                               "rule 1: the tenant is missing",
 		"rules: [{claims: {a: b}, tenant: a, role: god}]":                     `"god" is not a role`,
-		"rules: [{claims: {a: b}, tenant: a, role: read, on: sundays}]":       "field on not found",
+		"rules: [{claims: {a: b}, tenant: a, role: read, on: sundays}]":       `the field "on" is unknown`,
 		"rules: [{claims: {a: b}, tenant: a, role: write, project: shop}]":    "can only read",
 		"rules: [{claims: {a: b}, tenant: a, all_tenants: true, role: read}]": "not both",
 	} {

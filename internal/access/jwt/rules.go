@@ -1,16 +1,14 @@
 package jwt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/yamlfile"
 )
 
 // rule gives rights to the tokens whose claims all match.
@@ -51,9 +49,7 @@ func readRules(path string) (*ruleset, error) {
 	var file struct {
 		Rules []rule `yaml:"rules"`
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
+	if err := yamlfile.Decode(text, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(file.Rules) == 0 {
