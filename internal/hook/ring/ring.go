@@ -51,8 +51,19 @@ func FromEnvironment() Options {
 	return o
 }
 
-// Main runs a hook whose arguments are [--url URL] [--tenant NAME] [--token-file PATH] AGENT. It never fails.
+const usage = `mneme-hook [--url URL] [--tenant NAME] [--token-file PATH] AGENT
+
+Coding agents run this at their events, see mneme connect. It reads the event on standard input and prints what
+the server says the agent should see. It never fails: without a server it prints nothing. MNEME_HOOK=off turns it off.
+`
+
+// Main runs a hook whose arguments are [--url URL] [--tenant NAME] [--token-file PATH] AGENT, or prints its usage for
+// --help. It never fails.
 func Main(args []string, in io.Reader, out io.Writer) {
+	if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
+		_, _ = io.WriteString(out, usage)
+		return
+	}
 	if os.Getenv(Off) == "off" {
 		return
 	}

@@ -67,6 +67,12 @@ func spoolIn(t *testing.T) ring.Spool {
 	return ring.Spool(filepath.Join(t.TempDir(), "state", "hooks.jsonl"))
 }
 
+func TestAPersonWhoAsksForHelpGetsIt(t *testing.T) {
+	var out strings.Builder
+	Main([]string{"--help"}, strings.NewReader(""), &out)
+	require.Equal(t, usage, out.String())
+}
+
 func TestTheServersAnswerIsPassedOn(t *testing.T) {
 	h := listen(t, `{"a":1}`)
 	require.JSONEq(t, `{"a":1}`, run(ring.Options{URL: h.URL, Spool: spoolIn(t)}, stop))
