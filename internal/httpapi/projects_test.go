@@ -188,7 +188,7 @@ func TestTheConversationsOfAProjectAreListedInPages(t *testing.T) {
 		return response.StatusCode == http.StatusOK
 	}, time.Minute, time.Millisecond)
 	for _, limit := range []int{1, 5, 12, 1000} {
-		require.Equal(t, want, b.conversationsOf("few", fmt.Sprintf("limit=%d", limit)), limit)
+		require.Equal(t, want, b.conversationsOf("few", fmt.Sprintf("limit=%d&at_least=%d", limit, last)), limit)
 		require.Equal(t, want, b.conversationsOf("few", fmt.Sprintf("order=created&limit=%d", limit)), limit)
 		require.Len(t, b.conversationsOf("many", fmt.Sprintf("limit=%d", max(limit, 12))), 230-len(want))
 	}
