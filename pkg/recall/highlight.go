@@ -31,6 +31,7 @@ func Highlights(text, query string, prefixes []string) (spans []Span) {
 			return ok
 		})
 	}
+	number := 0 // the end of the last number
 	for i := 0; i < len(text); {
 		k, size := classAt(text, i)
 		end := i + size
@@ -54,10 +55,12 @@ func Highlights(text, query string, prefixes []string) (spans []Span) {
 				_, more := classAt(text, end)
 				end += more
 			}
-			if number := numberEnd(text, i); number > end && isAsked(text[i:number]) {
-				end = number
-				spans = append(spans, Span{i, end})
-				break
+			if i >= number {
+				if number = numberEnd(text, i); number > end && isAsked(text[i:number]) {
+					end = number
+					spans = append(spans, Span{i, end})
+					break
+				}
 			}
 			word := text[i:end]
 			begins := func(prefix string) bool { return strings.HasPrefix(fold(strings.ToLower(word)), prefix) }
@@ -70,10 +73,12 @@ func Highlights(text, query string, prefixes []string) (spans []Span) {
 	return spans
 }
 
-// numberEnd returns the end of the number that begins at i, with its points and commas: it is one term.
-func numberEnd(text string, i int) int {
+// numberEnd returns the end of the number that begins at start, with its points and the commas between its thousands: it
+// is one term.
+func numberEnd(text string, start int) int {
+	i := start
 	for ; i < len(text); i++ {
-		if !asciiDigit(text[i]) && (text[i] != '.' && text[i] != ',' || !isDigit(text, i-1) || !isDigit(text, i+1)) {
+		if !asciiDigit(text[i]) && (text[i] != '.' && text[i] != ',' || !joins(text, start, i) || !isDigit(text, i-1) || !isDigit(text, i+1)) {
 			break
 		}
 	}

@@ -27,6 +27,7 @@ func TestHighlightsAreTheWordsOfTheQuery(t *testing.T) {
 	require.Equal(t, []string{"bar"}, lit("foo-bar", "", "foo-b"))
 	require.Equal(t, []string{"1,250.50", "3.14", "1.2.3"}, lit("costs 1,250.50, or 3.14. In 1.2.3", "1250.50 3.14 1.2.3"))
 	require.Equal(t, []string{"1", "2", "3", "beta"}, lit("1.2.3-beta", "1.2.3-beta"))
+	require.Equal(t, []string{"7", "7"}, lit("5,6,7,8,7", "7"), "a list is no number")
 	require.Equal(t, []string{"日本語"}, lit("私は日本語を読む", "", "日本語"))
 	require.Empty(t, lit("the of and", "the of and"))
 	require.Empty(t, lit("any text", ""))
@@ -51,6 +52,15 @@ func TestHighlightsAreWithinTheText(t *testing.T) {
 
 // A query with the beginning of a word finds what the whole word finds, and answers as of a sequence
 // as it did then.
+// Each number of a list is looked at once, however long the list is.
+func TestALongListOfNumbersIsHighlightedAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, list := range []string{strings.Repeat("1,", 1<<17), strings.Repeat("1.", 1<<17), strings.Repeat("1,250", 1<<17)} {
+		require.Empty(t, Highlights(list, "lock 2", nil))
+	}
+	require.Len(t, Highlights(strings.Repeat("1,", 1<<17), "1", nil), 1<<17)
+}
+
 func TestAPrefixFindsTheWordsThatBeginSo(t *testing.T) {
 	var x, then Index
 	texts := []string{"The configuration fails.", "Lunch at noon.", "Configured by hand.", "A confluence of rivers."}
