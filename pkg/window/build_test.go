@@ -263,6 +263,24 @@ func TestTheResultThatTheModelWaitsForGetsAQuarterOfTheBudget(t *testing.T) {
 	}
 }
 
+// What was done before the first instruction, such as the work of a slash command, can be left out like anything else, and
+// is then searched.
+func TestWhatCameBeforeTheFirstInstructionIsFound(t *testing.T) {
+	t.Parallel()
+	c := newTalk(t, "c").user("<command-name>/review</command-name>")
+	for i := range 30 {
+		c.assistant(fmt.Sprintf("Step %d: the lock of shard %d is held too long. ", i, i) + strings.Repeat("It waits for the disk. ", 40))
+	}
+	for range 5 {
+		c.user("Why is the lock of shard 3 held?").assistant(strings.Repeat("Because of the clock. ", 50))
+	}
+	for budget := 5_500; budget < 9_000; budget += 50 { // the five turns leave no room for a step at some of them
+		got := c.build(window.Request{MaxChars: budget, Query: "the lock of shard 3"})
+		require.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
+		require.Contains(t, got.Markdown(), "Step 3:", budget)
+	}
+}
+
 // The first summary covers the start of the conversation too, which has no text: it says nothing that the turns do not.
 func TestAConversationThatIsShownWholeTellsNoStory(t *testing.T) {
 	talk := func() *talk {

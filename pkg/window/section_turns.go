@@ -78,8 +78,8 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 		}
 		shown = b.fitTurns(w, list, free, piece)
 		all = shown.oldest != nil && shown.oldest.number <= first
-		if beside != nil && all { // other sections may find what is left out or shortened
-			all = shown.steps == 0 && !slices.ContainsFunc(shown.items, func(it Item) bool { return it.WholeChars > 0 || it.ResultWholeChars > 0 })
+		if beside != nil && all { // other sections may find what is left out or shortened, also before the first instruction
+			all = w.complete && shown.oldest == &list[0] && shown.steps == 0 && !slices.ContainsFunc(shown.items, func(it Item) bool { return it.WholeChars > 0 || it.ResultWholeChars > 0 })
 		}
 	}
 	if all {
