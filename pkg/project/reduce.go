@@ -112,7 +112,7 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 	text := strings.TrimSpace(plain.Text(p.Content))
 	switch {
 	case text != "" && p.Origin == events.OriginNote && p.Role == "user":
-		return &Change{Time: timeOf(e), Taught: []string{plain.Clip(plain.Flat(text), maxLesson)}}
+		return &Change{Time: timeOf(e), Turn: true, Taught: []string{plain.Clip(plain.Flat(text), maxLesson)}}
 	case p.Role == "user" && p.Origin == "" && harness.Interrupts(text):
 		return &Change{Time: timeOf(e), Turn: true, Stopped: true}
 	case p.Role == "user" && !harness.Asks(p.Role, p.Origin, text):

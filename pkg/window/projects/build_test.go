@@ -129,9 +129,12 @@ func TestATurnIsTheTurnOfItsConversation(t *testing.T) {
 	ctx, h := context.Background(), storetest.NewHistory()
 	meta := said("meta", "user", "Base directory for this skill: /w/skills")
 	meta.Origin = "meta"
+	note := said("note", "user", "The disk of the test server is small.")
+	note.Origin = events.OriginNote
 	h.Add("c", &events.ConversationStarted{Project: "p", Cwd: "/w", Agent: "scout"})
 	for _, m := range []*events.MessageCreated{
 		meta,
+		note,
 		said("u1", "user", "Fix the upload."),
 		said("a1", "assistant", "I look."),
 		said("stop", "user", "[Request interrupted by user]"),
@@ -161,9 +164,9 @@ func TestATurnIsTheTurnOfItsConversation(t *testing.T) {
 	made, err := Build(ctx, Source{Projects: openStore(t, t.TempDir(), h)}, Request{Tenant: "t", Project: "p"})
 	require.NoError(t, err)
 	shown := made.Markdown()
-	require.Equal(t, 6, turns["u2"])
-	require.Contains(t, shown, "[c, turn 6] User: ")
-	require.Contains(t, shown, "scout, 7 turns")
+	require.Equal(t, 7, turns["u2"])
+	require.Contains(t, shown, "[c, turn 7] User: ")
+	require.Contains(t, shown, "scout, 8 turns")
 	require.Contains(t, shown, "  Ended: Done: no test sleeps.\n", "what a program wrote later asks for no answer")
 }
 
