@@ -12,8 +12,9 @@ import (
 const interrupted = "[Request interrupted by user"
 
 // written matches the other messages in the user's name: slash and shell commands with their output, reminders, texts of
-// skills, and prompts that a hook stopped.
-var written = regexp.MustCompile(`^<(?:command-|local-command|bash-|system-reminder|task-notification)|^Caveat: The messages below|^Base directory for this skill: |^Operation stopped by hook: `)
+// skills, prompts that a hook stopped, and what Codex says of its instructions, its environment and
+// what happened there.
+var written = regexp.MustCompile(`^<(?:command-|local-command|bash-|system-reminder|task-notification|environment_context>|user_instructions>|permissions instructions>|skills_instructions>|turn_aborted>|user_shell_command>)|^Caveat: The messages below|^Base directory for this skill: |^Operation stopped by hook: |^# AGENTS\.md instructions for `)
 
 // Asks reports whether a user wrote a message and asks for something. A message with an origin, such as meta or compaction,
 // is by a program.
