@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -51,6 +52,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	most := 1
+	if flags.Arg(0) == "report" {
+		most = 2
+	}
+	if last := flags.Arg(flags.NArg() - 1); flags.NArg() > most || strings.HasPrefix(last, "-") {
+		return fmt.Errorf("unexpected argument %q: flags come before the command", last)
 	}
 	at := readmodel.Place{Dir: *dir}
 	if *neo4j != "" {

@@ -86,6 +86,10 @@ func exercise(t *testing.T, place ...string) {
 		err := run(ctx, append(append([]string{"-nats", server.ClientURL()}, place...), args...), &out)
 		return out.String(), err
 	}
+	for _, args := range [][]string{{"run", "-nats", "x"}, {"report", "-dir"}, {"status", "default"}} {
+		_, err := command(t.Context(), args...)
+		require.ErrorContains(t, err, "flags come before the command")
+	}
 	nothing, err := command(t.Context(), "report")
 	require.True(t, err != nil || nothing == "" && place[0] == "-neo4j", "nothing has been written yet; a Neo4j may have the indexes of an earlier run")
 
