@@ -33,7 +33,9 @@ var (
 	// located matches what begins with a place in the code, or with a test: it says what stands there, which the agent can read.
 	located = regexp.MustCompile(`^[\w./-]*\w\.[a-z]{1,4}(:[\d,-]+)?( \(| ?[:–—]| - )|^test[a-z0-9]*_|^test[a-z0-9_]+ - `)
 	// allWell says that nothing is wrong, which is true until the next change.
-	allWell = []string{"tests pass", "tests now pass", "everything is ", "everything works", "everything passes", "linting is clean", "lint is clean", "build passes", "all done", "all green", "all good", "looks good", "linter passes", "are fixed", "is fixed"}
+	allWell = []string{"tests pass", "tests now pass", "everything is ", "everything works", "everything passes", "linting is clean", "lint is clean", "build passes", "all done", "all green", "all good", "looks good", "linter passes"}
+	// mended says that something is fixed, unless it is fixed at a value.
+	mended = regexp.MustCompile(`\b(is|are) fixed\b *([^ \w]|$)`)
 )
 
 // findingStandsAlone reports whether a sentence that was picked from an answer says something in another session.
@@ -49,7 +51,7 @@ func findingStandsAlone(text string) bool {
 		return false
 	}
 	says := func(phrase string) bool { return strings.Contains(lower, phrase) }
-	return isWhole(lower) && !slices.ContainsFunc(allWell, says) && spoken(text) && len(QueryTerms(text)) >= minFinding
+	return isWhole(lower) && !slices.ContainsFunc(allWell, says) && !mended.MatchString(lower) && spoken(text) && len(QueryTerms(text)) >= minFinding
 }
 
 // tellsOfAChange reports whether a text in lower case says that something was changed: "the store now takes a lock",
@@ -57,9 +59,10 @@ func findingStandsAlone(text string) bool {
 func tellsOfAChange(lower string) bool {
 	before, changed := "", false // the word before, and whether somebody or something has changed if a report follows
 	for w := range strings.FieldsSeq(lower) {
+		called := strings.HasSuffix(strings.TrimRight(w, `,.;:!"*`), "()") // now() is a function
 		w = strings.Trim(w, `,.;:!()"*`)
 		switch {
-		case w == "now" || changed && reports[w]:
+		case w == "now" && !called || changed && reports[w]:
 			return true
 		case w == "i" || w == "i've" || w == "been" && before == "has":
 			changed = true

@@ -22,6 +22,8 @@ func TestALessonStandsAlone(t *testing.T) {
 		"Files that have been deleted stay in the index until it is made again.",
 		"Steps a user takes in the gallery are stored with their times.",
 		"All uploads go through one client, which retries three times.",
+		"The page size of the store is fixed at 4096 bytes on every platform.",
+		"In a transaction now() returns when it began, which makes the queue order wrong.",
 		"Der Zwischenspeicher wird erst nach dem Neustart geleert, nicht vorher.",
 	}
 	bad := []string{
@@ -35,6 +37,7 @@ func TestALessonStandsAlone(t *testing.T) {
 		"The retry of an upload depends on these three things:",
 		"No evidence anywhere.",
 		"The store now takes a lock before each upload.",
+		"Both races between the upload and the gallery are fixed, with a lock each.",
 		"For the gallery, I just added a retry of the upload.",
 		"The retry has been moved into the client of the gallery.",
 		"Yes, the retry of an upload has a test in the client.",
