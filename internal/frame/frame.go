@@ -16,7 +16,6 @@ package frame
 import (
 	"bytes"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -142,6 +141,7 @@ type stripper struct {
 	open    []opening
 	forms   map[string]int // how many of open have each form
 	ids     []string
+	has     map[string]bool // what is in ids
 	found   bool
 	joining bool // the text up to here ended in a frame and blank space
 	emptied bool // the last frame stood at the beginning of an element <hook_context>
@@ -224,8 +224,11 @@ func (s *stripper) close(form string) {
 	if before := trimBlank(s.out); bytes.HasSuffix(before, []byte(hookOpen)) {
 		s.out, s.emptied = before, true
 	}
-	if o.id != "" && !slices.Contains(s.ids, o.id) {
-		s.ids = append(s.ids, o.id)
+	if o.id != "" && !s.has[o.id] {
+		if s.ids = append(s.ids, o.id); s.has == nil {
+			s.has = map[string]bool{}
+		}
+		s.has[o.id] = true
 	}
 }
 

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"fmt"
 	"html"
 	"strings"
 	"testing"
@@ -168,4 +169,16 @@ func TestManyTagsOfTwoFormsAreStrippedInLinearTime(t *testing.T) {
 	out, ids := Strip(text)
 	assert.Equal(t, text, out)
 	assert.Empty(t, ids)
+}
+
+// The id of each frame is compared with none of the others: these here would take minutes, too.
+func TestManyFramesAreStrippedInLinearTime(t *testing.T) {
+	const n = 150_000
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `<mneme-context id="c%06d" seq="1">x</mneme-context>`, i)
+	}
+	out, ids := Strip(text.String() + text.String())
+	assert.Empty(t, out)
+	assert.Len(t, ids, n)
 }
