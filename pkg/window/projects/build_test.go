@@ -170,6 +170,22 @@ func TestATurnIsTheTurnOfItsConversation(t *testing.T) {
 	require.Contains(t, shown, "  Ended: Done: no test sleeps.\n", "what a program wrote later asks for no answer")
 }
 
+// A slash command is no request, and the user can stop what it began.
+func TestASessionWithoutARequestCanBeStopped(t *testing.T) {
+	h := storetest.NewHistory()
+	h.Add("c", &events.ConversationStarted{Project: "p", Cwd: "/w"})
+	h.Add("c", said("u", "user", "<command-name>/review</command-name>"))
+	h.Add("c", said("stop", "user", "[Request interrupted by user]"))
+	h.Add("c", call("t", "TodoWrite", `{"todos":[{"content":"read every log","status":"pending"}]}`))
+	src, req := Source{Projects: openStore(t, t.TempDir(), h)}, Request{Tenant: "t", Project: "p", AsOf: graph.Latest}
+	_, err := Build(t.Context(), src, req)
+	require.NoError(t, err)
+	list, _, err := Documents(t.Context(), src, req)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Contains(t, list[0].Text, "Open: the user stopped the agent\n  Open: 1 of 1 things to do")
+}
+
 // Where things stand is what a new session needs first, so a small budget shortens it instead of leaving it out.
 func TestASmallBudgetShortensWhereThingsStand(t *testing.T) {
 	h := storetest.NewHistory()

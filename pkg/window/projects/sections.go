@@ -96,6 +96,8 @@ func (b *builder) head(s *project.Session) string {
 // leftOpen lists what a session left open.
 func leftOpen(s *project.Session) (list []string) {
 	switch {
+	case s.Interrupted && s.Request == nil: // a slash command is none
+		list = append(list, "the user stopped the agent")
 	case s.Interrupted:
 		list = append(list, "the user stopped the agent after: "+clip(s.Request.Text, maxOpen/2))
 	case s.Unanswered():
