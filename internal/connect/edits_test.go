@@ -77,6 +77,11 @@ func TestWhatAUserSetInOurEntriesSurvivesANewCommand(t *testing.T) {
 			"extensions:\n  mneme:\n    enabled: false # for now\n    cmd: /old/mneme\n    # of the server\n    args:\n    - mcp\n    # about the time\n    timeout: 300\n    # about the other\n  other:\n    cmd: x\n",
 			"extensions:\n  mneme:\n    enabled: false # for now\n    cmd: \"/new/mneme\"\n    args: [\"mcp\",\"--url\",\"u\"]\n    # of the server\n    # about the time\n    timeout: 300\n    # about the other\n  other:\n    cmd: x\n",
 		},
+		{
+			Goose, "config.yaml",
+			"extensions:\r\n  mneme:\r\n    cmd: /old/mneme # mine\r\n    args: # its\r\n    - mcp # tools\r\n    timeout: 300\r\n",
+			"extensions:\r\n  mneme:\r\n    cmd: \"/new/mneme\" # mine\r\n    args: [\"mcp\",\"--url\",\"u\"] # its # tools\r\n    timeout: 300\r\n",
+		},
 	} {
 		f := formatOf(t, c.agent, c.file)
 		want := Commands{MCP: mcp}

@@ -155,7 +155,7 @@ func (yamlFile) write(raw []byte, want Commands) ([]byte, error) {
 // user's choice.
 func renewed(raw []byte, lines [][]byte, end int, e extensions, command []string) ([]byte, error) {
 	indent := strings.Repeat(" ", e.ownValue.Column-1)
-	text := indent + "cmd: " + quoted(command[0]) + "\n" + indent + "args: " + quoted(command[1:]) + "\n"
+	text := indent + "cmd: " + quoted(command[0]) + e.besides("cmd") + "\n" + indent + "args: " + quoted(command[1:]) + e.besides("args") + "\n"
 	if bytes.Contains(raw, []byte("\r\n")) {
 		text = strings.ReplaceAll(text, "\n", "\r\n")
 	}
@@ -174,6 +174,22 @@ func renewed(raw []byte, lines [][]byte, end int, e extensions, command []string
 		return nil, fmt.Errorf("it can't be edited safely, so nothing was changed: change the command of extensions.mneme by hand to %s, and its args to %s", quoted(command[0]), quoted(command[1:]))
 	}
 	return after, nil
+}
+
+// besides returns the comments at the ends of the lines of a member of our extension.
+func (e extensions) besides(name string) (comments string) {
+	for i := 0; i < len(e.ownValue.Content); i += 2 {
+		key, value := e.ownValue.Content[i], e.ownValue.Content[i+1]
+		if key.Value != name {
+			continue
+		}
+		for _, node := range append([]*yaml.Node{key, value}, value.Content...) {
+			if node.LineComment != "" {
+				comments += " " + strings.TrimSpace(node.LineComment)
+			}
+		}
+	}
+	return comments
 }
 
 // byHand says what to do with a file that can't be edited.
