@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/salvage"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -32,8 +33,8 @@ func inBackground(f func(ctx context.Context)) (stop func()) {
 
 // rebuildOtherBuilds requests a rebuild of each read model that another version of mneme or other settings built, so that an
 // update of a single process needs no command. What was built before serves until then. Two kinds are left to the operator:
-// vectors of an endpoint, because another model has to be paid for them, and read models that hold more than the log. It
-// returns when every read model has started, or ctx ends.
+// vectors of an endpoint, because another model has to be paid for them, and all read models while the graph holds more than the
+// log. It returns when every read model has started, or ctx ends.
 func (i *Instance) rebuildOtherBuilds(ctx context.Context, rebuilds *rebuild.Rebuilds) {
 	asked := map[string]bool{i.paid: true}
 	for wait := lookEvery; ; {
@@ -46,10 +47,13 @@ func (i *Instance) rebuildOtherBuilds(ctx context.Context, rebuilds *rebuild.Reb
 				continue
 			}
 			logger := i.logger.With("projection", s.Projection)
+			var loss *salvage.LossError
 			switch _, err := rebuilds.Ask(ctx, s.Projection, false); {
 			case err == nil:
 				logger.Warn("another version of mneme or other settings built this read model: it is being rebuilt from the log, and the old one serves until then; mneme status shows the progress")
 			case errors.Is(err, rebuild.ErrRebuilding):
+			case errors.As(err, &loss):
+				logger.Warn("this read model needs a rebuild, which could lose what the log lacks: "+loss.Remedy()+", then run mneme rebuild "+s.Projection, "error", err)
 			case ctx.Err() != nil:
 				return
 			default:
