@@ -44,6 +44,9 @@ func (d *deletions) before(ctx context.Context, log *eventlog.Log, tenant string
 	last := map[string]uint64{} // what was stored last of each conversation
 	var order []string
 	for i, ack := range acks {
+		if list[i].Type == events.TypeConversationDeleted {
+			d.forget(events.ConversationID{Tenant: tenant, ID: list[i].Subject})
+		}
 		if last[list[i].Subject] == 0 && len(order) < lookedDeletions {
 			order = append(order, list[i].Subject)
 		}

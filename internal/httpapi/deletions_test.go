@@ -30,4 +30,8 @@ func TestWhoPublishesToADeletedConversationIsTold(t *testing.T) {
 	require.Greater(t, late.Deleted[0].Seq, created.Seq)
 	require.Less(t, late.Deleted[0].Seq, late.Seq)
 	require.Empty(t, publish("other", "m2").Deleted)
+
+	deletion := `{"specversion":"1.0","type":"dev.mneme.conversation.deleted.v1","source":"test","id":"d","subject":"other","data":{}}`
+	b.do(http.StatusCreated, http.MethodPost, "/v1/events", map[string]string{"Content-Type": "application/cloudevents+json"}, []byte(deletion), nil)
+	require.Len(t, publish("other", "m3").Deleted, 1, "deleted by an event")
 }
