@@ -40,7 +40,7 @@ func (i *Instance) rebuildOtherBuilds(ctx context.Context, rebuilds *rebuild.Reb
 	for wait := lookEvery; ; {
 		starting := false
 		for _, s := range i.Status() {
-			if s.State == projection.StateIdle {
+			if s.State == projection.StateIdle || s.State == projection.StateCatchingUp && s.Error != "" { // the store is in trouble
 				starting = true
 			}
 			if !s.OtherBuild || asked[s.Projection] {
