@@ -173,7 +173,11 @@ func (e *examination) positions(ctx context.Context, m readmodel.Info, store pro
 		case cp.Halted != "":
 			e.add(check, Failed, detail+"; halted: "+cp.Halted, "do what the message says; what it has applied remains readable")
 		case cp.Fingerprint != mine:
-			e.add(check, Warning, detail+"; programs of this build halt on it: "+projection.OtherBuild(m.Name, cp.Fingerprint, mine).Error(), "use the build that created it, or do what the message says")
+			remedy := "do what the message says, or use the build that created it"
+			if !m.Enriches {
+				remedy = "mneme up rebuilds it by itself; with other programs, " + remedy
+			}
+			e.add(check, Warning, detail+"; programs of this build halt on it: "+projection.OtherBuild(m.Name, cp.Fingerprint, mine).Error(), remedy)
 		default:
 			e.add(check, OK, detail, "")
 		}

@@ -28,6 +28,7 @@ import (
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -110,6 +111,16 @@ func TestTheDataDirectoryIsCheckedWithoutAServer(t *testing.T) {
 
 	again := up(t, data) // the examination holds no lock
 	require.NoError(t, again.Close())
+
+	db, err := sql.Open("sqlite", sqlitestore.WriterDSN(sqlitestore.Path(filepath.Join(data, "models"), "graph", 1)))
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "UPDATE checkpoint SET fingerprint = 'older'")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	findings = examine(t, "http://"+nowhere, "nats://"+nowhere, data)
+	require.Equal(t, Warning, findings["read model graph"].Level)
+	require.Contains(t, findings["read model graph"].Detail, "rebuild needed: mneme rebuild graph (it was built as older")
+	require.Contains(t, findings["read model graph"].Remedy, "mneme up rebuilds it by itself")
 }
 
 func TestWhoeverReachesOnlyTheAPINeedsNoNATS(t *testing.T) {
