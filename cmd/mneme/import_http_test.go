@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/program"
 )
 
 // startedImport is an import that runs.
@@ -321,4 +323,5 @@ func TestAnOlderServerRefusesNoEvents(t *testing.T) {
 	_, err = (&remoteLog{api: newClient(s.URL, "")}).PublishAll(t.Context(), "", []events.Event{e, e})
 	require.ErrorContains(t, err, "the server is of an older version than this program: update it")
 	require.NotErrorIs(t, err, events.ErrInvalid, "an import would leave the event out")
+	require.False(t, errors.As(err, new(*program.UsageError)), "the command is right: %s", err)
 }

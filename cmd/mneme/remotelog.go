@@ -162,6 +162,16 @@ func (r refused) stored() []eventlog.Ack {
 	return nil
 }
 
+// isAbout reports whether something in this place was refused.
+func (r refused) isAbout(location string) bool {
+	for _, e := range r.Errors {
+		if e.Location == location {
+			return true
+		}
+	}
+	return false
+}
+
 // other returns which event has the identity of the refused one.
 func (r refused) other() *eventlog.OtherContentError {
 	other := &eventlog.OtherContentError{}
@@ -187,8 +197,11 @@ func refusalOf(err error) error {
 	case http.StatusRequestEntityTooLarge:
 		return fmt.Errorf("%w: %w", eventlog.ErrTooLarge, err)
 	case http.StatusUnprocessableEntity:
-		if errors.As(err, new(*program.UsageError)) { // about a parameter, not about an event
-			return fmt.Errorf("the server is of an older version than this program: update it (mneme version): %w", err)
+		switch {
+		case refusedBatch(err).isAbout("query.as_is"): // no flag of the user's
+			return errors.New("the server is of an older version than this program: update it (mneme version)")
+		case errors.As(err, new(*program.UsageError)): // about another parameter, not about an event
+			return err
 		}
 		return fmt.Errorf("%w: %w", events.ErrInvalid, err)
 	}
