@@ -14,8 +14,8 @@ var ErrInvalid = errors.New("invalid event")
 type Invalid struct {
 	Field  string
 	Reason string
-	// TooLarge is set if the whole event is over [MaxEventBytes]; a single field that is too long
-	// is only invalid.
+	// TooLarge is set if the whole event is over [MaxEventBytes], or if a batch has too many events; a
+	// single field that is too long is only invalid.
 	TooLarge bool
 }
 

@@ -43,7 +43,7 @@ func FuzzDecodeStructured(f *testing.F) {
 	for _, eventType := range Types() {
 		batch, err := os.ReadFile(filepath.Join("testdata", "golden", eventType+".json"))
 		require.NoError(f, err)
-		parts, err := SplitBatch(batch)
+		parts, err := SplitBatch(batch, 1_000)
 		require.NoError(f, err)
 		for _, part := range parts {
 			f.Add([]byte(part))

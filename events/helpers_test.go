@@ -68,7 +68,7 @@ func golden(t testing.TB, eventType string) (full, minimal Event) {
 	t.Helper()
 	batch, err := os.ReadFile(filepath.Join("testdata", "golden", eventType+".json"))
 	require.NoError(t, err)
-	parts, err := SplitBatch(batch)
+	parts, err := SplitBatch(batch, 1_000)
 	require.NoError(t, err)
 	require.Len(t, parts, 2)
 	var both [2]Event

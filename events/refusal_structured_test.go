@@ -62,12 +62,24 @@ func TestSplitBatchRefusesAnythingButAnArray(t *testing.T) {
 	for body, reason := range map[string]string{
 		``: "is not a JSON array", `{}`: "is JSON but not an array: one event alone has the content type application/cloudevents+json", `null`: "is JSON but not an array", `[1`: "is not a JSON array", `[1 2]`: "is not a JSON array", `[1] 2`: "continues after",
 	} {
-		_, err := SplitBatch([]byte(body))
+		_, err := SplitBatch([]byte(body), 10)
 		requireRefused(t, "body", reason, err)
 	}
-	parts, err := SplitBatch([]byte(` [ {"a" : 1, "a":"\ud800"},5 , []] `))
+	parts, err := SplitBatch([]byte(` [ {"a" : 1, "a":"\ud800"},5 , []] `), 3)
 	require.NoError(t, err)
 	require.Equal(t, []json.RawMessage{json.RawMessage(`{"a" : 1, "a":"\ud800"}`), json.RawMessage(`5`), json.RawMessage(`[]`)}, parts)
+}
+
+// Each of many tiny events would take far more memory in a list than in the body.
+func TestABatchOfTooManyEventsIsRefusedBeforeItIsSplit(t *testing.T) {
+	body := []byte("[0" + strings.Repeat(",0", 1<<20) + "]")
+	result := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			_, err := SplitBatch(body, 1_000)
+			requireRefused(t, "body", "has more than 1000 events", err)
+		}
+	})
+	require.Less(t, result.AllocedBytesPerOp(), int64(len(body)))
 }
 
 func TestEncodeStructuredRefusesUnreadableEvents(t *testing.T) {

@@ -270,8 +270,9 @@ func needsBase64(e *Event) bool {
 }
 
 // SplitBatch splits a batch in the CloudEvents JSON batch format into its events, each for
-// [DecodeStructured]. They alias body.
-func SplitBatch(body []byte) ([]json.RawMessage, error) {
+// [DecodeStructured]. They alias body. It splits no more than limit events, because each takes 24 bytes here, and may
+// take 2 in the body: a batch with more is refused as too large.
+func SplitBatch(body []byte, limit int) ([]json.RawMessage, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	switch d.PeekKind() {
 	case jsontext.KindBeginArray, jsontext.KindInvalid:
@@ -286,6 +287,9 @@ func SplitBatch(body []byte) ([]json.RawMessage, error) {
 		value, err := d.ReadValue()
 		if err != nil {
 			return nil, brokenArray(err)
+		}
+		if len(batch) == limit {
+			return nil, &Invalid{Field: "body", Reason: fmt.Sprintf("has more than %d events", limit), TooLarge: true}
 		}
 		end := int(d.InputOffset())
 		batch = append(batch, json.RawMessage(body[end-len(value):end:end]))

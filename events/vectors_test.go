@@ -159,7 +159,7 @@ func canonical(t *testing.T, event []byte) string {
 }
 
 func (v *vector) checkBatch(t *testing.T) {
-	parts, err := SplitBatch(v.Event)
+	parts, err := SplitBatch(v.Event, 1_000)
 	if !v.Valid {
 		require.Equal(t, v.Field, requireInvalid(t, err).Field)
 		return

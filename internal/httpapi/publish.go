@@ -197,12 +197,9 @@ func decodeBody(header map[string][]string, body []byte) ([]events.Event, error)
 		_, err = events.Record(e)
 		return []events.Event{e}, err
 	}
-	raw, err := events.SplitBatch(body)
+	raw, err := events.SplitBatch(body, maxBatchEvents)
 	if err != nil {
 		return nil, err
-	}
-	if len(raw) > maxBatchEvents {
-		return nil, huma.NewError(http.StatusRequestEntityTooLarge, "a batch holds at most 10000 events")
 	}
 	list := make([]events.Event, 0, len(raw))
 	var bad []error
