@@ -37,6 +37,20 @@ func TestAmbiguousJSONIsRefused(t *testing.T) {
 	require.Equal(t, "pair 😀", b.show(url.PathEscape("pair 😀"), b.head()).ID)
 }
 
+// Each of millions of tiny values would take hundreds of bytes, and an error of its own in the answer.
+func TestABodyOfMillionsOfValuesIsRefusedBeforeItIsRead(t *testing.T) {
+	t.Parallel()
+	b, _ := up(t)
+	lookup := func(event string, times int) string {
+		return `{"events":[` + strings.Repeat(event+",", times-1) + event + `]}`
+	}
+	header := map[string]string{"Content-Type": "application/json"}
+	p := b.refused(http.StatusBadRequest, http.MethodPost, "/v1/events/lookup", header, lookup("{}", 1_000_000))
+	require.Contains(t, p.Detail, "more than 100000 objects, lists and commas")
+	require.Len(t, p.Errors, 1)
+	b.do(http.StatusOK, http.MethodPost, "/v1/events/lookup", header, []byte(lookup(`{"conversation":",,,,,,,,,,,,","source":"\",[{,,,","id":"\\"}`, 10_000)), nil)
+}
+
 func TestMediaTypesIgnoreCase(t *testing.T) {
 	t.Parallel()
 	b, _ := up(t)
