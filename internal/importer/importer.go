@@ -513,6 +513,8 @@ func (r *run) known(item transcript.Item, k Known) {
 		r.deleted[conversation] = true
 	case item.Cleaned || r.FirstCounts: // it was cleaned by other rules then; the event in the log counts
 		r.counts.Duplicate++
+	case readOtherwise(&item.Event, k.Content): // by an earlier version of mneme
+		r.counts.Duplicate++
 	default:
 		r.reject(otherContent(&item, k.Seq))
 	}

@@ -36,3 +36,27 @@ func Lookup(tenant string, open func(context.Context) (view.Pinned[graph.Reader]
 		return known, nil
 	}
 }
+
+// readOtherwise reports whether the log has the same line of a recording as an earlier version of mneme read it, which is no
+// loss: what a conversation is called, and whether its agent wrote a message in the user's name, is read from hints that
+// each version knows more of.
+func readOtherwise(e *events.Event, known string) bool {
+	switch e.Type {
+	case events.TypeConversationStarted, events.TypeConversationUpdated:
+		return true
+	case events.TypeMessageCreated:
+	default:
+		return false
+	}
+	r, err := events.Record(*e)
+	if err != nil {
+		return false
+	}
+	m := *r.Payload.(*events.MessageCreated)
+	if m.Origin == "" {
+		return false
+	}
+	m.Origin = ""
+	plain, err := events.New(e.Subject, e.Source, e.ID, &m)
+	return err == nil && plain.Content().String() == known
+}
