@@ -36,7 +36,7 @@ func inBackground(f func(ctx context.Context)) (stop func()) {
 // vectors of an endpoint, because another model has to be paid for them, and all read models while the graph holds more than the
 // log. It returns when every read model has started, or ctx ends.
 func (i *Instance) rebuildOtherBuilds(ctx context.Context, rebuilds *rebuild.Rebuilds) {
-	asked := map[string]bool{i.paid: true}
+	asked, told := map[string]bool{i.paid: true}, map[string]string{} // by projection
 	for wait := lookEvery; ; {
 		starting := false
 		for _, s := range i.Status() {
@@ -57,7 +57,10 @@ func (i *Instance) rebuildOtherBuilds(ctx context.Context, rebuilds *rebuild.Reb
 			case ctx.Err() != nil:
 				return
 			default:
-				logger.Warn("this read model needs a rebuild that can't begin", "error", err)
+				if told[s.Projection] != err.Error() {
+					told[s.Projection] = err.Error()
+					logger.Warn("this read model needs a rebuild that can't begin yet; retrying until it does", "error", err)
+				}
 				starting, wait = true, againAfter
 				continue
 			}
