@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,12 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -324,6 +327,42 @@ func TestARevokedTokenEndsAnUploadInProgress(t *testing.T) {
 	_, err = io.ReadAll(conn)
 	require.Less(t, time.Since(began), 25*time.Second, "the upload may otherwise stay silent for 30 s: %v", err)
 	g.eventually(token, func(status int) bool { return status == http.StatusUnauthorized })
+}
+
+// revokedWithin lists rebuilds while the token of the request is revoked.
+type revokedWithin struct {
+	httpapi.Rebuilds
+	revoke func()
+}
+
+func (r revokedWithin) List(ctx context.Context) ([]rebuild.Progress, error) {
+	r.revoke()
+	<-ctx.Done()
+	time.Sleep(50 * time.Millisecond) // the answer is cut off a moment after the context has ended
+	return nil, nil
+}
+
+// Whoever gets 200 takes what follows for the whole answer, and Markdown, or a list of lines, does not show that its end is missing.
+func TestAnAnswerThatARevokedTokenCutsOffDoesNotLookComplete(t *testing.T) {
+	file := access.NewFile(filepath.Join(t.TempDir(), "tokens.jsonl"))
+	token, record, err := access.Issue(access.Rights{AllTenants: true, Role: access.Operate}, "", time.Now(), time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, file.Add(t.Context(), record))
+	tokens := access.NewTokens(time.Now)
+	require.NoError(t, file.Load(tokens))
+	f := setupFront(t, func(c *httpapi.Config) {
+		c.Gate = &access.Gate{Tokens: tokens}
+		c.Rebuilds = revokedWithin{revoke: func() {
+			assert.NoError(t, file.Remove(t.Context(), record.Hash))
+			assert.NoError(t, file.Load(tokens))
+		}}
+	})
+	conn := dial(t, f.HTTPURL(), fmt.Sprintf("GET /v1/rebuilds HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer %s\r\n\r\n", token))
+	got, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	if len(got) > 0 { // then it was sent before it could be cut off
+		require.Contains(t, string(got), `"rebuilds":`, "%s", got)
+	}
 }
 
 func TestWithoutTokensAServerOnLoopbackAsksForNone(t *testing.T) {

@@ -150,7 +150,7 @@ type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
-	started bool
+	status  int // 0: not begun
 
 	rendered func(n int)  // called once, before the first n bytes are written; may be nil
 	writing  atomic.Int64 // when the write began that the client has not taken yet, in ns; 0: none
@@ -163,15 +163,25 @@ func (w *response) cutOff() {
 	_ = w.control.SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
+// looksComplete reports whether the client would take a part of an answer for the whole: after [response.cutOff],
+// net/http would end what was written as if nothing were missing. Of an error, the status alone says enough.
+func (w *response) looksComplete() bool {
+	return w.cut.Load() && w.status != 0 && w.status < http.StatusBadRequest
+}
+
 // WriteHeader implements http.ResponseWriter.
 func (w *response) WriteHeader(status int) {
-	w.started = w.started || status >= http.StatusOK
+	if w.status == 0 && status >= http.StatusOK {
+		w.status = status
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
 func (w *response) Write(p []byte) (n int, err error) {
-	w.started = true
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
 	if rendered := w.rendered; rendered != nil {
 		w.rendered = nil
 		rendered(len(p))

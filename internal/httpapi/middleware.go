@@ -56,6 +56,9 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 		}
 		r.Body = body
 		route(mux, answer, r)
+		if answer.looksComplete() {
+			panic(http.ErrAbortHandler)
+		}
 	}))
 }
 
@@ -74,7 +77,7 @@ func (a *api) recover(w *response, r *http.Request) {
 	if cause != http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
 		a.Logger.Error("panic", "method", r.Method, "path", r.URL.Path, "cause", cause, "stack", string(debug.Stack()))
 	}
-	if w.started || cause == http.ErrAbortHandler { //nolint:errorlint // as above
+	if w.status != 0 || cause == http.ErrAbortHandler { //nolint:errorlint // as above
 		panic(http.ErrAbortHandler)
 	}
 	writeProblem(w, http.StatusInternalServerError, "this is a mistake in mneme; its log has the details")
