@@ -295,6 +295,8 @@ func publishError(ctx context.Context, err error) error {
 	switch {
 	case isTimeout(err) && ctx.Err() == nil: // a server that can't write does not answer
 		return fmt.Errorf("publish: %w; the disk of the NATS server may be full: with mneme up, mneme doctor says so; for a separate NATS server, its /healthz does: %w", ErrUnconfirmed, err)
+	case isTimeout(err): // a batch waits for the server longer than its caller may do
+		return fmt.Errorf("publish: %w: %w", ctx.Err(), err)
 	case isAbandoned(err):
 		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; mneme doctor and the NATS server's own log output say more: %w", ErrNotStored, err)
 	case natsdeploy.IsInProcess(err):

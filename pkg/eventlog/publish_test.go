@@ -156,6 +156,16 @@ func TestABatchWaitsForASlowServerUntilItsDeadline(t *testing.T) {
 	require.EqualValues(t, 3, acks[2].Seq)
 }
 
+// The first message of a batch waits for its answer without a context.
+func TestATimeoutOfAPublishWhoseCallerLeftIsNotTheServersFault(t *testing.T) {
+	t.Parallel()
+	late := fmt.Errorf("batch message 1 ack failed: %w", nats.ErrTimeout)
+	ctx, leave := context.WithCancel(t.Context())
+	require.ErrorIs(t, publishError(ctx, late), ErrUnconfirmed)
+	leave()
+	require.ErrorIs(t, publishError(ctx, late), context.Canceled)
+}
+
 func TestABadEventPublishesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
