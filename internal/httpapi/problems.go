@@ -87,10 +87,11 @@ func (f *failure) Unwrap() error { return f.ErrorModel }
 // GetHeaders says when to try again.
 func (f *failure) GetHeaders() http.Header { return later() }
 
-// logFailure logs a failure with the trace of its request, just before it becomes an answer.
+// logFailure logs a failure with the route and the trace of its request, just before it becomes an answer.
 func (a *api) logFailure(ctx huma.Context, _ string, answer any) (any, error) {
 	if f, ok := answer.(*failure); ok {
-		a.Logger.ErrorContext(ctx.Context(), "request failed", "error", f.cause)
+		op := ctx.Operation() // not the path, which holds names
+		a.Logger.ErrorContext(ctx.Context(), "request failed", "method", op.Method, "route", op.Path, "error", f.cause)
 		return f.ErrorModel, nil
 	}
 	return answer, nil

@@ -63,6 +63,8 @@ func TestFailureIsLoggedOnceAndNotShown(t *testing.T) {
 	require.Len(t, lines, 1)
 	require.Equal(t, "ERROR", lines[0]["level"])
 	require.Equal(t, traceA, lines[0]["trace_id"])
+	require.Equal(t, "GET", lines[0]["method"])
+	require.Equal(t, "/v1/conversations/{id}", lines[0]["route"])
 	require.NotEmpty(t, lines[0]["error"])
 
 	response, err := http.Get(b.HTTPURL() + "/v1/conversations/c1")
