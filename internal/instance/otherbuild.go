@@ -38,8 +38,12 @@ func inBackground(f func(ctx context.Context)) (stop func()) {
 func (i *Instance) rebuildOtherBuilds(ctx context.Context, rebuilds *rebuild.Rebuilds) {
 	asked, told := map[string]bool{i.paid: true}, map[string]string{} // by projection
 	for wait := lookEvery; ; {
-		starting := false
+		starting, serving := false, map[string]int{} // generations
 		for _, s := range i.Status() {
+			if generation, ok := serving[s.Projection]; ok && generation != s.Generation {
+				continue // one that is being built comes after the one that serves
+			}
+			serving[s.Projection] = s.Generation
 			if s.State == projection.StateIdle || s.State == projection.StateCatchingUp && s.Error != "" { // the store is in trouble
 				starting = true
 			}

@@ -253,7 +253,7 @@ func TestOnAShrunkenDiskTheServersLimitAnswersAndWhatIsStoredIsKept(t *testing.T
 	info, err := small.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	require.EqualValues(t, 10, info.Head)
-	require.Contains(t, logged.String(), "events will be refused before the stream is full")
+	require.Contains(t, logged.String(), "events will be refused before the log is full")
 
 	js = connect(t, small)
 	var full error
