@@ -247,10 +247,10 @@ func (w *writers) start(ctx context.Context, url string) (stop func() error, err
 				w.mu.Unlock()
 				return
 			}
-			w.counts[c]++
 			select {
 			case lanes[c%len(lanes)] <- due{event: e, n: n, at: at}:
-			case <-ctx.Done():
+				w.counts[c]++
+			case <-ctx.Done(): // this one was never due
 				return
 			}
 		}
