@@ -185,6 +185,28 @@ func TestLinesOfUnknownTypesAreCountedAndDoNotFailTheImport(t *testing.T) {
 	require.Len(t, report.Skipped, 101)
 }
 
+// Later versions read more of a recording: other titles, and which messages an agent's program wrote.
+func TestWhatAnEarlierVersionReadOtherwiseIsKnown(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	started := func(title string) string {
+		return fmt.Sprintf(`{"kind":"conversation","conversation_id":"a:1","id":"start","meta":{"titles":[%q]}}`, title)
+	}
+	meta := func(id, content string) string {
+		return strings.Replace(message("a:1", id, content), "{", `{"meta":{"is_meta":true},`, 1)
+	}
+	dir := t.TempDir()
+	before := write(t, filepath.Join(dir, "before.jsonl"), started("Of another session"), message("a:1", "1", "<task-notification>"), message("a:1", "2", "x"), meta("3", "y"))
+	_, err := b.bring(before)
+	require.NoError(t, err)
+	after := write(t, filepath.Join(dir, "after.jsonl"), started("Of its own"), meta("1", "<task-notification>"), meta("2", "another"), message("a:1", "3", "y"))
+	report, err := b.bring(after)
+	require.NoError(t, err)
+	require.Equal(t, importer.Report{Read: 4, Duplicate: 2, Rejected: 2, Conversations: 1}, report, "%q", b.rejected)
+	require.Contains(t, b.rejected[0], `different content under the id "2"`)
+	require.Contains(t, b.rejected[1], `different content under the id "3"`, "no version knows less than an earlier one")
+}
+
 func TestDifferentContentUnderAnIDIsRejected(t *testing.T) {
 	i, err := instance.Start(t.Context(), instance.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
