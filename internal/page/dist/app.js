@@ -2015,7 +2015,12 @@ var Outline = class {
       }
     });
     this.reading = false;
+    if (this.next && this.known > this.wanted.first && this.goesOn("read")) void this.read();
   };
+  // goesOn reports whether what came into sight while a request ended can be asked for.
+  goesOn(what) {
+    return !this.errors[what] && !this.control.signal.aborted;
+  }
   missing() {
     for (let n2 = this.wanted.last; n2 >= Math.max(this.wanted.first, this.known); n2--) if (!this.texts.has(n2)) return n2;
     return -1;
@@ -2035,6 +2040,7 @@ var Outline = class {
       }
     });
     this.asking = false;
+    if (this.missing() >= 0 && this.goesOn("ask")) void this.ask();
   };
   forget() {
     if (this.texts.size <= kept) return;

@@ -126,7 +126,11 @@ export class Outline {
       }
     });
     this.reading = false;
+    if (this.next && this.known > this.wanted.first && this.goesOn("read")) void this.read();
   };
+
+  // goesOn reports whether what came into sight while a request ended can be asked for.
+  private goesOn(what: "read" | "ask"): boolean { return !this.errors[what] && !this.control.signal.aborted; }
 
   private missing(): number {
     for (let n = this.wanted.last; n >= Math.max(this.wanted.first, this.known); n--) if (!this.texts.has(n)) return n;
@@ -148,6 +152,7 @@ export class Outline {
       }
     });
     this.asking = false;
+    if (this.missing() >= 0 && this.goesOn("ask")) void this.ask();
   };
 
   private forget() {
