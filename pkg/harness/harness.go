@@ -4,23 +4,30 @@
 package harness
 
 import (
-	"regexp"
+	"slices"
 	"strings"
 )
 
 // interrupted begins the message in the user's name that says that the user stopped the agent.
 const interrupted = "[Request interrupted by user"
 
-// written matches the other messages in the user's name: slash and shell commands with their output, reminders, texts of
-// skills, prompts that a hook stopped, and what Codex says of its instructions, its environment and
-// what happened there.
-var written = regexp.MustCompile(`^<(?:command-|local-command|bash-|system-reminder|task-notification|environment_context>|user_instructions>|permissions instructions>|skills_instructions>|turn_aborted>|user_shell_command>)|^Caveat: The messages below|^Base directory for this skill: |^Operation stopped by hook: |^# AGENTS\.md instructions for `)
+// written is how the other messages in the user's name begin.
+var written = []string{
+	// Claude Code: slash and shell commands with their output, reminders, tasks in the background, texts of skills, and
+	// prompts that a hook stopped.
+	"<command-", "<local-command", "<bash-", "<system-reminder", "<task-notification",
+	"Caveat: The messages below", "Base directory for this skill: ", "Operation stopped by hook: ",
+	// Codex: its instructions and its environment, and what happened there.
+	"<environment_context>", "<user_instructions>", "<permissions instructions>", "<skills_instructions>", "# AGENTS.md instructions for ",
+	"<turn_aborted>", "<user_shell_command>",
+}
 
 // Asks reports whether a user wrote a message and asks for something. A message with an origin, such as meta or compaction,
 // is by a program.
 func Asks(role, origin, text string) bool {
 	text = strings.TrimSpace(text)
-	return role == "user" && origin == "" && text != "" && !Interrupts(text) && !written.MatchString(text)
+	return role == "user" && origin == "" && text != "" && !Interrupts(text) &&
+		!slices.ContainsFunc(written, func(begins string) bool { return strings.HasPrefix(text, begins) })
 }
 
 // Interrupts reports whether a message of the user says that the user stopped the agent.
