@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // assigned calls yield for each value that a text assigns to a name: name=value, "name": 'value',
 // name := "value", name => "value", also with the escaped quotes of JSON in a text. The value is without its quotes.
@@ -29,13 +32,18 @@ const (
 // bareStop are the characters that end a value without quotes, besides blanks and ends of lines.
 const bareStop = "\"'`,;<>(){}[]\\&|"
 
+// nameEnds are the ends that [memberName] accepts.
+var nameEnds = []string{"password", "passwd", "passphrase", "pwd", "secret", "key", "token"}
+
 // nameBefore returns the name at the end of a text, "" if it is not one of a secret for certain. Blanks may follow
 // it, as where assignments are aligned.
 func nameBefore(text string) string {
 	text = strings.TrimRight(text, " \t")
 	text = strings.TrimRight(text, `"'`)
 	text = strings.TrimSuffix(text, `\`)
-	if text == "" || !strings.ContainsRune("dDeEtTyYnN", rune(text[len(text)-1])) { // passwd, passphrase, secret, key, token
+	if !slices.ContainsFunc(nameEnds, func(end string) bool {
+		return len(text) >= len(end) && strings.EqualFold(text[len(text)-len(end):], end)
+	}) {
 		return ""
 	}
 	at := len(text)

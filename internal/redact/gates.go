@@ -2,11 +2,11 @@ package redact
 
 import "strings"
 
-// gates finds in one pass the rules whose expressions can match.
+// gates finds in one pass where the expressions of rules can match.
 type gates struct {
-	rules int
+	list  []rule
 	begin [1 << 16]bool // the first two bytes of a gate
-	list  map[uint16][]gate
+	at    map[uint16][]gate
 	short []gate // of one byte
 }
 
@@ -16,7 +16,7 @@ type gate struct {
 }
 
 func newGates(list []rule) *gates {
-	g := &gates{rules: len(list), list: map[uint16][]gate{}}
+	g := &gates{list: list, at: map[uint16][]gate{}}
 	for i, r := range list {
 		for _, text := range r.gates {
 			if len(text) < 2 {
@@ -25,28 +25,31 @@ func newGates(list []rule) *gates {
 			}
 			pair := uint16(text[0])<<8 | uint16(text[1])
 			g.begin[pair] = true
-			g.list[pair] = append(g.list[pair], gate{text, i})
+			g.at[pair] = append(g.at[pair], gate{text, i})
 		}
 	}
 	return g
 }
 
-// in reports for each rule whether a text has one of its gates.
-func (g *gates) in(text string) []bool {
-	there := make([]bool, g.rules)
+// in returns for each rule where its gates are in a text, in order. For a rule whose matches need not begin at a gate it
+// is one place at most.
+func (g *gates) in(text string) [][]int {
+	places := make([][]int, len(g.list))
 	for _, s := range g.short {
-		there[s.rule] = there[s.rule] || strings.Contains(text, s.text)
+		if i := strings.Index(text, s.text); i >= 0 {
+			places[s.rule] = []int{i}
+		}
 	}
 	for i := 0; i+1 < len(text); i++ {
 		pair := uint16(text[i])<<8 | uint16(text[i+1])
 		if !g.begin[pair] {
 			continue
 		}
-		for _, c := range g.list[pair] {
-			if !there[c.rule] && strings.HasPrefix(text[i:], c.text) {
-				there[c.rule] = true
+		for _, c := range g.at[pair] {
+			if (places[c.rule] == nil || g.list[c.rule].before != nil) && strings.HasPrefix(text[i:], c.text) {
+				places[c.rule] = append(places[c.rule], i)
 			}
 		}
 	}
-	return there
+	return places
 }

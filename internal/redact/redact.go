@@ -132,12 +132,14 @@ func (r *Rules) Find(text string) []Finding {
 	if strings.Contains(text, placeholder) {
 		done = replaced.FindAllStringIndex(text, -1)
 	}
-	there := r.gates.in(text)
+	places := r.gates.in(text)
 	for i := range r.list {
 		switch rule := &r.list[i]; {
 		case rule.find == nil:
 			all = rule.assignments(text, all, done)
-		case len(rule.gates) == 0 || there[i]:
+		case rule.before != nil:
+			all = rule.at(text, places[i], all, done)
+		case len(rule.gates) == 0 || len(places[i]) > 0:
 			all = rule.in(text, all, done)
 		}
 	}
@@ -146,6 +148,20 @@ func (r *Rules) Find(text string) []Finding {
 
 var replaced = regexp.MustCompile(`\[redacted:[a-z0-9-]{1,40}\]`)
 
+// at adds the secrets that begin at one of the places and that no earlier rule has found, by position.
+func (r *rule) at(text string, places []int, all []Finding, done [][]int) []Finding {
+	from := 0
+	for _, place := range places {
+		if place < from || !r.before(text[from:place]) {
+			continue
+		}
+		if m := r.find.FindStringSubmatchIndex(text[place:]); m != nil {
+			all, from = r.add(text, place, m, all, done)
+		}
+	}
+	return all
+}
+
 // in adds the secrets that the rule finds and no earlier rule has found, by position.
 func (r *rule) in(text string, all []Finding, done [][]int) []Finding {
 	for from := 0; from < len(text); {
@@ -153,27 +169,30 @@ func (r *rule) in(text string, all []Finding, done [][]int) []Finding {
 		if m == nil {
 			break
 		}
-		start, end := from+m[0], from+m[1]
-		if len(m) == 4 {
-			start, end = from+m[2], from+m[3]
-		}
-		if len(m) == 4 && m[2] < 0 || start == end { // the group did not take part in the match
-			from += max(m[1], m[0]+1)
-			continue
-		}
-		if r.extend != nil {
-			match := end
-			if end = r.extend(text, end); end == match {
-				from = end
-				continue
-			}
-		}
-		from = end // the text after the secret can begin the next match
-		if r.plausible == nil || r.plausible(text[start:end]) {
-			all = insert(all, Finding{r.kind, start, end}, done)
-		}
+		all, from = r.add(text, from, m, all, done)
 	}
 	return all
+}
+
+// add adds the secret of a match in text[from:], and returns where the next match can begin.
+func (r *rule) add(text string, from int, m []int, all []Finding, done [][]int) (_ []Finding, next int) {
+	start, end := from+m[0], from+m[1]
+	if len(m) == 4 {
+		start, end = from+m[2], from+m[3]
+	}
+	if len(m) == 4 && m[2] < 0 || start == end { // the group did not take part in the match
+		return all, from + max(m[1], m[0]+1)
+	}
+	if r.extend != nil {
+		match := end
+		if end = r.extend(text, end); end == match {
+			return all, end
+		}
+	}
+	if r.plausible == nil || r.plausible(text[start:end]) {
+		all = insert(all, Finding{r.kind, start, end}, done)
+	}
+	return all, end // the text after the secret can begin the next match
 }
 
 // insert adds a finding at its place, unless it overlaps an existing one.

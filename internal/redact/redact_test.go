@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,6 +207,21 @@ func pieces() *rapid.Generator[string] {
 		"password=", `"`, "'", " ", "\n", "Bearer ", "://u:", "@h", "token: ", "[redacted:", "]", "[redacted:x]", "<private>", "</private>", "eyJ", "sk-", "abc123DEF456", "curl ", " -u ", "secret: \"", "OAuth2 ", "Tr0ub4dor3 ", "words ", `\"`,
 	}, secrets(40)...)))
 	return rapid.Map(rapid.SliceOfN(piece, 0, 10), func(s []string) string { return strings.Join(s, "") })
+}
+
+// Rules that look at gates only would miss a match that begins elsewhere.
+func TestAMatchOfARuleThatRunsAtGatesBeginsWithOne(t *testing.T) {
+	for _, r := range defaults {
+		if r.before == nil {
+			continue
+		}
+		assert.True(t, strings.HasPrefix(r.find.String(), "^"), "%s: %s", r.kind, r.find)
+		matches := rapid.StringMatching(r.find.String())
+		rapid.Check(t, func(t *rapid.T) {
+			match := matches.Draw(t, r.kind)
+			assert.True(t, slices.ContainsFunc(r.gates, func(gate string) bool { return strings.HasPrefix(match, gate) }), "%q", match)
+		})
+	}
 }
 
 func TestARedactedTextStaysAsItIs(t *testing.T) {

@@ -17,6 +17,10 @@ type rule struct {
 	gates []string
 	// find matches the secret, or a text around its only group. Nil means assignments.
 	find *regexp.Regexp
+	// before is set if every match begins at a gate: it says whether one may, after this text. The expression then runs at
+	// gates only, with ^ at its beginning, which spares it the rest of a long text. It must not read far where it fails,
+	// because the next gate can be close.
+	before func(text string) bool
 	// extend returns the end of the secret that begins with a match; the end of the match means that it is none. Nil: the
 	// match is the secret.
 	extend func(text string, end int) int
@@ -24,13 +28,42 @@ type rule struct {
 	plausible func(secret string) bool
 }
 
-// after and before keep a prefix from matching within a longer word: RE2 has no look-around, so the
-// secret is a group.
-const after = `(?:^|[^A-Za-z0-9_])`
-
+// prefixed returns the rule of secrets that begin with one of the gates and are no part of a longer word. RE2 has no
+// look-around, so the secret is a group.
 func prefixed(kind, pattern string, gates ...string) rule {
-	return rule{kind: kind, gates: gates, find: regexp.MustCompile(after + `(` + pattern + `)(?:$|[^A-Za-z0-9_])`), plausible: varied}
+	return rule{kind: kind, gates: gates, find: regexp.MustCompile(`^(` + pattern + `)` + wordEnd), before: noWord, plausible: varied}
 }
+
+// unprefixed is as prefixed, of secrets that have a gate elsewhere, or of which much must be read to see that it is none.
+func unprefixed(kind, pattern string, gates ...string) rule {
+	return rule{kind: kind, gates: gates, find: regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(` + pattern + `)` + wordEnd), plausible: varied}
+}
+
+const wordEnd = `(?:$|[^A-Za-z0-9_])`
+
+// noWord accepts the end of a text that is not within a word.
+func noWord(text string) bool { return text == "" || !isWordByte(text[len(text)-1]) }
+
+func isWordByte(c byte) bool { return c == '_' || isAlphanumeric(c) }
+
+func isAlphanumeric(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// scheme accepts a text that ends with the scheme of a URL: a letter and 1 to 30 letters, digits, plus, dot or hyphen.
+func scheme(text string) bool {
+	for i := len(text) - 1; i >= max(0, len(text)-31); i-- {
+		switch c := text[i]; {
+		case isLetter(c) && i < len(text)-1:
+			return true
+		case !isAlphanumeric(c) && c != '+' && c != '.' && c != '-':
+			return false
+		}
+	}
+	return false
+}
+
+func anywhere(string) bool { return true }
 
 // The names that secrets have in settings, commands and JSON.
 const secretName = `pass(?:word|wd|phrase)|pwd|(?:client|app|shared|signing|webhook|jwt|session)[_-]?secret|secret[_-]?(?:access[_-]?)?key|` +
@@ -55,15 +88,15 @@ var inFiles = []rule{
 var defaults = []rule{
 	{kind: "private", gates: []string{privateTag}, find: private},
 	// Five dashes are in no key: a key that was cut doesn't reach to the end of the next one.
-	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(beginKey + `(?:[^-]|-{1,4}[^-])*-?` + endKey), plausible: block},
-	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(beginKey), extend: cutKey, plausible: varied},
+	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(`^` + beginKey + `(?:[^-]|-{1,4}[^-])*-?` + endKey), before: anywhere, plausible: block},
+	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(`^` + beginKey), before: anywhere, extend: cutKey, plausible: varied},
 
 	prefixed("aws-key", `(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}`, "AKIA", "ASIA", "ABIA", "ACCA"),
 	prefixed("github-token", `gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
 	prefixed("gitlab-token", `gl(?:pat|dt|rt|soat|ptt|ft|cbt|agent|imt|oas)-[A-Za-z0-9_.-]{19,}[A-Za-z0-9_]`, "glpat-", "gldt-", "glrt-", "glsoat-", "glptt-", "glft-", "glcbt-", "glagent-", "glimt-", "gloas-"),
 	prefixed("slack-token", `xox[abeoprs]-[A-Za-z0-9-]{10,}[A-Za-z0-9]|xapp-\d-[A-Za-z0-9-]{20,}[A-Za-z0-9]`, "xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"),
 	{kind: "slack-webhook", gates: []string{"hooks.slack.com/"}, find: regexp.MustCompile(`https://hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+-]{40,120})`), plausible: varied},
-	prefixed("stripe-key", `(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}`, "k_live_", "k_test_", "whsec_"),
+	prefixed("stripe-key", `(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}`, "sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"),
 	prefixed("anthropic-key", `sk-ant-[A-Za-z0-9-]{2,20}-[A-Za-z0-9_-]{20,}[A-Za-z0-9_]`, "sk-ant-"),
 	prefixed("openrouter-key", `sk-or-v1-[0-9a-f]{64}`, "sk-or-v1-"),
 	prefixed("openai-key", `sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}[A-Za-z0-9_]|sk-[A-Za-z0-9]{32,64}`, "sk-"),
@@ -78,16 +111,16 @@ var defaults = []rule{
 	prefixed("groq-key", `gsk_[A-Za-z0-9]{50,60}`, "gsk_"),
 	prefixed("vault-token", `hv[sb]\.[A-Za-z0-9_-]{24,}`, "hvs.", "hvb."),
 	prefixed("shopify-token", `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`, "shpat_", "shpca_", "shppa_", "shpss_"),
-	prefixed("telegram-token", `\d{8,10}:AA[A-Za-z0-9_-]{33}`, ":AA"),
+	unprefixed("telegram-token", `\d{8,10}:AA[A-Za-z0-9_-]{33}`, ":AA"),
 	prefixed("age-key", `AGE-SECRET-KEY-1[0-9A-Z]{58}`, "AGE-SECRET-KEY-1"),
 	prefixed("linear-key", `lin_(?:api|oauth)_[A-Za-z0-9]{32,64}`, "lin_api_", "lin_oauth_"),
 	prefixed("mneme-token", `mneme_[0-9A-Za-z]{49}`, "mneme_"),
-	prefixed("jwt", `eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, "eyJ"),
+	unprefixed("jwt", `eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, "eyJ"),
 
-	{kind: "url-password", gates: []string{"://"}, find: regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/:@"'<>\[\]{}()` + "`" + `]{0,100}:([^\s/:@"'<>` + "`" + `]{3,200})@[A-Za-z0-9\[]`), plausible: password},
+	{kind: "url-password", gates: []string{"://"}, find: regexp.MustCompile(`^://[^\s/:@"'<>\[\]{}()` + "`" + `]{0,100}:([^\s/:@"'<>` + "`" + `]{3,200})@[A-Za-z0-9\[]`), before: scheme, plausible: password},
 	{kind: "password", gates: []string{"curl "}, find: regexp.MustCompile(`\bcurl (?:(?:[^\n|;&]|&[^\s|;&]){0,300}?[ \t])?` + curlUser + `\\?["']?[^\s:/"'\\]{1,64}:(/?[^\s/"'\\][^\s"'\\]{5,199})`), plausible: password},
 	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: regexp.MustCompile(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+([A-Za-z0-9+/=_.~-]{12,})`), plausible: credential},
-	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER "}, find: regexp.MustCompile(`\b(?:Bearer|bearer|BEARER) +([A-Za-z0-9+/=_.~-]{20,})`), plausible: credential},
+	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER "}, find: regexp.MustCompile(`^(?:Bearer|bearer|BEARER) +([A-Za-z0-9+/=_.~-]{20,})`), before: noWord, plausible: credential},
 	{kind: "password"},
 }
 
