@@ -15,16 +15,12 @@ const (
 	maxInstructing = 4_000 // characters of the message
 	maxLesson      = 240   // characters of the lesson
 	minLesson      = 12
+	minUnspaced    = 6 // of a lesson in a language without spaces
 	maxLessons     = 3 // of one message
 )
 
-var (
-	// standing begins or is part of an instruction that holds beyond the moment.
-	standing = regexp.MustCompile(`(?i)\b(always|never|from now on|in (the )?future|every time|whenever|as a rule|by default|we (always|never|prefer|use|don't|do not|should)|you (must|should (always|never))|must not|do not ever|don't ever|make sure (to|that|you)|remember (to|that)|keep in mind|prefer\b.{1,60}\bover|convention)\b`)
-	// correcting begins a correction of what the agent did.
-	correcting = regexp.MustCompile(`(?i)^(no\b[,.! ]|nope\b|not? (like )?that\b|actually[, ]|wrong\b|that'?s (not|wrong)|this is (not|wrong)|stop\b|don'?t\b|do not\b|please (don'?t|do not)\b|wait[, ]|instead\b|use .{1,60} (instead|rather)|you (forgot|missed|should have|shouldn'?t|broke)|why did you|i (said|told you|asked)|undo\b|revert\b)`)
-	sentences  = regexp.MustCompile(`[^.!?\n]+(?:[.!?]+(?:[^\s.!?][^.!?\n]*)?)*`)
-)
+// sentences also end before the next one without a space, where languages are written so.
+var sentences = regexp.MustCompile(`[^.!?。！？\n]+(?:[.!?]+(?:[^\s.!?。！？][^.!?。！？\n]*)?)*[。！？]*`)
 
 // occasion is when a user said something.
 type occasion int
@@ -43,11 +39,14 @@ func lessons(text string, when occasion) (list []string) {
 	text = plain.Text(text)
 	for i, s := range sentences.FindAllString(text, 64) {
 		s = strings.TrimLeft(strings.TrimSpace(s), "-*•>#1234567890.) ")
-		n := utf8.RuneCountInString(s)
-		if n < minLesson || n > maxLesson || strings.HasSuffix(s, "?") || !spoken(s) {
+		least := minLesson
+		if isUnspaced(s) {
+			least = minUnspaced
+		}
+		if n := utf8.RuneCountInString(s); n < least || n > maxLesson || asks(s) || !spoken(s) {
 			continue
 		}
-		if standing.MatchString(s) || i < 2 && (when == refusing || when == later && correcting.MatchString(s)) {
+		if instructs(s) || i < 2 && (when == refusing || when == later && corrects(s)) {
 			if list = append(list, s); len(list) == maxLessons {
 				break
 			}
@@ -55,6 +54,9 @@ func lessons(text string, when occasion) (list []string) {
 	}
 	return list
 }
+
+// asks reports whether a sentence is a question.
+func asks(s string) bool { return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？") }
 
 // spoken reports whether a sentence is natural language: mostly words, not a log or code.
 func spoken(s string) bool {
@@ -70,7 +72,7 @@ func spoken(s string) bool {
 			letters++
 		}
 	}
-	return spaces >= 2 && letters*10 >= len([]rune(s))*6
+	return (spaces >= 2 || isUnspaced(s)) && letters*10 >= len([]rune(s))*6
 }
 
 var (

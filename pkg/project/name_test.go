@@ -106,6 +106,49 @@ func TestLessonsAreCorrectionsAndStandingInstructions(t *testing.T) {
 	require.Empty(t, lessons("no, use the paths package for this.", opening), "nothing to correct yet")
 }
 
+func TestLessonsOfOtherLanguages(t *testing.T) {
+	for _, text := range []string{
+		"Non, le client doit réessayer, pas le stockage.",
+		"N’utilise pas l'ancienne API pour les envois.",
+		"À l'avenir, lance mise run lint avant de valider.",
+		"Il ne faut jamais modifier les fichiers générés.",
+		"Nein, der Client wiederholt den Upload, nicht der Speicher.",
+		"Ändere die generierten Dateien bitte nicht.",
+		"Führe vor jedem Commit immer mise run lint aus.",
+		"No, el cliente repite la subida, no el almacén.",
+		"Ejecuta siempre mise run lint antes de confirmar.",
+		"Não, o cliente repete o envio, não o armazenamento.",
+		"Nunca altere os arquivos gerados.",
+		"Non modificare i file generati a mano.",
+		"D'ora in poi esegui mise run lint prima del commit.",
+		"不要修改生成的文件。",
+		"提交之前必须运行 mise run lint。",
+		"生成されたファイルは変更しないでください。",
+		"コミットの前に必ず lint を実行して。",
+	} {
+		require.Equal(t, []string{text}, lessons(text, later), text)
+		require.True(t, correctionStandsAlone(text), text)
+	}
+	for _, text := range []string{
+		"Ajoute un test pour les envois, s'il te plaît.",
+		"Le test ne passe toujours pas sur la branche.",
+		"Der Test läuft immer noch nicht auf dem Server.",
+		"Füge einen Test für den Upload hinzu.",
+		"Añade una prueba para las subidas.",
+		"Adicione um teste para os envios.",
+		"Aggiungi un test per gli invii.",
+		"请添加一个上传测试。",
+		"我们应该总是重试吗？",
+		"アップロードのテストを追加してください。",
+	} {
+		require.Empty(t, lessons(text, later), text)
+	}
+	for _, text := range []string{"Non, attends une seconde avant de changer ça.", "Nein, lass uns das vorerst so machen.", "No, espera un momento con eso.", "不要急，等一下再改这个文件。"} {
+		require.False(t, correctionStandsAlone(text), text)
+	}
+	require.Equal(t, []string{"不要修改生成的文件。", "提交前必须运行测试。"}, lessons("不要修改生成的文件。提交前必须运行测试。", later))
+}
+
 func TestAFailureThatIsSolvedIsAFix(t *testing.T) {
 	no, yes := false, true
 	var d Digest

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// A lesson is read without the conversation that taught it. A text that makes sense only there is not worth a line. These
-// rules know English; of texts in other languages they leave out those that are short or that lead to something else.
+// A lesson is read without the conversation that taught it. A text that makes sense only there is not worth a line. The
+// rules about findings know English; of findings in other languages they leave out those that are short or that lead to
+// something else.
 
 // The fewest terms of a text that stands alone.
 const (
@@ -26,8 +27,6 @@ var (
 	references = words("however otherwise similarly so then but and this that these those it they after before yes yep yeah ok okay done great perfect")
 	// fillers may stand before the word that decides.
 	fillers = words("also already i i've we we've have can could need will just now successfully actually")
-	// passing is what holds for the moment only.
-	passing = []string{"hang on", "wait ", "a sec", "for now", "keep going", "just continue", "let's discuss", "let's talk", "then i'll", "i'll let you know", "i'll take it from here"}
 	// counted matches a reference to a list in the conversation: comment 2, lines 64-72, option A.
 	counted = regexp.MustCompile(`^(?i:tasks?|comments?|issues?|sessions?|lines?|lanes?|steps?|phases?|scenarios?|threads?|commits?) (#?\d|[A-Z]\b)|\b[Oo]ption (#?\d|[A-Z]\b)`)
 	// located matches what begins with a place in the code, or with a test: it says what stands there, which the agent can read.
@@ -77,12 +76,10 @@ func tellsOfAChange(lower string) bool {
 // correctionStandsAlone reports whether what a user corrected or asked for can be followed in another session.
 func correctionStandsAlone(text string) bool {
 	least := minCorrection
-	if standing.MatchString(text) {
+	if instructs(text) {
 		least = minInstruction
 	}
-	lower := strings.ToLower(text)
-	passes := func(phrase string) bool { return strings.Contains(lower, phrase) }
-	return isWhole(lower) && !slices.ContainsFunc(passing, passes) && len(QueryTerms(text)) >= least
+	return isWhole(strings.ToLower(text)) && !passes(text) && len(QueryTerms(text)) >= least
 }
 
 // ofTheMoment reports whether a call was refused for a reason that holds then only: it ran git or gh, without a commit, and
@@ -93,7 +90,7 @@ func ofTheMoment(reason, call string) bool {
 			return false
 		}
 	}
-	return !standing.MatchString(reason)
+	return !instructs(reason)
 }
 
 // failedOnly matches an error that says no more than that something failed, such as "[lint] ERROR task failed", and a
@@ -109,7 +106,7 @@ func fixStandsAlone(f *Fix) bool {
 
 // isWhole reports whether a text in lower case neither asks, nor introduces, continues or announces something.
 func isWhole(lower string) bool {
-	return !strings.HasSuffix(lower, "?") && !strings.HasSuffix(lower, ":") && !strings.HasPrefix(lower, ",") && !strings.Contains(lower, "let me ")
+	return !asks(lower) && !strings.HasSuffix(lower, ":") && !strings.HasSuffix(lower, "：") && !strings.HasPrefix(lower, ",") && !strings.Contains(lower, "let me ")
 }
 
 var dashes = strings.NewReplacer(" - ", ": ", " – ", ": ", "—", ": ")
