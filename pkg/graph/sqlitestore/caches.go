@@ -11,12 +11,12 @@ var caches atomic.Int64
 // defaultCaches is the memory of all page caches if nothing limits them.
 const defaultCaches = 160 << 20
 
-// A process has at most openFiles open at a time, except during a rebuild: the writers share one
-// half of the memory for caches, the readers the other.
+// The memory for caches is divided into parts. The graph, which is as large as all others together, gets several, each other
+// file one: those of the five other read models of every server, the embeddings, and their cache. Writers get one half of a
+// file's parts, its readers the other. A rebuild opens files beside these.
 const (
-	openFiles   = 3
-	writerShare = 2 * openFiles
-	readerShare = 2 * openFiles * readers
+	graphParts = 4
+	otherFiles = 7
 )
 
 // LimitCaches limits the page caches of all connections that are opened from now on, in bytes.
@@ -26,12 +26,17 @@ func LimitCaches(bytes int64) { caches.Store(bytes) }
 // leastCache is enough for the upper pages of a few tables and indexes, in KiB.
 const leastCache = 256
 
-// cacheSize returns the pragma that gives a connection its part of the caches. The driver's allocator takes twice the
-// size of a cache, because it rounds a page and its header up to two pages.
-func cacheSize(share int64) string {
+// cacheSize returns the pragma that gives each of the connections that share one half of a file's memory its part of the
+// caches. The driver's allocator takes twice the size of a cache, because it rounds a page and its header up to two pages.
+func cacheSize(path string, connections int64) string {
 	total := caches.Load()
 	if total == 0 {
 		total = defaultCaches
 	}
-	return fmt.Sprintf("cache_size(-%d)", max(leastCache, total/share/2>>10))
+	parts := int64(1)
+	if projectionOf(path) == GraphCodec.Projection {
+		parts = graphParts
+	}
+	half := total * parts / (graphParts + otherFiles) / 2
+	return fmt.Sprintf("cache_size(-%d)", max(leastCache, half/connections/2>>10))
 }

@@ -103,7 +103,7 @@ func AllSetAside(dir string) (list []string, err error) {
 // second per gigabyte. It does not compare the content of rows; a verification does. It returns a
 // [*projection.DamagedError], or ctx's error if time ran out.
 func Check(ctx context.Context, path string) error {
-	d, err := sql.Open("sqlite", dsn(path, "ro", "busy_timeout(10000)", "query_only(1)", cacheSize(readerShare)))
+	d, err := sql.Open("sqlite", dsn(path, "ro", "busy_timeout(10000)", "query_only(1)", cacheSize(path, readers)))
 	if err != nil {
 		return err
 	}

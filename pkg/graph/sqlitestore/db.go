@@ -156,7 +156,7 @@ func openReader(path string) (*db, error) {
 }
 
 func (d *db) openReaders() (err error) {
-	d.read, err = sql.Open("sqlite", dsn(d.path, "ro", "busy_timeout(10000)", "query_only(1)", cacheSize(readerShare), "temp_store(memory)"))
+	d.read, err = sql.Open("sqlite", dsn(d.path, "ro", "busy_timeout(10000)", "query_only(1)", cacheSize(d.path, readers), "temp_store(memory)"))
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (d *db) openReaders() (err error) {
 // safety.
 func WriterDSN(path string) string {
 	return dsn(path, "rwc",
-		"journal_mode(wal)", "synchronous(normal)", "busy_timeout(10000)", cacheSize(writerShare),
+		"journal_mode(wal)", "synchronous(normal)", "busy_timeout(10000)", cacheSize(path, 1),
 		"temp_store(memory)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "foreign_keys(0)")
 }
 
