@@ -202,6 +202,10 @@ var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) erro
 	"agent-color":           nil,
 	"agent-name":            nil,
 	"agent-setting":         nil,
+	"api-request":           nil,
+	"api-request-blob":      nil,
+	"api-request-shape":     nil,
+	"atis-latch":            nil,
 	"attribution-snapshot":  nil,
 	"bridge-session":        nil,
 	"content-replacement":   nil,
@@ -217,6 +221,7 @@ var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) erro
 	"result":                nil,
 	"started":               nil,
 	"tag":                   nil,
+	"tools-used":            nil,
 	"worktree-state":        nil,
 }
 
