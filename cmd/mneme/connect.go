@@ -28,6 +28,7 @@ func (*ConnectCmd) Help() string {
     claude-code   ~/.claude/settings.json, or in CLAUDE_CONFIG_DIR
     codex         ~/.codex/hooks.json and config.toml, or in CODEX_HOME; trust the hooks with /hooks in codex
     gemini-cli    ~/.gemini/settings.json, or in .gemini in GEMINI_CLI_HOME
+    qwen-code     ~/.qwen/settings.json, or in QWEN_HOME
     opencode      a plugin, ~/.config/opencode/plugins/mneme.js, or in OPENCODE_CONFIG_DIR
     cursor        ~/.cursor/hooks.json and mcp.json; its sessions are not recorded
     copilot-cli   ~/.copilot/hooks/mneme.json and mcp-config.json, or in COPILOT_HOME

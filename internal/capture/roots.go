@@ -32,6 +32,7 @@ var agents = map[string]agent{
 	"claude-code": {format: "claude-code", env: "CLAUDE_CONFIG_DIR", home: ".claude", folder: "projects"},
 	"codex":       {format: "codex", env: "CODEX_HOME", home: ".codex", folder: "sessions"},
 	"gemini-cli":  {format: "gemini-cli", env: "GEMINI_CLI_HOME", inside: ".gemini", home: ".gemini", folder: "tmp", takes: isChat},
+	"qwen-code":   {format: "qwen-code", env: "QWEN_HOME", home: ".qwen", folder: "projects", takes: isQwenChat},
 	"opencode":    {format: "opencode", env: "XDG_DATA_HOME", inside: "opencode", home: ".local/share/opencode", takes: isDatabaseOf("opencode")},
 	"pi":          {format: "pi", env: "PI_CODING_AGENT_DIR", home: ".pi/agent", folder: "sessions"},
 	"copilot-cli": {format: "copilot-cli", env: "COPILOT_HOME", home: ".copilot", folder: "session-state"},
@@ -54,6 +55,11 @@ func isTask(path string) bool { return transcript.IsRecordingOf("cline", path) }
 // isChat reports whether a file is a session of Gemini CLI, which keeps other files of JSON beside them.
 func isChat(path string) bool {
 	return isLines(path) && slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "chats") || transcript.IsRecordingOf("gemini-cli", path)
+}
+
+// isQwenChat reports whether a file is a session of Qwen Code, which keeps other JSON lines beside them.
+func isQwenChat(path string) bool {
+	return isLines(path) && filepath.Base(filepath.Dir(path)) == "chats"
 }
 
 // isDatabaseOf returns a function that reports whether a file is a database of the format.
@@ -120,6 +126,7 @@ func agentNamed(name string) (agent, error) {
 //	claude-code   $CLAUDE_CONFIG_DIR/projects, else ~/.claude/projects
 //	codex         $CODEX_HOME/sessions, else ~/.codex/sessions
 //	gemini-cli    $GEMINI_CLI_HOME/.gemini/tmp, else ~/.gemini/tmp
+//	qwen-code     $QWEN_HOME/projects, else ~/.qwen/projects
 //	opencode      $XDG_DATA_HOME/opencode, else ~/.local/share/opencode
 //	pi            $PI_CODING_AGENT_DIR/sessions, else ~/.pi/agent/sessions
 //	copilot-cli   $COPILOT_HOME/session-state, else ~/.copilot/session-state

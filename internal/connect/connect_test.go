@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +109,15 @@ func (f jsonFile) wanted(flags ...string) (want Commands, events int) {
 		want.Hook, events = append([]string{"/my programs/mneme-hook", f.name}, flags...), len(f.events)
 	}
 	return want, events
+}
+
+// inspected returns the state of an agent.
+func inspected(t *testing.T, name, projectDir string) State {
+	t.Helper()
+	list := Inspect(projectDir)
+	i := slices.IndexFunc(list, func(s State) bool { return s.Agent == name })
+	require.NotEqual(t, -1, i, name)
+	return list[i]
 }
 
 func TestConnectingIsUndoneByteForByte(t *testing.T) {
@@ -281,7 +291,7 @@ func TestFilesThatCanNotBeWrittenAreReported(t *testing.T) {
 	t.Setenv("USERPROFILE", "")
 	_, err = Connect(t.Context(), options(ClaudeCode))
 	require.ErrorContains(t, err, "set HOME, or CLAUDE_CONFIG_DIR")
-	require.Contains(t, Inspect("")[0].Missing[0].String(), "set HOME")
+	require.Contains(t, inspected(t, ClaudeCode, "").Missing[0].String(), "set HOME")
 }
 
 func TestTwoConnectsAtOnceMakeOne(t *testing.T) {
@@ -395,8 +405,8 @@ func TestAProjectOfItsOwn(t *testing.T) {
 	require.NoError(t, os.Mkdir(o.ProjectDir, 0o700))
 	_, err = Connect(t.Context(), o)
 	require.NoError(t, err)
-	require.Empty(t, Inspect("")[0].Files)
-	s := Inspect(o.ProjectDir)[0]
+	require.Empty(t, inspected(t, ClaudeCode, "").Files)
+	s := inspected(t, ClaudeCode, o.ProjectDir)
 	require.True(t, s.Connected)
 	require.Equal(t, []string{filepath.Join(o.ProjectDir, ".claude", "settings.local.json")}, s.Files)
 	o.Agent = Codex
@@ -422,22 +432,22 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		require.Equal(t, s.Agent != ClaudeCode && s.Agent != OpenCode, s.Tools)
 	}
 	put(t, filepath.Join(home, ".config", "opencode", "opencode.jsonc"), `{"mcp": {"mneme": {"type": "local"}}, /* mine */}`)
-	require.True(t, Inspect("")[3].Tools)
+	require.True(t, inspected(t, OpenCode, "").Tools)
 	require.Len(t, Next(options(ClaudeCode)), 2)
 	put(t, filepath.Join(home, ".claude.json"), `{"mcpServers": {"mneme": {"command": "/x/mneme", "args": ["mcp"]}}}`)
-	require.True(t, Inspect("")[0].Tools)
+	require.True(t, inspected(t, ClaudeCode, "").Tools)
 	require.Len(t, Next(options(ClaudeCode)), 1)
 	require.Contains(t, Next(options(ClaudeCode))[0], "now reads all sessions of Claude Code")
 	dry := options(ClaudeCode)
 	dry.DryRun = true
 	require.Contains(t, Next(dry)[0], "would then read all sessions of Claude Code")
-	require.Equal(t, "http://127.0.0.1:8420", Inspect("")[0].Server)
+	require.Equal(t, "http://127.0.0.1:8420", inspected(t, ClaudeCode, "").Server)
 	elsewhere := options(Codex)
 	elsewhere.Flags = []string{"--url", "https://mneme.example.com", "--tenant=a"}
 	_, failed := Connect(t.Context(), elsewhere)
 	require.NoError(t, failed)
-	require.Equal(t, "https://mneme.example.com", Inspect("")[1].Server)
-	require.Equal(t, "a", Inspect("")[1].Tenant)
+	require.Equal(t, "https://mneme.example.com", inspected(t, Codex, "").Server)
+	require.Equal(t, "a", inspected(t, Codex, "").Tenant)
 	require.Contains(t, Next(elsewhere)[1], " watch --url https://mneme.example.com '--tenant=a' running, which sends them")
 	elsewhere.Flags[1] = "http://[::1]:9000"
 	require.Contains(t, Next(elsewhere)[1], "if it is mneme up on this machine")
@@ -447,7 +457,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 
 	path := filepath.Join(home, ".claude", "settings.json")
 	put(t, path, strings.Replace(get(t, path), `"SubagentStop"`, `"PreToolUse"`, 1))
-	require.Contains(t, Inspect("")[0].Missing[0].String(), "at 4 of 5 events")
+	require.Contains(t, inspected(t, ClaudeCode, "").Missing[0].String(), "at 4 of 5 events")
 	require.NoError(t, os.Remove(options("").Hook))
 	for _, s := range Inspect("") {
 		if !s.ToolsOnly {

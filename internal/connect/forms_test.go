@@ -119,7 +119,7 @@ func TestHooksOfOpenHandsKeepTheFormOfTheFile(t *testing.T) {
 		}
 		require.Equal(t, strings.Contains(text, `"hooks": {`), strings.Contains(got, `"hooks": {`), "a member of this name would hide the others")
 		require.NotEqual(t, strings.Contains(got, `"SessionStart"`), strings.Contains(got, `"session_start"`))
-		require.True(t, Inspect("")[8].Connected)
+		require.True(t, inspected(t, OpenHands, "").Connected)
 		_, err = Disconnect(t.Context(), options(OpenHands))
 		require.NoError(t, err)
 		require.Equal(t, text, get(t, path))

@@ -16,7 +16,7 @@ func TestAPluginOfAnotherIsLeftAsItIs(t *testing.T) {
 	put(t, path, "export const Mine = async () => ({})\n")
 	_, err := Connect(t.Context(), options(OpenCode))
 	require.ErrorContains(t, err, "did not write it")
-	require.Contains(t, Inspect("")[3].Missing[0].String(), "did not write it")
+	require.Contains(t, inspected(t, OpenCode, "").Missing[0].String(), "did not write it")
 	require.Equal(t, "export const Mine = async () => ({})\n", get(t, path))
 }
 

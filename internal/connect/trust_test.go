@@ -22,7 +22,7 @@ func TestHooksThatCodexDoesNotTrustAreNamed(t *testing.T) {
 			text += fmt.Sprintf("\n[hooks.state.%s]\ntrusted_hash = \"sha256:x\"\n", quoted(hooks+":"+place))
 		}
 		put(t, config, text)
-		s = Inspect("")[1]
+		s = inspected(t, Codex, "")
 		require.True(t, s.Connected)
 		return s
 	}

@@ -95,7 +95,7 @@ extensions:
   other:
     enabled: false
 `)
-	require.True(t, Inspect("")[7].Connected)
+	require.True(t, inspected(t, Goose, "").Connected)
 	changes, err := Disconnect(t.Context(), options(Goose))
 	require.NoError(t, err)
 	require.Equal(t, Changed, changes[0].Action)

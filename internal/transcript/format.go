@@ -65,6 +65,11 @@ var formats = []Format{
 		converter: func(string) converter { return cloudEvents{} },
 	},
 	{
+		Name: qwenFormat, Native: true, Doc: "sessions of Qwen Code, ~/.qwen/projects/<project>/chats/<session>.jsonl",
+		detect:    isQwen,
+		converter: newQwen,
+	},
+	{
 		Name: claudeCodeFormat, Native: true, Doc: "Claude Code's own transcripts, ~/.claude/projects/<project>/<session>.jsonl",
 		detect: func(p *probe) bool {
 			return p.Type != "" && (p.SessionID != "" || p.UUID != "" || p.LeafUUID != "" || p.MessageID != "")
@@ -215,6 +220,8 @@ type probe struct {
 	LeafUUID       text            `json:"leafUuid"`
 	MessageID      text            `json:"messageId"`
 	Timestamp      text            `json:"timestamp"`
+	Message        json.RawMessage `json:"message"`
+	SystemPayload  json.RawMessage `json:"systemPayload"`
 	Role           text            `json:"role"`
 	Environment    text            `json:"environment"`
 	Payload        json.RawMessage `json:"payload"`
