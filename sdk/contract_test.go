@@ -172,7 +172,8 @@ func (c *contract) check(t *testing.T, results []result) {
 }
 
 // requireMatch requires that a JSON value has everything that is wanted: in an object the named
-// members, in a list each element, in a text with $contains these parts.
+// members, in a list each element, in a text with $contains these parts; with $positive it is a
+// number above 0.
 func requireMatch(t *testing.T, want, got any, where string) {
 	t.Helper()
 	switch want := want.(type) {
@@ -181,6 +182,10 @@ func requireMatch(t *testing.T, want, got any, where string) {
 			for _, part := range parts {
 				require.Contains(t, got, part, where)
 			}
+			return
+		}
+		if want["$positive"] == true {
+			require.Positive(t, got, where)
 			return
 		}
 		object, ok := got.(map[string]any)

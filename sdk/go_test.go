@@ -267,6 +267,8 @@ type problem struct {
 	Status int
 	Detail string
 	Errors []any
+
+	ExistingSeq uint64 `json:"existing_seq"`
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -276,12 +278,12 @@ func (g *goClient) failure(err error) map[string]any {
 	var other *eventlog.OtherContentError
 	var p *problem
 	if errors.As(err, &other) {
-		p = &problem{Status: http.StatusConflict}
+		p = &problem{Status: http.StatusConflict, ExistingSeq: other.Seq}
 	} else {
 		require.ErrorAs(g.t, err, &p)
 	}
 	names := map[int]string{http.StatusNotFound: "NotFoundError", http.StatusConflict: "ConflictError", http.StatusUnprocessableEntity: "InvalidError"}
-	return map[string]any{"type": names[p.Status], "status": float64(p.Status), "errors": p.Errors}
+	return map[string]any{"type": names[p.Status], "status": float64(p.Status), "errors": p.Errors, "existing_seq": float64(p.ExistingSeq)}
 }
 
 // with returns a copy of options, if there are any, with another one.

@@ -141,6 +141,7 @@ type refused struct {
 		Location, Message string
 		Value             json.RawMessage
 	}
+	ExistingSeq uint64 `json:"existing_seq"` // of the event that has the identity of the refused one
 }
 
 func refusedBatch(err error) (r refused) {
@@ -174,10 +175,9 @@ func (r refused) isAbout(location string) bool {
 
 // other returns which event has the identity of the refused one.
 func (r refused) other() *eventlog.OtherContentError {
-	other := &eventlog.OtherContentError{}
+	other := &eventlog.OtherContentError{Seq: r.ExistingSeq}
 	for _, e := range r.Errors {
 		if strings.HasSuffix(e.Location, ".id") && json.Unmarshal(e.Value, &other.ID) == nil {
-			_, _ = fmt.Sscanf(e.Message, "is the id of another event, at sequence %d", &other.Seq)
 			break
 		}
 	}

@@ -329,7 +329,7 @@ func (w *write) repeated(m *eventlog.Message) (*writtenOutput, error) {
 
 func (w *write) again(seq uint64, same bool) (*writtenOutput, error) {
 	if !same {
-		return nil, huma.Error409Conflict(fmt.Sprintf("the Idempotency-Key %q was used for another request, stored as the event at sequence %d", w.event.ID, seq),
+		return nil, conflicting(seq, fmt.Sprintf("the Idempotency-Key %q was used for another request, stored as the event at sequence %d", w.event.ID, seq),
 			&huma.ErrorDetail{Location: "header.Idempotency-Key", Message: "was used for another request", Value: w.event.ID})
 	}
 	return w.stored(eventlog.Ack{Seq: seq, Duplicate: true}, nil)

@@ -77,6 +77,7 @@ func declareCommon(doc *huma.OpenAPI) {
 		Type: "http", Scheme: "bearer", Description: "A token that `mneme tokens create` made, or a JWT of the configured identity provider. A server on loopback, or in a trusted network, may ask for none.",
 	}}
 	problem := &huma.MediaType{Schema: doc.Components.Schemas.Schema(reflect.TypeFor[huma.ErrorModel](), true, "ErrorModel")}
+	contradicts := &huma.MediaType{Schema: doc.Components.Schemas.Schema(reflect.TypeFor[conflict](), true, "Conflict")}
 	for path, item := range doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
 			if op == nil {
@@ -98,6 +99,9 @@ func declareCommon(doc *huma.OpenAPI) {
 				op.Responses[strconv.Itoa(status)] = declared
 			}
 			op.Responses[strconv.Itoa(http.StatusRequestHeaderFieldsTooLarge)] = headersTooLarge
+			if declared := op.Responses[strconv.Itoa(http.StatusConflict)]; declared != nil {
+				declared.Content = map[string]*huma.MediaType{"application/problem+json": contradicts}
+			}
 		}
 	}
 }

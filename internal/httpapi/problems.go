@@ -97,6 +97,21 @@ func (a *api) logFailure(ctx huma.Context, _ string, answer any) (any, error) {
 	return answer, nil
 }
 
+// conflict is the problem of a request that contradicts what the log has.
+type conflict struct {
+	huma.ErrorModel
+	ExistingSeq uint64 `json:"existing_seq,omitempty" doc:"sequence of the event that has the identity of the one to store, and counts"`
+}
+
+// conflicting returns the problem of an event whose identity the event at a sequence has.
+func conflicting(seq uint64, text string, where *huma.ErrorDetail) error {
+	model, _ := huma.Error409Conflict(text, where).(*huma.ErrorModel)
+	return &conflict{*model, seq}
+}
+
+// Unwrap returns the problem as every other one is.
+func (c *conflict) Unwrap() error { return &c.ErrorModel }
+
 // partly returns the problem for a request of which the log stored only the first events.
 func (a *api) partly(err error, stored []published, asked int) error {
 	problem := a.problem(err)

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -87,7 +86,7 @@ func (a *api) registerEvents(h huma.API) {
 		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index. " +
 		"Up to 1,000 events of up to 16 MiB in total are stored all or none, if the log knew none of them before. The log may store a part of a larger batch and refuse the rest: the problem then says how many were stored, and the value of its error about the body lists them as an answer does. " +
 		"Frames <mneme-context>, in which mneme shows something to agents, are removed from messages and results of tools; the event then has the extension mnemecontexts with the ids of what was removed. With as_is they stay. " +
-		"Publishing the same events again is harmless. An event whose identity (tenant, conversation, source and id) the log holds with another type or other data is refused with 409, which names the sequence of the event that counts, " +
+		"Publishing the same events again is harmless. An event whose identity (tenant, conversation, source and id) the log holds with another type or other data is refused with 409, whose existing_seq is the sequence of the event that counts, " +
 		"if that one was published in the last 30 seconds; otherwise the new one is stored, and listed as failed. " +
 		"A batch with an event that the log knows is stored one event at a time, in order, up to the first that is refused."
 	publish.SkipValidateBody = true // package events decodes it, with better error messages
@@ -174,7 +173,7 @@ func takenBy(err error, index, asked int) error {
 	if asked > 1 {
 		location = indexed(index)
 	}
-	return huma.Error409Conflict(other.Error(), &huma.ErrorDetail{Location: location + ".id", Message: fmt.Sprintf("is the id of another event, at sequence %d", other.Seq), Value: other.ID})
+	return conflicting(other.Seq, other.Error(), &huma.ErrorDetail{Location: location + ".id", Message: "is the id of another event", Value: other.ID})
 }
 
 // refused returns the number of invalid events for which a body was refused.

@@ -45,8 +45,9 @@ type published struct {
 		Seq       uint64
 		Duplicate bool
 	}
-	Detail string
-	Errors []struct {
+	Detail      string
+	ExistingSeq uint64 `json:"existing_seq"`
+	Errors      []struct {
 		Location, Message string
 		Value             json.RawMessage
 	}
@@ -72,6 +73,7 @@ func TestAnotherEventUnderAnIDIsRefusedAndNotAcknowledged(t *testing.T) {
 	require.Equal(t, http.StatusConflict, other.Status, "%s", other.Body)
 	p := read[published](t, other)
 	require.Contains(t, p.Detail, fmt.Sprintf("at sequence %d", seq))
+	require.Equal(t, seq, p.ExistingSeq)
 	require.Equal(t, "body.id", p.Errors[0].Location)
 
 	batch := []map[string]any{}
@@ -84,6 +86,7 @@ func TestAnotherEventUnderAnIDIsRefusedAndNotAcknowledged(t *testing.T) {
 	require.Equal(t, http.StatusConflict, a.Status, "%s", a.Body)
 	p = read[published](t, a)
 	require.Contains(t, p.Detail, "1 of 3 events were stored, the first ones")
+	require.Equal(t, seq, p.ExistingSeq)
 	require.Equal(t, "body[1].id", p.Errors[0].Location)
 	require.Equal(t, "body", p.Errors[1].Location)
 	require.JSONEq(t, fmt.Sprintf(`[{"id":"new","seq":%d,"duplicate":false}]`, seq+1), string(p.Errors[1].Value))

@@ -50,7 +50,13 @@ export class ForbiddenError extends ProblemError {}
 export class NotFoundError extends ProblemError {}
 
 /** Something else is recorded under this id already, or the conversation is deleted. */
-export class ConflictError extends ProblemError {}
+export class ConflictError extends ProblemError {
+  /**
+   * sequence of the event that is recorded under the id, and counts
+   * @type {number | undefined}
+   */
+  existingSeq;
+}
 
 /**
  * The server did not answer, or had too much to do, at the last of all tries. What was to be recorded may

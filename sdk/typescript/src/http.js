@@ -207,7 +207,9 @@ function problem(method, { status, headers }, body) {
     return new kind(status, body.slice(0, 300).trim() || "the server gave no reason", [], wait);
   }
   if (status === 504 && method === "GET") kind = BehindError;
-  return new kind(status, document.detail || document.title || "the server gave no reason", document.errors ?? [], wait);
+  const error = new kind(status, document.detail || document.title || "the server gave no reason", document.errors ?? [], wait);
+  if (error instanceof ConflictError) error.existingSeq = document.existing_seq;
+  return error;
 }
 
 /**

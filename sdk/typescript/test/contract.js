@@ -49,7 +49,7 @@ for (const { name, conversation: id = name, memory: settings, calls } of JSON.pa
       results.push({ answer: (await plain(call(memory, conversation, one), one.take)) ?? null });
     } catch (error) {
       if (!(error instanceof mneme.MnemeError)) throw error;
-      results.push({ error: { type: error.name, ...error } });
+      results.push({ error: { type: error.name, ...error, existing_seq: error.existingSeq } });
     }
   }
   console.log(JSON.stringify(results));

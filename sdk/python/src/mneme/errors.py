@@ -57,6 +57,8 @@ class NotFoundError(ProblemError):
 class ConflictError(ProblemError):
     """Something else is recorded under this id already, or the conversation is deleted."""
 
+    existing_seq: int | None = None  #: sequence of the event that is recorded under the id, and counts
+
 
 class UnavailableError(ProblemError):
     """The server did not answer, or had too much to do, at the last of all tries.
@@ -104,4 +106,7 @@ def problem(method: str, status: int, media: str, body: str, retry_after: str) -
     if status == 504 and method == "GET":
         kind = BehindError
     detail = document.get("detail") or document.get("title") or "the server gave no reason"
-    return kind(status, detail, document.get("errors") or [], retry_after)
+    error = kind(status, detail, document.get("errors") or [], retry_after)
+    if isinstance(error, ConflictError):
+        error.existing_seq = document.get("existing_seq")
+    return error
