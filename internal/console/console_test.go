@@ -14,6 +14,9 @@ func TestControlCharactersBecomeVisible(t *testing.T) {
 	require.Equal(t, "a␛]0;title␇␛[2Jb\nc\td␡�31me�flip�", Clean(evil))
 	require.Equal(t, "a␛]0;title␇␛[2Jb  c d␡�31me�flip�", OneLine(evil))
 	require.Equal(t, "日本語 🦊 é", OneLine("日本語 🦊 é"), "other characters stay")
+	require.Equal(t, "a����b�c�", OneLine("a\U000E0001\U000E0068\U000E0069\U000E007Fb\u200Bc\uFEFF"), "invisible ones can hide a text")
+	words := "👩\u200D💻 ❤\uFE0F می\u200Cخواهم co\u00ADop \u0600۱۲"
+	require.Equal(t, words, OneLine(words), "those that belong to words and emoji stay")
 }
 
 var columns = []Column{{Name: "ID", Min: 6}, {Name: "TURNS", Right: true, Drop: 1}, {Name: "CHARS", Right: true, Drop: 2}, {Name: "TITLE", Min: 6}}

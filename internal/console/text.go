@@ -14,7 +14,7 @@ import (
 
 // Clean makes control characters visible, except line breaks and tabs. Those below the
 // space become their symbols (ESC becomes ␛); others, including marks that change the
-// writing direction, become U+FFFD.
+// writing direction and other invisible ones that can hide a text, become U+FFFD.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -40,10 +40,16 @@ func visible(r rune) rune {
 		return '\u2400' + r
 	case r == 0x7F:
 		return '\u2421'
-	case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
+	case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && !belongs(r), r == '\u2028', r == '\u2029':
 		return unicode.ReplacementChar
 	}
 	return r
+}
+
+// belongs reports whether a format character is part of words or of emoji: soft hyphens, what joins and separates letters, and
+// the signs of numbers in Arabic.
+func belongs(r rune) bool {
+	return r == '\u00AD' || r == '\u200C' || r == '\u200D' || unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
 // Width returns how many terminal cells a text takes; a Chinese character takes two.
