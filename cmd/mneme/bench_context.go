@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +41,8 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	if err := errors.Join(atLeast("--max-chars", c.MaxChars, window.MinMaxChars), atLeast("--conversations", c.Conversations, 1), atLeast("--warm-up", c.WarmUp, 0), atLeast("--rounds", c.Rounds, 1), atLeast("--short", c.Short, 1)); err != nil {
 		return &program.UsageError{Err: err}
 	}
-	if _, err := g.client(); err != nil { // --url
+	api, err := g.client()
+	if err != nil {
 		return err
 	}
 	program, err := c.program(g)
@@ -50,7 +50,7 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		return err
 	}
 	o := bench.ContextOptions{
-		Program: program, Paths: c.Paths, URL: g.URL, Tenant: cmp.Or(g.Tenant, defaultTenant), MaxChars: c.MaxChars, Most: c.Conversations, WarmUp: c.WarmUp, Rounds: c.Rounds, ShortTurns: c.Short,
+		Program: program, Paths: c.Paths, URL: g.URL, Tenant: g.ownTenant(), Client: api.http, MaxChars: c.MaxChars, Most: c.Conversations, WarmUp: c.WarmUp, Rounds: c.Rounds, ShortTurns: c.Short,
 	}
 	if isTerminal(t.err) {
 		o.Progress = t.err

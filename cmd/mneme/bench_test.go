@@ -193,15 +193,16 @@ func TestBenchContextComparesALongConversationWithItsLastTurns(t *testing.T) {
 }
 
 func TestBenchContextReadsARunningServer(t *testing.T) {
-	s := up(t, t.TempDir())
+	s := withTokens(t)
 	path := filepath.Join(t.TempDir(), "recording.jsonl")
 	recording(t, path, 1, 3, 6)
-	_, stderr, code := s.mneme("import", "--wait", path)
+	_, stderr, code := s.importWith(s.token("team-a", "write").Token, "--wait", path)
 	require.Zero(t, code, stderr)
-	r := read[bench.Context](s, "bench", "context", "--rounds", "1")
+	reader := s.token("team-a", "read").Token
+	r := read[bench.Context](s, "bench", "context", "--rounds", "1", "--token", reader)
 	require.Equal(t, 3, r.Conversations)
 	require.Nil(t, r.Program)
-	out, stderr, code := s.mneme("bench", "context", "--rounds", "1")
+	out, stderr, code := s.mneme("bench", "context", "--rounds", "1", "--token", reader)
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "warm")
 }

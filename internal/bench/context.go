@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,16 +21,17 @@ import (
 
 // ContextOptions are the options of [RunContext].
 type ContextOptions struct {
-	Program    Program   // to import into
-	Paths      []string  // transcripts to import; none: the server at URL as it is
-	URL        string    // of a running server
-	Tenant     string    // of a running server
-	MaxChars   int       // budget of a context
-	Most       int       // the most conversations to read
-	WarmUp     int       // warm-up reads of each
-	Rounds     int       // counted reads of each
-	ShortTurns int       // length of the copy that a long conversation is compared with
-	Progress   io.Writer // receives the progress of the import
+	Program    Program      // to import into
+	Paths      []string     // transcripts to import; none: the server at URL as it is
+	URL        string       // of a running server
+	Tenant     string       // of a running server; "" leaves it to the token
+	Client     *http.Client // for a running server; it sends the token
+	MaxChars   int          // budget of a context
+	Most       int          // the most conversations to read
+	WarmUp     int          // warm-up reads of each
+	Rounds     int          // counted reads of each
+	ShortTurns int          // length of the copy that a long conversation is compared with
+	Progress   io.Writer    // receives the progress of the import
 }
 
 // Context is the result of [RunContext].
@@ -103,7 +105,7 @@ type ProgramFigures struct {
 func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, err error) {
 	out.Machine, out.MaxChars = ThisMachine(), o.MaxChars
 	if len(o.Paths) == 0 {
-		reads := newAPI(o.URL, o.Tenant, 1)
+		reads := apiOf(o.Client, o.URL, o.Tenant)
 		return out, errors.Join(out.read(ctx, reads, o, say), out.readProjects(ctx, reads, o, say), out.readInsights(ctx, reads, o, say))
 	}
 	store, err := o.Program.take(ctx)

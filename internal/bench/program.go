@@ -145,18 +145,20 @@ type api struct {
 	tenant string
 }
 
-// newAPI returns a client for this many concurrent requests. It asks for uncompressed answers, to
-// measure the answers and not gzip.
+// newAPI returns a client for this many concurrent requests.
 func newAPI(base, tenant string, atOnce int) *api {
-	return &api{base: strings.TrimRight(base, "/"), tenant: tenant, client: &http.Client{
-		Transport: &http.Transport{MaxIdleConnsPerHost: atOnce, DisableCompression: true},
-	}}
+	return apiOf(&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}, base, tenant)
+}
+
+// apiOf returns a client that sends its requests with another one. An empty tenant leaves it to the token.
+func apiOf(client *http.Client, base, tenant string) *api {
+	return &api{client, strings.TrimRight(base, "/"), tenant}
 }
 
 // get reads a whole answer. Without a query it sends no tenant either, because the overall status
 // has none. If the server is overloaded, it retries when the server says.
 func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	if query != nil {
+	if query != nil && a.tenant != "" {
 		query.Set("tenant", a.tenant)
 	}
 	for began := time.Now(); ; {
@@ -181,6 +183,7 @@ func (a *api) getOnce(ctx context.Context, path string, query url.Values) (body 
 	if err != nil {
 		return nil, 0, err
 	}
+	request.Header.Set("Accept-Encoding", "identity") // to measure the answers and not gzip
 	response, err := a.client.Do(request)
 	if err != nil {
 		return nil, 0, err
