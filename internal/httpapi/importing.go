@@ -115,7 +115,7 @@ func (a *api) brokenOff(err error, report importer.Report) error {
 	}
 	var model *huma.ErrorModel
 	if errors.As(problem, &model) {
-		model.Detail = fmt.Sprintf("%s; %d of its events are in the log now: send all of it again to continue", model.Detail, report.Published)
+		model.Detail = fmt.Sprintf("%s; at least %d of its events are in the log now: send all of it again to continue", model.Detail, report.Published)
 	}
 	return problem
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -344,6 +345,20 @@ func TestAnAnswerThatCameTooLateSaysWhoseItWas(t *testing.T) {
 			require.Contains(t, f.logged.String(), err.Error())
 		}
 	}
+}
+
+func TestAnAnswerDoesNotSayThatNothingWasStoredUnlessItIsKnown(t *testing.T) {
+	f := setupFront(t, func(c *httpapi.Config) {
+		conn, err := nats.Connect("", nats.InProcessServer(c.Log.Conn().Opts.InProcessServer))
+		require.NoError(t, err)
+		c.Log, err = eventlog.Open(t.Context(), conn)
+		require.NoError(t, err)
+		conn.Close()
+	})
+	body := structured("c1", "1", message("m1", "user", "hello"))
+	response, text := raw(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", events.ContentTypeEvent, len(body), body))
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	require.Contains(t, text, "it is not known whether events were stored; publishing them again is harmless: ")
 }
 
 func TestUnknownRoutesAnswerAProblem(t *testing.T) {

@@ -114,19 +114,37 @@ func (c *conflict) Unwrap() error { return &c.ErrorModel }
 
 // partly returns the problem for a request of which the log stored only the first events.
 func (a *api) partly(err error, stored []published, asked int) error {
-	problem := a.problem(err)
+	problem := takenBy(err, len(stored), asked)
+	if problem == nil {
+		problem = a.problem(err)
+	}
 	var model *huma.ErrorModel
 	if !errors.As(problem, &model) {
 		return problem
 	}
 	some := fmt.Sprintf("%d of %d events were stored", len(stored), asked)
-	if len(stored) == 0 {
-		model.Detail = some + ": " + model.Detail
-		return problem
+	if len(stored) > 0 {
+		model.Errors = append(model.Errors, &huma.ErrorDetail{Location: "body", Message: some, Value: stored})
+		some += ", the first ones"
 	}
-	model.Detail = some + ", the first ones: " + model.Detail
-	model.Errors = append(model.Errors, &huma.ErrorDetail{Location: "body", Message: some, Value: stored})
+	switch sure := isNotStored(err); {
+	case !sure && len(stored) > 0:
+		some += ", and perhaps more; publishing all of them again is harmless"
+	case !sure:
+		some = "it is not known whether events were stored; publishing them again is harmless"
+	}
+	model.Detail = some + ": " + model.Detail
 	return problem
+}
+
+// isNotStored reports whether the log surely lacks the event at which a publish failed. After other errors it may have it.
+func isNotStored(err error) bool {
+	for _, sure := range []error{events.ErrInvalid, eventlog.ErrOtherContent, eventlog.ErrFull, eventlog.ErrNotStored, eventlog.ErrTooLarge} {
+		if errors.Is(err, sure) {
+			return true
+		}
+	}
+	return false
 }
 
 // InvalidEvent returns the problem for one refused event; location is its place in the request.

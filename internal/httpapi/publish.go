@@ -130,9 +130,6 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	}
 	acks, err := a.Log.PublishAll(ctx, in.Tenant, list)
 	if err != nil {
-		if other := takenBy(err, len(acks), len(list)); other != nil {
-			err = other
-		}
 		return nil, a.partly(err, acknowledged(list, acks), len(list))
 	}
 	out.Body.Events = acknowledged(list, acks)
