@@ -11,16 +11,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of the questions about tokens that are not known, so that wrong tokens can't keep the log's server busy. A
-// token beyond them is refused without a question.
+// Bounds of the questions about tokens that are not known, so that wrong tokens can't keep the log's server busy.
 const (
 	asksPerSecond = 10
 	asksAtOnce    = 20
 	answerWithin  = 2 * time.Second
 )
 
-// errNoAnswer: nobody knows whether the token exists.
-var errNoAnswer = fmt.Errorf("%w: the log's server, which keeps the tokens, does not answer", ErrUnavailable)
+// Nobody knows whether the token exists.
+var (
+	errNoAnswer = fmt.Errorf("%w: the log's server, which keeps the tokens, does not answer", ErrUnavailable)
+	errTooMany  = fmt.Errorf("%w: too many requests with unknown tokens", ErrUnavailable)
+)
 
 // asking finds a token that was made a moment ago: the watch of an overloaded server may bring it seconds later, and its
 // owner would be refused at the first use.
@@ -52,7 +54,7 @@ func (t *Tokens) brings(w *watched, revision uint64) {
 }
 
 // ask asks the bucket about a token that is not known, and adds it if it exists. It returns [ErrUnavailable] if there
-// is no answer.
+// is no answer, or if too many other tokens are asked about.
 func (t *Tokens) ask(ctx context.Context, hash Hash) error {
 	t.mu.RLock()
 	w := t.watched
@@ -62,7 +64,7 @@ func (t *Tokens) ask(ctx context.Context, hash Hash) error {
 	}
 	answer := t.asking.group.DoChan(hash.String(), func() (any, error) {
 		if !t.asking.budget.Allow() {
-			return nil, nil
+			return nil, errTooMany
 		}
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin) // others wait for it too
 		defer cancel()

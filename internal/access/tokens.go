@@ -38,7 +38,7 @@ func NewTokens(now func() time.Time) *Tokens {
 }
 
 // Check returns what a token grants, or [ErrInvalid]. It returns [ErrUnavailable] if it does not know the token and the
-// bucket, which may, does not answer.
+// bucket, which may, does not answer or is asked about too many others.
 func (t *Tokens) Check(ctx context.Context, token string) (*Grant, error) {
 	hash, ok := HashOf(token)
 	if !ok {
