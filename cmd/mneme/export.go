@@ -58,12 +58,18 @@ func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	e := exporting{api: api, table: c.Table, format: format, filters: parameters{"order": "created", "project": project, "updated_after": c.Since.query}}
 	if toTerminal {
-		return e.write(ctx, escapeControls{t.out, t.isPerson()})
+		err = e.write(ctx, escapeControls{t.out, t.isPerson()})
+	} else {
+		from, to := io.Pipe()
+		go func() { _ = to.CloseWithError(e.write(ctx, to)) }()
+		defer func() { _ = from.CloseWithError(io.ErrClosedPipe) }()
+		err = writefile.Write(c.Output, from)
 	}
-	from, to := io.Pipe()
-	go func() { _ = to.CloseWithError(e.write(ctx, to)) }()
-	defer func() { _ = from.CloseWithError(io.ErrClosedPipe) }()
-	return writefile.Write(c.Output, from)
+	if err == nil && e.conversations == 0 {
+		t.say("No conversation matches, so the table has no rows.")
+		api.remarkUnknown(ctx, t, project)
+	}
+	return err
 }
 
 // format returns the format that the flag, or the file's name, says.
@@ -85,6 +91,7 @@ type exporting struct {
 	api           *client
 	table, format string
 	filters       parameters
+	conversations int // how many the filters match
 }
 
 func (e *exporting) write(ctx context.Context, to io.Writer) error {
@@ -142,6 +149,7 @@ func exportTable[T any](ctx context.Context, e *exporting, to io.Writer, rows fu
 		return err
 	}
 	err = eachRow(ctx, e.api, "/v1/conversations", "conversations", e.filters, func(c *httpapi.Conversation) error {
+		e.conversations++
 		err := rows(c, w.Write)
 		var answered *answeredError
 		if errors.As(err, &answered) && answered.status == http.StatusNotFound {
