@@ -37,8 +37,8 @@ func (c *client) awaitApplied(ctx context.Context, t *terminal, seq uint64) erro
 		long := time.Since(said) >= sayWaiting
 		slowest := slowestOf(behind)
 		for _, p := range behind {
-			_, what, remedy := doctor.Judge(p)
-			if needsPerson(p, long) {
+			_, what, remedy := doctor.Judge(p, s.Rebuilds)
+			if needsPerson(p, long) && !doctor.Rebuilding(p, s.Rebuilds) {
 				return fmt.Errorf("the events are in the log, but %s has not applied them: %s\n%s", p.Name, console.OneLine(what), remedy)
 			}
 			if !long || slowest[p.Name].Partition != p.Partition {

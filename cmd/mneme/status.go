@@ -51,7 +51,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	rows, styles := [][]any{}, []style{}
 	for _, p := range s.Projections {
 		rows = append(rows, []any{p.Name, p.Store, p.Generation, p.Partition, p.State, p.Checkpoint, p.Lag, eventRate(p.Rate), p.Holder, p.Epoch, p.Retries, p.Applied, p.Duplicates, p.Failed, p.Error})
-		level, _, _ := doctor.Judge(p)
+		level, _, _ := doctor.Judge(p, s.Rebuilds)
 		styles = append(styles, levels[level])
 	}
 	if err := t.paintedTable([]column{
@@ -201,7 +201,7 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 	var order []finding
 	where := map[finding][]string{}
 	for _, p := range s.Projections {
-		level, what, remedy := doctor.Judge(p)
+		level, what, remedy := doctor.Judge(p, s.Rebuilds)
 		if level == doctor.OK {
 			continue
 		}

@@ -271,7 +271,7 @@ func TestDifferingClocksAndVersions(t *testing.T) {
 	require.Contains(t, e.findings[1].Detail, "v9.9.9")
 
 	for name, level := range map[string]Level{"graph": Failed, "files": Failed, "summaries": OK} {
-		got, what, remedy := Judge(httpapi.ProjectionStatus{Name: name, State: "absent"})
+		got, what, remedy := Judge(httpapi.ProjectionStatus{Name: name, State: "absent"}, nil)
 		require.Equal(t, level, got, name)
 		require.NotEmpty(t, what)
 		require.Equal(t, level == OK, remedy == "")
@@ -327,10 +327,20 @@ func TestPersistentProblemsAreFailuresWithARemedy(t *testing.T) {
 		"damage":               {httpapi.ProjectionStatus{Name: "files", State: "damaged", Error: "malformed"}, Failed, "mneme rebuild files"},
 		"trouble that may end": {httpapi.ProjectionStatus{Name: "graph", State: "catching up", Error: "no answer"}, Warning, "it retries by itself; if the error persists, check the log of ingestor"},
 	} {
-		level, what, remedy := Judge(c.status)
+		level, what, remedy := Judge(c.status, nil)
 		require.Equal(t, c.level, level, name)
 		require.Equal(t, c.status.Error, what, name)
 		require.Equal(t, c.remedy, remedy, name)
+	}
+}
+
+func TestAReadModelThatIsBeingRebuiltNeedsNobody(t *testing.T) {
+	t.Parallel()
+	halted := httpapi.ProjectionStatus{Name: "graph", State: "halted", Error: "rebuild needed: mneme rebuild graph"}
+	for state, want := range map[string]Level{"building": OK, "failed": Failed, "canceled": Failed} {
+		level, what, _ := Judge(halted, []httpapi.Rebuild{{Projection: "files", State: "building"}, {Projection: "graph", State: state}})
+		require.Equal(t, want, level, state)
+		require.Equal(t, want == Failed, what == halted.Error, what)
 	}
 }
 

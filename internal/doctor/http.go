@@ -83,7 +83,7 @@ func (e *examination) reported(status httpapi.Status) {
 		for n < len(rest) && sameState(rest[0], rest[n]) {
 			n++
 		}
-		e.projection(rest[:n])
+		e.projection(rest[:n], status.Rebuilds)
 		rest = rest[n:]
 	}
 	if what, remedy := JudgeTranscripts(status.Capture, e.now()); what != "" {
@@ -158,13 +158,13 @@ const manyBehind = 10_000
 
 // sameState reports whether one finding can say what there is to say about two partitions.
 func sameState(a, b httpapi.ProjectionStatus) bool {
-	la, wa, _ := Judge(a)
-	lb, wb, _ := Judge(b)
+	la, wa, _ := Judge(a, nil)
+	lb, wb, _ := Judge(b, nil)
 	return a.Name == b.Name && a.State == b.State && la == lb && wa == wb
 }
 
 // projection adds a finding about successive partitions in the same state.
-func (e *examination) projection(list []httpapi.ProjectionStatus) {
+func (e *examination) projection(list []httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) {
 	p := list[0]
 	detail := fmt.Sprintf("partition %d %s, checkpoint %d, lag %d", p.Partition, p.State, p.Checkpoint, p.Lag)
 	if n := len(list) - 1; n > 0 {
@@ -174,7 +174,7 @@ func (e *examination) projection(list []httpapi.ProjectionStatus) {
 		}
 		detail = fmt.Sprintf("partitions %d to %d %s, lag %d", p.Partition, list[n].Partition, p.State, lag)
 	}
-	level, what, remedy := Judge(p)
+	level, what, remedy := Judge(p, rebuilds)
 	switch {
 	case p.State == "absent":
 		detail = what
@@ -184,11 +184,20 @@ func (e *examination) projection(list []httpapi.ProjectionStatus) {
 	e.add("projection "+p.Name, level, detail, remedy)
 }
 
-// Judge returns what is wrong with a partition, if anything, and what to do about it.
-func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
+// Rebuilding reports whether a partition stands still until a rebuild that runs has replaced its read model.
+func Rebuilding(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) bool {
+	return (p.State == "halted" || p.State == "damaged") && slices.ContainsFunc(rebuilds, func(r httpapi.Rebuild) bool {
+		return r.Projection == p.Name && r.State == string(rebuild.Building)
+	})
+}
+
+// Judge returns what is wrong with a partition, if anything, and what to do about it. rebuilds are those of its server.
+func Judge(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level Level, what, remedy string) {
 	m := readmodel.Find(p.Name)
 	program := m.Program
 	switch {
+	case Rebuilding(p, rebuilds):
+		return OK, "it is being rebuilt from the log; mneme status shows the progress", ""
 	case p.State == "absent" && m.Absent != "" && m.Needs == "":
 		return OK, "missing: " + m.Absent, ""
 	case p.State == "absent" && m.Absent != "":

@@ -137,7 +137,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	models := service.OwnModels(c.Data)
 	writer, err := i.openConsumers(ctx, &c, models, worker.Parts{
-		Quotas: quotas, Prices: prices, Log: i.Log, Feed: projection.NewFeed(i.Log), Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention,
+		Quotas: quotas, Prices: prices, Log: i.Log, Feed: projection.NewFeed(i.Log), Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention, Mended: true,
 	})
 	if err != nil {
 		return nil, err
@@ -255,6 +255,7 @@ func (i *Instance) openConsumers(ctx context.Context, c *Config, models *service
 	i.consumers = append(i.consumers, writer)
 	service.Own(models, writer.Consumer)
 	if endpoint, ok := c.Searching.Endpoint(); ok {
+		parts.Mended = false // by the operator alone
 		embedder, err := service.NewEmbedder(ctx, parts, endpoint)
 		if err != nil {
 			return nil, err

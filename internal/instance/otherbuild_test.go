@@ -99,6 +99,7 @@ func TestAReadModelThatHoldsMoreThanTheLogIsLeftToTheOperator(t *testing.T) {
 	}, mnemetest.Patience, 10*time.Millisecond, "%s", log)
 	require.Equal(t, 2, strings.Count(log.String(), "write them back with mneme repair log"), log)
 	require.NotContains(t, log.String(), "can't begin", "it is not tried again")
+	require.NotContains(t, log.String(), "level=ERROR", "one line says what to do")
 	_, body = r.get("/v1/rebuilds")
 	require.NotContains(t, body, "building")
 	status, body = r.get("/v1/conversations/c")
@@ -111,7 +112,7 @@ func TestAReadModelThatStartsLateIsRebuiltToo(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
-	_, up := logged(t)
+	log, up := logged(t)
 	r := up(data)
 	r.live("files", 1)
 	require.NoError(t, r.Close())
@@ -129,4 +130,5 @@ func TestAReadModelThatStartsLateIsRebuiltToo(t *testing.T) {
 	require.NoError(t, held.Close())
 	require.NoError(t, db.Close())
 	r.live("files", 2)
+	require.NotContains(t, log.String(), "level=ERROR", "nobody has to do anything")
 }

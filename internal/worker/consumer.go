@@ -71,6 +71,7 @@ type Parts struct {
 	Telemetry *telemetry.Telemetry
 	Logger    *slog.Logger
 	Leases    *projection.Leases // nil if this process alone writes the read models
+	Mended    bool               // this process rebuilds a read model that another version built
 	Retention Retention          // of superseded generations
 	Quotas    *quota.Quotas      // what tenants may spend on models; nil bounds nothing
 	Prices    *insight.Prices    // what models cost, for these quotas; nil if nobody says
@@ -133,6 +134,9 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 		projection.WithTracer(c.Telemetry.Tracer("mneme.dev/mneme/pkg/projection")))
 	if c.Feed != nil {
 		options = append(options, projection.From(c.Feed))
+	}
+	if c.Mended {
+		options = append(options, projection.Mended())
 	}
 	if c.Leases != nil {
 		options = append(options, projection.Shared(c.Leases))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -69,7 +70,11 @@ func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition 
 			return err
 		}
 		if isHalt(err) || errors.Is(err, ErrFenced) {
-			logger.Error("projector halted", "error", err)
+			level := slog.LevelError
+			if p.mended && errors.Is(err, ErrRebuild) {
+				level = slog.LevelDebug
+			}
+			logger.Log(ctx, level, "projector halted", "error", err)
 			p.update(partition, func(s *Status) { s.State, s.Error, s.OtherBuild = StateHalted, err.Error(), errors.Is(err, ErrRebuild) })
 			return err
 		}

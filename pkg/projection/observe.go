@@ -26,6 +26,7 @@ type options struct {
 	costly     bool                 // each transaction of the store is expensive
 	idle       func() time.Duration // nil: it yields to nobody, see [Yield]
 	feed       *Feed                // see [From]
+	mended     bool                 // see [Mended]
 	announced  func([]Status) []Status
 }
 
@@ -51,6 +52,12 @@ func OfBuild(store string, generation int) Option {
 // that several processes write to. Each [Build] has its own leases.
 func Shared(leases *Leases) Option {
 	return func(o *options) { o.leases = leases }
+}
+
+// Mended says that this process has a read model rebuilt that another version or other settings built. That it halts then
+// is no news for an operator.
+func Mended() Option {
+	return func(o *options) { o.mended = true }
 }
 
 // Announced sets a function that adds to the statuses that a [Shared] projector announces
