@@ -162,7 +162,8 @@ func renewed(raw []byte, lines [][]byte, end int, e extensions, command []string
 	for i := len(e.ownValue.Content) - 2; i >= 0; i -= 2 { // from the last one on, so that the numbers of lines stay valid
 		key := e.ownValue.Content[i]
 		if from := key.Line - 1; key.Value == "cmd" || key.Value == "args" {
-			lines = slices.Delete(lines, from, withoutComments(lines, end))
+			to := withoutComments(lines, end)
+			lines = slices.Replace(lines, from, to, commentsOf(lines[from:to])...)
 			if key.Value == "cmd" {
 				lines = slices.Insert(lines, from, []byte(text))
 			}
@@ -174,6 +175,11 @@ func renewed(raw []byte, lines [][]byte, end int, e extensions, command []string
 		return nil, fmt.Errorf("it can't be edited safely, so nothing was changed: change the command of extensions.mneme by hand to %s, and its args to %s", quoted(command[0]), quoted(command[1:]))
 	}
 	return after, nil
+}
+
+// commentsOf returns the lines that are comments only.
+func commentsOf(lines [][]byte) [][]byte {
+	return slices.DeleteFunc(slices.Clone(lines), func(line []byte) bool { return !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) })
 }
 
 // besides returns the comments at the ends of the lines of a member of our extension.

@@ -68,6 +68,27 @@ func TestAnExtensionIsAddedBesideTheOthersAndReplacedInPlace(t *testing.T) {
 	require.Equal(t, string(raw), string(back))
 }
 
+func TestCommentsInAnExtensionStayWhenItsCommandChanges(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]string{{"cmd", "args"}, {"args", "cmd"}} {
+		members := map[string]string{
+			"cmd":  "    cmd: /bin/mneme # of the package\n",
+			"args": "    args:\n      # its tools\n      - mcp # always\n      # no flags\n\n      # not yet\n",
+		}
+		raw := "extensions:\n  mneme:\n    type: stdio\n" + members[order[0]] + members[order[1]] + "    # how long\n    timeout: 60\n  # another one\n  other: {cmd: x}\n"
+		want := Commands{MCP: []string{"/usr/bin/mneme", "mcp", "--tenant", "a"}}
+		after, err := yamlFile{}.write([]byte(raw), want)
+		require.NoError(t, err)
+		got, _, err := yamlFile{}.read(after)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.Equal(t, strings.Count(raw, "#"), strings.Count(string(after), "#"), "%s", after)
+		again, err := yamlFile{}.write(after, Commands{MCP: []string{"/bin/mneme", "mcp"}})
+		require.NoError(t, err)
+		require.Equal(t, strings.Count(raw, "#"), strings.Count(string(again), "#"), "%s", again)
+	}
+}
+
 // goose rewrites its settings when one changes: sorted, without comments, and with more members.
 func TestAnExtensionThatGooseWroteAnewIsTakenOut(t *testing.T) {
 	home, options := machine(t)
