@@ -112,7 +112,8 @@ func (q *claudeQueue) take(content blocks) (p queuedPrompt, found bool) {
 	return queuedPrompt{content: content}, key != ""
 }
 
-// key returns what the words of a prompt are compared by, "" if it has none.
+// key returns what a prompt is compared by: its words, or if it has only images and the like, their types. It is "" if the
+// prompt is empty.
 func (bs blocks) key() string {
 	var words []string
 	for i := range bs {
@@ -122,7 +123,10 @@ func (bs blocks) key() string {
 	}
 	said := strings.TrimSpace(strings.Join(words, "\n"))
 	if said == "" {
-		return ""
+		shown, _ := bs.text("text")
+		if said = shown; said == "" {
+			return ""
+		}
 	}
 	sum := sha256.Sum256([]byte(said))
 	return hex.EncodeToString(sum[:])

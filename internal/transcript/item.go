@@ -55,19 +55,14 @@ type batch struct {
 }
 
 // event adds an event, or a refusal if the vocabulary rejects it. at is RFC 3339, with or
-// without a zone (then UTC); "" means that the time is unknown.
+// without a zone (then UTC); "" and everything else mean that the time is unknown.
 func (b *batch) event(conversation, source, id, at string, p events.Payload) {
-	when, err := parseTime(at)
-	if err != nil {
-		b.refuse(err)
-		return
-	}
 	e, err := events.New(conversation, source, id, p)
 	if err != nil {
 		b.refuse(err)
 		return
 	}
-	e.Time = when
+	e.Time, _ = parseTime(at) // what was said is worth more than when
 	b.add(e)
 }
 

@@ -57,6 +57,9 @@ func (neutral) value(out *batch, raw []byte) error {
 	if err != nil {
 		return err
 	}
+	if _, err := parseTime(string(l.Time)); err != nil { // whoever writes this form can correct it
+		return err
+	}
 	out.event(l.ConversationID, sourceOf(l.ConversationID), l.ID, string(l.Time), payload)
 	return nil
 }
