@@ -136,6 +136,26 @@ func TestHooksAtOnceLoseNoEvent(t *testing.T) {
 	require.Equal(t, 40, bytes.Count(raw, []byte("\n")))
 }
 
+// A hook may have opened the spool before another one took it over, and write after that one has read it.
+func TestWhatIsAddedToASpoolThatIsBeingSentWaits(t *testing.T) {
+	spool := spoolIn(t)
+	run(ring.Options{URL: "http://127.0.0.1:1", Spool: spool}, `{"hook_event_name":"Stop","session_id":"early"}`)
+	opened, err := os.OpenFile(string(spool), os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	defer opened.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("late") != "" {
+			_, _ = io.WriteString(opened, `{"agent":"claude-code","event":{"session_id":"late"}}`+"\n")
+		}
+	}))
+	defer server.Close()
+	run(ring.Options{URL: server.URL, Spool: spool}, stop)
+	raw, err := os.ReadFile(string(spool))
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `"late"`)
+	require.NotContains(t, string(raw), `"early"`)
+}
+
 func TestAFullOrUnwritableSpoolIsNoTrouble(t *testing.T) {
 	spool := spoolIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(string(spool)), 0o700))

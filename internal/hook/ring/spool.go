@@ -137,30 +137,39 @@ func lastIsCut(f *os.File, size int64) bool {
 }
 
 // take empties the spool and returns its events, the newest of each transcript. done removes the file
-// that they were in.
+// that they were in, except for what a hook that had opened it before has added since.
 func (s Spool) take() (list []spooled, done func()) {
 	done = func() {}
 	if s == "" {
 		return nil, done
 	}
-	mine := s.sending()
+	mine, now := s.sending(), time.Now()
 	if info, err := os.Stat(mine); err == nil {
 		if time.Since(info.ModTime()) < staleAfter { // another hook sends
 			return nil, done
 		}
 	} else if _, err := os.Stat(string(s)); err != nil {
 		return nil, done
-	} else if os.Link(string(s), mine) != nil { // fails if another hook was faster
+	} else if os.Chtimes(string(s), now, now) != nil || os.Link(string(s), mine) != nil { // the link fails if another hook was faster
 		return nil, done
 	} else if os.Remove(string(s)) != nil {
 		return nil, done
 	}
-	now := time.Now()
 	_ = os.Chtimes(mine, now, now)
 	raw, err := os.ReadFile(mine)
 	if err != nil {
 		return nil, done
 	}
+	return parse(raw), func() {
+		if all, err := os.ReadFile(mine); err == nil && len(all) > len(raw) {
+			s.add(parse(all[len(raw):])...)
+		}
+		_ = os.Remove(mine)
+	}
+}
+
+// parse returns the events in some lines, the newest of each transcript.
+func parse(raw []byte) (list []spooled) {
 	at := map[spooled]int{}
 	lines := bufio.NewScanner(bytes.NewReader(raw))
 	lines.Buffer(nil, maxLine+1)
@@ -177,5 +186,5 @@ func (s Spool) take() (list []spooled, done func()) {
 		at[key] = len(list)
 		list = append(list, e)
 	}
-	return list, func() { _ = os.Remove(mine) }
+	return list
 }
