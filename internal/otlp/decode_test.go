@@ -1,11 +1,16 @@
 package otlp
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -35,6 +40,37 @@ func TestASpanHasTheSameIDsInJSONAndInProtobuf(t *testing.T) {
 	require.Equal(t, "0af7000000000000000000000000009c", spansOf(again, false)[0].trace)
 	span.TraceId = make([]byte, 16)
 	require.Empty(t, spansOf(request, false)[0].trace, "zeros are no id")
+}
+
+// Eight million empty spans fit into a request, and would take 4 GB.
+func TestARequestOfCountlessPartsIsRefusedBeforeItIsDecoded(t *testing.T) {
+	list := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("{},", n), ",") + "]" }
+	inJSON := func(n int) []byte { return []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":` + list(n) + `}]}]}`) }
+	inBinary := func(n int) []byte {
+		spans := strings.Repeat(string(protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), nil)), n)
+		scope := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), []byte(spans))
+		return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), scope)
+	}
+	for n, want := range map[int]error{maxParts / 2: nil, maxParts + 1: errParts} {
+		request := &coltracepb.ExportTraceServiceRequest{}
+		for name, err := range map[string]error{
+			"JSON": decode(inJSON(n), true, request), "protobuf": decode(inBinary(n), false, request),
+			"gRPC": codec{encoding.GetCodecV2("proto")}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(inBinary(n))}, request),
+		} {
+			if want == nil {
+				require.NoError(t, err, name)
+				require.Len(t, request.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans(), n)
+				continue
+			}
+			require.ErrorContains(t, err, want.Error(), name)
+		}
+	}
+	require.NoError(t, decode([]byte(`{"x":"`+strings.Repeat(`{\"`, maxParts+1)+`"}`), true, &coltracepb.ExportTraceServiceRequest{}), "braces in a text")
+	deep := protowire.AppendTag(nil, 5, protowire.BytesType)
+	for range 20_000 { // arrays of arrays
+		deep = protowire.AppendBytes(protowire.AppendTag(nil, 5, protowire.BytesType), protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), deep))
+	}
+	require.Error(t, decode(deep, false, &commonpb.AnyValue{}))
 }
 
 // FuzzRequests reads requests as a server does.

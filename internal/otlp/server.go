@@ -20,6 +20,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/gzip" // what exporters compress with
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -58,7 +59,7 @@ type Server struct {
 // Handler answers OTLP over HTTP and gRPC, on the same port.
 func (s *Server) Handler() http.Handler {
 	s.slots = make(chan struct{}, maxAtOnce)
-	remote := grpc.NewServer(grpc.MaxRecvMsgSize(MaxBytes), grpc.UnaryInterceptor(s.recovered))
+	remote := grpc.NewServer(grpc.MaxRecvMsgSize(MaxBytes), grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}), grpc.UnaryInterceptor(s.recovered))
 	collogspb.RegisterLogsServiceServer(remote, logService{s: s})
 	coltracepb.RegisterTraceServiceServer(remote, traceService{s: s})
 	mux := http.NewServeMux()
@@ -216,6 +217,9 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // decode decodes a request. Members that it does not know are ignored.
 func decode(body []byte, asJSON bool, into proto.Message) error {
+	if err := checkParts(body, asJSON, into.ProtoReflect().Descriptor()); err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
 	var err error
 	if asJSON {
 		err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(body, into)
