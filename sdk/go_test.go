@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
@@ -84,8 +85,12 @@ func (g *goClient) call(c call) (any, error) {
 		return g.context("/v1/projects/"+url.PathEscape(arg(0))+"/context", c.Options)
 	case "info":
 		return g.get(here, nil, "")
-	case "messages", "turns", "tool_calls":
+	case "messages", "turns", "tool_calls", "summaries":
 		return g.pages(here+"/"+strings.ReplaceAll(c.Call, "_", "-"), c.Options, c.Call)
+	case "files":
+		return g.get(here+"/files", c.Options, "files")
+	case "similar":
+		return g.get(here+"/similar", c.Options, "conversations")
 	case "search":
 		return g.get(here+"/search", with(c.Options, "query", arg(0)), "messages")
 	case "search_tools":
@@ -98,6 +103,17 @@ func (g *goClient) call(c call) (any, error) {
 		return nil, g.change(http.MethodPatch, here, c.Options)
 	case "delete":
 		return nil, g.change(http.MethodDelete, here+"?reason="+url.QueryEscape(arg(0)), nil)
+	case "branch":
+		body, err := json.Marshal(with(c.Options, "message_id", arg(0)))
+		require.NoError(g.t, err)
+		text, err := g.send(http.MethodPost, here+"/branches", "application/json", body, g.token)
+		if err != nil {
+			return nil, err
+		}
+		var written httpapi.Written
+		require.NoError(g.t, json.Unmarshal(text, &written))
+		g.seq, g.conversation, g.message = max(g.seq, written.Seq), written.ConversationID, ""
+		return map[string]any{"id": written.ConversationID}, nil
 	case "copy":
 		lines, err := g.send(http.MethodGet, here+"/export?"+g.query(nil), "", nil, g.token)
 		if err != nil {

@@ -74,6 +74,8 @@ var answers = []struct{ schema, name, doc string }{
 	{"BranchedAt", "BranchedAt", "Where a branch begins."},
 	{"Message", "Message", "A message."},
 	{"Reference", "Reference", "A piece of code that a message refers to. Lines count from 1; 0 means unknown."},
+	{"File", "File", "A file that tools touched."},
+	{"Summary", "Summary", "A summary of turns, or of other summaries."},
 	{"ToolCall", "ToolCall", "A tool call, with its result if there is one."},
 	{"ToolResult", "ToolResult", "The result of a tool call."},
 	{"Turn", "Turn", "A message of the user and everything up to the next one."},
@@ -100,11 +102,15 @@ var parameters = []struct{ operation, name, doc string }{
 	{"list-conversations", "ConversationsOptions", "Which conversations to list, in which order; limit is the size of a page."},
 	{"list-messages", "MessagesOptions", "Which messages to list, in which order; limit is the size of a page."},
 	{"list-turns", "TurnsOptions", "Which turns to list, in which order; limit is the size of a page."},
+	{"list-files", "FilesOptions", "Which files to list, and how many."},
+	{"list-summaries", "SummariesOptions", "Which summaries to list, in which order; limit is the size of a page."},
+	{"similar-conversations", "SimilarOptions", "How many conversations to list, and how much of each."},
 	{"list-tool-calls", "ToolCallsOptions", "Which calls to list, in which order; limit is the size of a page."},
 }
 
 var setByTheClient = map[string][]string{
 	"":                    {"tenant", "at_least", "cursor", "format"},
+	"list-files":          {"group_by"},
 	"search-conversation": {"query"},
 	"search":              {"query"},
 }
@@ -115,6 +121,7 @@ var recorded = []struct {
 	without          []string
 }{
 	{events.TypeConversationStarted, "ConversationFields", "What to say about a conversation when it starts.", nil},
+	{events.TypeConversationStarted, "BranchFields", "What to say about a branch; what is left out is as in its parent, but for title and tags.", []string{"branched_from", "repository"}},
 	{events.TypeMessageCreated, "MessageFields", "What a message can have besides its text.", []string{"message_id", "role", "content"}},
 	{events.TypeToolCalled, "CallFields", "What a tool call can have besides its tool and arguments.", []string{"tool_call_id", "tool_name", "arguments"}},
 	{events.TypeToolReturned, "ResultFields", "What a tool's result can have besides itself.", []string{"tool_call_id", "result"}},

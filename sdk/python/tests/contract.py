@@ -60,7 +60,10 @@ async def run(case: dict[str, Any]) -> list[dict[str, Any]]:
             continue
         try:
             verb, args = method(memory, conversation, call["call"], call.get("args", []))
-            results.append({"answer": await plain(verb(*args, **call.get("options", {})), call.get("take"))})
+            answer = await plain(verb(*args, **call.get("options", {})), call.get("take"))
+            if call["call"] == "branch":
+                conversation, answer = answer, {"id": answer.id}
+            results.append({"answer": answer})
         except mneme.MnemeError as error:
             results.append({"error": {"type": type(error).__name__, **vars(error)}})
     await plain(memory.close() if kind == "sync" else memory.aclose(), None)

@@ -182,8 +182,9 @@ export class Memory {
     /** @param {string} method @param {string} to @param {object} [change] @param {Options} [options] */
     change: async (method, to, change, options) => {
       const body = change && JSON.stringify(change);
-      const answer = await this.#sender.text({ method, path: to, options, body, media: "application/json", key: newId() });
-      this.#reached(decode(answer).seq);
+      const written = decode(await this.#sender.text({ method, path: to, options, body, media: "application/json", key: newId() }));
+      this.#reached(written.seq);
+      return written;
     },
     /** @param {string} to @param {object} [options] @param {string} [expected] */
     read: (to, options, expected) => this.#sender.text({ method: "GET", path: to, options: this.#atLeast(options), expected }),
@@ -212,6 +213,7 @@ export class Memory {
 export class Conversation {
   #memory;
   #calls;
+  #source;
   #recorder;
 
   /** @internal @param {Memory} memory @param {any} calls @param {string} id @param {string} source */
@@ -219,6 +221,7 @@ export class Conversation {
     this.id = id;
     this.#memory = memory;
     this.#calls = calls;
+    this.#source = source;
     this.#recorder = new Recorder(id, source);
   }
 
@@ -349,6 +352,44 @@ export class Conversation {
    */
   toolCalls(options) {
     return this.#calls.pages(path("conversations", this.id, "tool-calls"), "tool_calls", options);
+  }
+
+  /**
+   * Iterates over summaries, those written last first unless order is "oldest".
+   * @param {t.SummariesOptions} [options]
+   * @returns {AsyncGenerator<t.Summary, void>}
+   */
+  summaries(options) {
+    return this.#calls.pages(path("conversations", this.id, "summaries"), "summaries", options);
+  }
+
+  /**
+   * Returns the files that its tools touched, the newest access first.
+   * @param {t.FilesOptions} [options]
+   * @returns {Promise<t.File[]>}
+   */
+  async files(options) {
+    return (await this.#calls.get(path("conversations", this.id, "files"), options)).files;
+  }
+
+  /**
+   * Returns conversations about the same, each with its best messages, best first.
+   * @param {t.SimilarOptions} [options]
+   * @returns {Promise<t.FoundConversation[]>}
+   */
+  async similar(options) {
+    return (await this.#calls.get(path("conversations", this.id, "similar"), options)).conversations;
+  }
+
+  /**
+   * Begins a conversation that sees this one up to a message, and continues differently; without an id, a new one.
+   * @param {string | Recorded} message
+   * @param {t.BranchFields & {id?: string}} [fields]
+   */
+  async branch(message, { id = newId(), ...fields } = {}) {
+    const change = { message_id: typeof message === "string" ? message : message.id, id: checked("id of a conversation", id), ...fields };
+    const written = await this.#calls.change("POST", path("conversations", this.id, "branches"), change);
+    return new Conversation(this.#memory, this.#calls, written.conversation_id, this.#source);
   }
 
   /**

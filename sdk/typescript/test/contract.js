@@ -46,7 +46,9 @@ for (const { name, conversation: id = name, memory: settings, calls } of JSON.pa
       continue;
     }
     try {
-      results.push({ answer: (await plain(call(memory, conversation, one), one.take)) ?? null });
+      let answer = (await plain(call(memory, conversation, one), one.take)) ?? null;
+      if (one.call === "branch") [conversation, answer] = [answer, { id: answer.id }];
+      results.push({ answer });
     } catch (error) {
       if (!(error instanceof mneme.MnemeError)) throw error;
       results.push({ error: { type: error.name, ...error, existing_seq: error.existingSeq } });

@@ -52,6 +52,11 @@ export declare class NotFoundError extends ProblemError {
 }
 /** Something else is recorded under this id already, or the conversation is deleted. */
 export declare class ConflictError extends ProblemError {
+    /**
+     * sequence of the event that is recorded under the id, and counts
+     * @type {number | undefined}
+     */
+    existingSeq: number | undefined;
 }
 /**
  * The server did not answer, or had too much to do, at the last of all tries. What was to be recorded may

@@ -193,6 +193,32 @@ export declare class Conversation {
      */
     toolCalls(options?: t.ToolCallsOptions): AsyncGenerator<t.ToolCall, void>;
     /**
+     * Iterates over summaries, those written last first unless order is "oldest".
+     * @param {t.SummariesOptions} [options]
+     * @returns {AsyncGenerator<t.Summary, void>}
+     */
+    summaries(options?: t.SummariesOptions): AsyncGenerator<t.Summary, void>;
+    /**
+     * Returns the files that its tools touched, the newest access first.
+     * @param {t.FilesOptions} [options]
+     * @returns {Promise<t.File[]>}
+     */
+    files(options?: t.FilesOptions): Promise<t.File[]>;
+    /**
+     * Returns conversations about the same, each with its best messages, best first.
+     * @param {t.SimilarOptions} [options]
+     * @returns {Promise<t.FoundConversation[]>}
+     */
+    similar(options?: t.SimilarOptions): Promise<t.FoundConversation[]>;
+    /**
+     * Begins a conversation that sees this one up to a message, and continues differently; without an id, a new one.
+     * @param {string | Recorded} message
+     * @param {t.BranchFields & {id?: string}} [fields]
+     */
+    branch(message: string | Recorded, { id, ...fields }?: t.BranchFields & {
+        id?: string;
+    }): Promise<Conversation>;
+    /**
      * Iterates over its events as they come, as stream() of the memory does.
      * @param {StreamOptions} [options]
      */

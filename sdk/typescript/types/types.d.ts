@@ -19,6 +19,22 @@ export interface ConversationFields {
   title?: string;
 }
 
+/** What to say about a branch; what is left out is as in its parent, but for title and tags. */
+export interface BranchFields {
+  /** The agent's program, such as claude-code. */
+  agent?: string;
+  /** The directory to which relative paths of tool calls refer. */
+  cwd?: string;
+  /** The size of the agent's context in characters; the thresholds of summaries are shares of it. */
+  max_context_chars?: number;
+  model?: string;
+  /** The name of the settings that this conversation uses. */
+  profile?: string;
+  project?: string;
+  tags?: Array<string>;
+  title?: string;
+}
+
 /** What a message can have besides its text. */
 export interface MessageFields {
   model?: string;
@@ -258,6 +274,49 @@ export interface TurnsOptions {
   order?: "newest" | "oldest";
 }
 
+/** Which files to list, and how many. */
+export interface FilesOptions {
+  /** answer as of this sequence of the log; defaults to now */
+  as_of?: number;
+  /** how long at_least waits before it answers 504, in milliseconds */
+  wait_ms?: number;
+  limit?: number;
+  /** include temporary and generated files */
+  all?: boolean;
+  /** only files whose strongest access is of this kind, or of any of these kinds if given more than once */
+  kind?: Array<"write" | "read" | "search" | "list">;
+}
+
+/** Which summaries to list, in which order; limit is the size of a page. */
+export interface SummariesOptions {
+  /** answer as of this sequence of the log; defaults to now */
+  as_of?: number;
+  /** how long at_least waits before it answers 504, in milliseconds */
+  wait_ms?: number;
+  /** maximum number of rows */
+  limit?: number;
+  /** which end of the conversation comes first */
+  order?: "newest" | "oldest";
+  /** only of this level; 0 means all */
+  level?: number;
+  /** only those that no higher summary consolidates */
+  frontier?: boolean;
+  /** older revisions too */
+  superseded?: boolean;
+}
+
+/** How many conversations to list, and how much of each. */
+export interface SimilarOptions {
+  /** how long at_least waits before it answers 504, in milliseconds */
+  wait_ms?: number;
+  /** maximum number of conversations and, with kind=tool or all, of tool results */
+  limit?: number;
+  /** maximum number of messages of each conversation */
+  messages?: number;
+  /** maximum length of the text of each message or result, in Unicode code points */
+  max_chars?: number;
+}
+
 /** Which calls to list, in which order; limit is the size of a page. */
 export interface ToolCallsOptions {
   /** answer as of this sequence of the log; defaults to now */
@@ -359,6 +418,71 @@ export interface Reference {
   end_line?: number;
   name?: string;
   start_line?: number;
+}
+
+/** A file that tools touched. */
+export interface File {
+  /** number of accesses of all kinds */
+  count: number;
+  /** the strongest of its accesses: write, read, search, list */
+  kind: "read" | "write" | "search" | "list";
+  path: string;
+  /** sequence of the latest access */
+  seq: number;
+  /** tool of the latest access */
+  tool: string;
+  /** turn of the latest access */
+  turn: number;
+}
+
+/** A summary of turns, or of other summaries. */
+export interface Summary {
+  /** characters of the text that it summarizes */
+  chars_in: number;
+  /** characters of its text in a context */
+  chars_out: number;
+  /** the summaries that it consolidates, oldest first; none at level 1, which covers messages */
+  children: Array<string>;
+  /** what was said */
+  conversation: string;
+  event_id: string;
+  files: Array<string>;
+  findings: Array<string>;
+  /** first sequence of the range that it covers */
+  first_seq: number;
+  first_turn: number;
+  /** no higher summary consolidates it */
+  frontier: boolean;
+  last_seq: number;
+  last_turn: number;
+  /** level 1 summarizes turns, each higher level the summaries of the level below */
+  level: number;
+  method: "llm" | "extractive";
+  /** sequence in the log */
+  seq: number;
+  source: string;
+  /** number of assistant messages up to here */
+  step: number;
+  summary_id: string;
+  /** there is a newer revision */
+  superseded: boolean;
+  tools: Array<string>;
+  topics: Array<string>;
+  /** number of user messages up to here */
+  turn: number;
+  turn_count: number;
+  /** what was done */
+  actions?: string;
+  /** why the configured model did not write it */
+  fallback_reason?: string;
+  /** in a branch: the conversation from which it inherits this row; absent for its own rows */
+  inherited_from?: string;
+  model?: string;
+  prompt_hash?: string;
+  /** the older revision of the same range */
+  supersedes?: string;
+  /** the producer's time, RFC 3339 */
+  time?: string;
 }
 
 /** A tool call, with its result if there is one. */

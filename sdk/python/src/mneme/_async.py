@@ -136,10 +136,12 @@ class AsyncMemory:
             raise
         return done
 
-    async def _change(self, method: str, to: str, change: Mapping[str, Any], *options: Mapping[str, Any]) -> None:
+    async def _change(self, method: str, to: str, change: Mapping[str, Any], *options: Mapping[str, Any]) -> dict[str, Any]:
         body = encode(change) if change else None
         response = await self._send(method, to, *options, content=body, media="application/json", key=uuid4().hex)
-        self._position.reached(decode(response.content)["seq"])
+        written: dict[str, Any] = decode(response.content)
+        self._position.reached(written["seq"])
+        return written
 
     async def _get(self, to: str, *options: Mapping[str, Any]) -> Any:
         return decode((await self._read(to, *options)).content)
@@ -221,7 +223,7 @@ class AsyncConversation:
 
     def __init__(self, memory: AsyncMemory, id: str, source: str) -> None:
         self.id = id
-        self._memory, self._recorder = memory, Recorder(id, source)
+        self._memory, self._source, self._recorder = memory, source, Recorder(id, source)
 
     async def start(self, **fields: Unpack[t.ConversationFields]) -> None:
         """Describe a new conversation: its title, project, working directory. It is optional, and comes first."""
@@ -297,6 +299,28 @@ class AsyncConversation:
     def tool_calls(self, **options: Unpack[t.ToolCallsOptions]) -> AsyncIterator[t.ToolCall]:
         """Iterate over tool calls, newest first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "tool-calls"), "tool_calls", options)
+
+    def summaries(self, **options: Unpack[t.SummariesOptions]) -> AsyncIterator[t.Summary]:
+        """Iterate over summaries, those written last first unless order is "oldest"."""
+        return self._memory._pages(path("conversations", self.id, "summaries"), "summaries", options)
+
+    async def files(self, **options: Unpack[t.FilesOptions]) -> list[t.File]:
+        """Return the files that its tools touched, the newest access first."""
+        answer = await self._memory._get(path("conversations", self.id, "files"), options)
+        return cast("list[t.File]", answer["files"])
+
+    async def similar(self, **options: Unpack[t.SimilarOptions]) -> list[t.FoundConversation]:
+        """Return conversations about the same, each with its best messages, best first."""
+        answer = await self._memory._get(path("conversations", self.id, "similar"), options)
+        return cast("list[t.FoundConversation]", answer["conversations"])
+
+    async def branch(self, message: str | Recorded, *, id: str | None = None, **fields: Unpack[t.BranchFields]) -> AsyncConversation:
+        """Begin a conversation that sees this one up to a message, and continues differently; without an id, a new one."""
+        at = message if isinstance(message, str) else message.id
+        given = {"message_id": at, "id": uuid4().hex if id is None else checked("id of a conversation", id), **fields}
+        change = {name: value for name, value in given.items() if value is not None}
+        written = await self._memory._change("POST", path("conversations", self.id, "branches"), change)
+        return AsyncConversation(self._memory, written["conversation_id"], self._source)
 
     def stream(self, *, kinds: Iterable[str] | None = None, from_seq: int | None = None) -> AsyncIterator[Event]:
         """Iterate over its events as they come, as stream() of the memory does."""

@@ -136,10 +136,12 @@ class Memory:
             raise
         return done
 
-    def _change(self, method: str, to: str, change: Mapping[str, Any], *options: Mapping[str, Any]) -> None:
+    def _change(self, method: str, to: str, change: Mapping[str, Any], *options: Mapping[str, Any]) -> dict[str, Any]:
         body = encode(change) if change else None
         response = self._send(method, to, *options, content=body, media="application/json", key=uuid4().hex)
-        self._position.reached(decode(response.content)["seq"])
+        written: dict[str, Any] = decode(response.content)
+        self._position.reached(written["seq"])
+        return written
 
     def _get(self, to: str, *options: Mapping[str, Any]) -> Any:
         return decode((self._read(to, *options)).content)
@@ -221,7 +223,7 @@ class Conversation:
 
     def __init__(self, memory: Memory, id: str, source: str) -> None:
         self.id = id
-        self._memory, self._recorder = memory, Recorder(id, source)
+        self._memory, self._source, self._recorder = memory, source, Recorder(id, source)
 
     def start(self, **fields: Unpack[t.ConversationFields]) -> None:
         """Describe a new conversation: its title, project, working directory. It is optional, and comes first."""
@@ -297,6 +299,28 @@ class Conversation:
     def tool_calls(self, **options: Unpack[t.ToolCallsOptions]) -> Iterator[t.ToolCall]:
         """Iterate over tool calls, newest first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "tool-calls"), "tool_calls", options)
+
+    def summaries(self, **options: Unpack[t.SummariesOptions]) -> Iterator[t.Summary]:
+        """Iterate over summaries, those written last first unless order is "oldest"."""
+        return self._memory._pages(path("conversations", self.id, "summaries"), "summaries", options)
+
+    def files(self, **options: Unpack[t.FilesOptions]) -> list[t.File]:
+        """Return the files that its tools touched, the newest access first."""
+        answer = self._memory._get(path("conversations", self.id, "files"), options)
+        return cast("list[t.File]", answer["files"])
+
+    def similar(self, **options: Unpack[t.SimilarOptions]) -> list[t.FoundConversation]:
+        """Return conversations about the same, each with its best messages, best first."""
+        answer = self._memory._get(path("conversations", self.id, "similar"), options)
+        return cast("list[t.FoundConversation]", answer["conversations"])
+
+    def branch(self, message: str | Recorded, *, id: str | None = None, **fields: Unpack[t.BranchFields]) -> Conversation:
+        """Begin a conversation that sees this one up to a message, and continues differently; without an id, a new one."""
+        at = message if isinstance(message, str) else message.id
+        given = {"message_id": at, "id": uuid4().hex if id is None else checked("id of a conversation", id), **fields}
+        change = {name: value for name, value in given.items() if value is not None}
+        written = self._memory._change("POST", path("conversations", self.id, "branches"), change)
+        return Conversation(self._memory, written["conversation_id"], self._source)
 
     def stream(self, *, kinds: Iterable[str] | None = None, from_seq: int | None = None) -> Iterator[Event]:
         """Iterate over its events as they come, as stream() of the memory does."""

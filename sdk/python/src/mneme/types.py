@@ -28,6 +28,23 @@ class ConversationFields(TypedDict, total=False):
     title: str | None
 
 
+class BranchFields(TypedDict, total=False):
+    """What to say about a branch; what is left out is as in its parent, but for title and tags."""
+
+    # The agent's program, such as claude-code.
+    agent: str | None
+    # The directory to which relative paths of tool calls refer.
+    cwd: str | None
+    # The size of the agent's context in characters; the thresholds of summaries are shares of it.
+    max_context_chars: int | None
+    model: str | None
+    # The name of the settings that this conversation uses.
+    profile: str | None
+    project: str | None
+    tags: list[str] | None
+    title: str | None
+
+
 class MessageFields(TypedDict, total=False):
     """What a message can have besides its text."""
 
@@ -302,6 +319,53 @@ class TurnsOptions(TypedDict, total=False):
     order: Literal["newest", "oldest"] | None
 
 
+class FilesOptions(TypedDict, total=False):
+    """Which files to list, and how many."""
+
+    # answer as of this sequence of the log; defaults to now
+    as_of: int | None
+    # how long at_least waits before it answers 504, in milliseconds
+    wait_ms: int | None
+    limit: int | None
+    # include temporary and generated files
+    all: bool | None
+    # only files whose strongest access is of this kind, or of any of these kinds if given more than
+    # once
+    kind: list[Literal["write", "read", "search", "list"]] | None
+
+
+class SummariesOptions(TypedDict, total=False):
+    """Which summaries to list, in which order; limit is the size of a page."""
+
+    # answer as of this sequence of the log; defaults to now
+    as_of: int | None
+    # how long at_least waits before it answers 504, in milliseconds
+    wait_ms: int | None
+    # maximum number of rows
+    limit: int | None
+    # which end of the conversation comes first
+    order: Literal["newest", "oldest"] | None
+    # only of this level; 0 means all
+    level: int | None
+    # only those that no higher summary consolidates
+    frontier: bool | None
+    # older revisions too
+    superseded: bool | None
+
+
+class SimilarOptions(TypedDict, total=False):
+    """How many conversations to list, and how much of each."""
+
+    # how long at_least waits before it answers 504, in milliseconds
+    wait_ms: int | None
+    # maximum number of conversations and, with kind=tool or all, of tool results
+    limit: int | None
+    # maximum number of messages of each conversation
+    messages: int | None
+    # maximum length of the text of each message or result, in Unicode code points
+    max_chars: int | None
+
+
 class ToolCallsOptions(TypedDict, total=False):
     """Which calls to list, in which order; limit is the size of a page."""
 
@@ -409,6 +473,73 @@ class Reference(TypedDict):
     end_line: NotRequired[int]
     name: NotRequired[str]
     start_line: NotRequired[int]
+
+
+class File(TypedDict):
+    """A file that tools touched."""
+
+    # number of accesses of all kinds
+    count: int
+    # the strongest of its accesses: write, read, search, list
+    kind: Literal["read", "write", "search", "list"]
+    path: str
+    # sequence of the latest access
+    seq: int
+    # tool of the latest access
+    tool: str
+    # turn of the latest access
+    turn: int
+
+
+class Summary(TypedDict):
+    """A summary of turns, or of other summaries."""
+
+    # characters of the text that it summarizes
+    chars_in: int
+    # characters of its text in a context
+    chars_out: int
+    # the summaries that it consolidates, oldest first; none at level 1, which covers messages
+    children: list[str]
+    # what was said
+    conversation: str
+    event_id: str
+    files: list[str]
+    findings: list[str]
+    # first sequence of the range that it covers
+    first_seq: int
+    first_turn: int
+    # no higher summary consolidates it
+    frontier: bool
+    last_seq: int
+    last_turn: int
+    # level 1 summarizes turns, each higher level the summaries of the level below
+    level: int
+    method: Literal["llm", "extractive"]
+    # sequence in the log
+    seq: int
+    source: str
+    # number of assistant messages up to here
+    step: int
+    summary_id: str
+    # there is a newer revision
+    superseded: bool
+    tools: list[str]
+    topics: list[str]
+    # number of user messages up to here
+    turn: int
+    turn_count: int
+    # what was done
+    actions: NotRequired[str]
+    # why the configured model did not write it
+    fallback_reason: NotRequired[str]
+    # in a branch: the conversation from which it inherits this row; absent for its own rows
+    inherited_from: NotRequired[str]
+    model: NotRequired[str]
+    prompt_hash: NotRequired[str]
+    # the older revision of the same range
+    supersedes: NotRequired[str]
+    # the producer's time, RFC 3339
+    time: NotRequired[str]
 
 
 class ToolCall(TypedDict):
