@@ -200,7 +200,7 @@ func (c *client) raw(ctx context.Context, method, path string, query parameters,
 // tenants, as with /v1/audit, the commands say which.
 func isOfTenant(path string) bool {
 	return slices.ContainsFunc([]string{
-		"/v1/analyses", "/v1/code/", "/v1/conversations", "/v1/events", "/v1/import", "/v1/insights", "/v1/projects", "/v1/search",
+		"/v1/analyses", "/v1/code/", "/v1/conversations", "/v1/events", "/v1/import", "/v1/insights", "/v1/projects", "/v1/search", "/v1/stream",
 	}, func(of string) bool { return strings.HasPrefix(path, of) })
 }
 

@@ -148,7 +148,7 @@ func TestACommandForNATSSaysThatATokenIsNotEnough(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "recording.jsonl")
 	recording(t, file, 5, 1, 1)
-	for _, args := range [][]string{{"tail"}, {"redact", "scan"}, {"tokens", "list"}, {"partitions"}, {"import", "--over", "nats", "--tenant", "a", file}} {
+	for _, args := range [][]string{{"tail", "--over", "nats", "--tenant", "a"}, {"redact", "scan", "--all-tenants"}, {"tokens", "list"}, {"partitions"}, {"import", "--over", "nats", "--tenant", "a", file}} {
 		_, stderr, code := mneme(t, append(args, "--token", "any", "--url", "http://127.0.0.1:1")...)
 		require.Equal(t, exitFailed, code, "%v: %s", args, stderr)
 		require.Contains(t, stderr, "the token for HTTP is not enough", args)

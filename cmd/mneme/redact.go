@@ -39,7 +39,7 @@ type RedactCmd struct {
 // RedactScanCmd looks for secrets in the log.
 type RedactScanCmd struct {
 	Conversation string `help:"Only events of this conversation." placeholder:"ID" complete:"conversation"`
-	AllTenants   bool   `help:"Look at the events of all tenants, not only of --tenant."`
+	logFlags
 	settings.RedactRules
 }
 
@@ -74,17 +74,11 @@ func (c *RedactScanCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if err != nil {
 		return err
 	}
-	log, err := g.openLog(ctx)
+	log, tenant, done, err := c.reader(ctx, g)
 	if err != nil {
 		return err
 	}
-	defer log.Conn().Close()
-	tenant := ""
-	if !c.AllTenants {
-		if tenant, err = g.publishingTenant(); err != nil {
-			return err
-		}
-	}
+	defer done()
 
 	places, read, unreadable := []secretPlace{}, 0, 0
 	filter := eventlog.Filter{Tenant: tenant, Conversation: c.Conversation}

@@ -21,15 +21,15 @@ import (
 type TailCmd struct {
 	Conversation string   `help:"Only events of this conversation." placeholder:"ID" complete:"conversation"`
 	Kind         []string `help:"Only events of this kind: ${kinds}; may be given more than once." enum:"${kinds}" placeholder:"KIND"`
-	AllTenants   bool     `help:"Show events of all tenants, not only of --tenant."`
 	From         uint64   `help:"Start at this sequence." placeholder:"SEQ" xor:"begin"`
 	Last         *int     `help:"Start with the newest N events; 0 shows only new ones. Defaults to 10." placeholder:"N" xor:"begin"`
 	UntilEnd     bool     `help:"Stop at the end of the log instead of following it." aliases:"no-follow"`
+	logFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*TailCmd) Help() string {
-	return `Reads from NATS, so it shows acknowledged events before any projection has applied them; with a token alone, read GET /v1/stream of the HTTP API instead. Ctrl-C ends it. If the server is down, it waits.
+	return `Shows acknowledged events before any projection has applied them. Over HTTP the server leaves out the events of deleted conversations. Ctrl-C ends it. If the server goes down, it waits.
 
 Examples:
 
@@ -49,24 +49,15 @@ func tailKinds() []string {
 
 // Run follows the log until it is interrupted or the reader of its output is gone.
 func (c *TailCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	if err := g.given.check(&g.Client); err != nil {
-		return err
-	}
-	log, err := g.openLog(ctx)
+	log, tenant, done, err := c.reader(ctx, g)
 	if err != nil {
 		return err
 	}
-	defer log.Conn().Close()
+	defer done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go whenNobodyReads(ctx, t.out, cancel)
 
-	tenant := ""
-	if !c.AllTenants {
-		if tenant, err = g.publishingTenant(); err != nil {
-			return err
-		}
-	}
 	filter := eventlog.Filter{Tenant: tenant, Conversation: c.Conversation, Kinds: c.Kind}
 	options := eventlog.TailOptions{From: c.From, Last: 10, ToEnd: c.UntilEnd, Trouble: func(err error) { t.say("waiting for the log: %v", err) }}
 	if c.Last != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,4 +155,69 @@ func TestTailReportsErrors(t *testing.T) {
 	_, stderr, code := mneme(t, "tail", "--nats-url", "nats://127.0.0.1:1")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "mneme up")
+}
+
+func TestTheLogIsReadOverHTTPWithATokenAlone(t *testing.T) {
+	t.Parallel()
+	s := withTokens(t)
+	file := filepath.Join(t.TempDir(), "events.ndjson")
+	var lines strings.Builder
+	for i, text := range []string{"first", "my key is ghp_" + strings.Repeat("a1B2", 9), strings.Repeat("long ", 20_000), "last"} {
+		line, err := json.Marshal(map[string]any{
+			"specversion": "1.0", "type": "dev.mneme.message.created.v1", "source": "test", "id": fmt.Sprint(i), "subject": "c", "time": "2026-01-02T03:04:05Z", "extra": "e",
+			"data": map[string]any{"message_id": fmt.Sprint(i), "role": "user", "content": text},
+		})
+		require.NoError(t, err)
+		lines.Write(append(line, '\n'))
+	}
+	require.NoError(t, os.WriteFile(file, []byte(lines.String()), 0o600))
+	_, stderr, code := s.importWith(s.token("team-a", "write").Token, file, "--redact", "off", "--wait")
+	require.Zero(t, code, stderr)
+	_, stderr, code = s.importWith(s.token("team-b", "write").Token, file, "--redact", "off", "--wait")
+	require.Zero(t, code, stderr)
+
+	alone := []string{"--url", s.HTTP, "--token", s.token("team-a", "read").Token}
+	direct := []string{"--nats-url", s.ready.NATS, "--tenant", "team-a"}
+	for _, args := range [][]string{{"--from", "1"}, {"--last", "2"}, {"--last", "0"}, {"--json"}, {"--conversation", "none"}, {"--kind", "message_created"}} {
+		args = append([]string{"tail", "--until-end"}, args...)
+		want, stderr, code := mneme(t, append(args, direct...)...)
+		require.Zero(t, code, stderr)
+		got, stderr, code := mneme(t, append(args, alone...)...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, want, got, args)
+	}
+	want, _, code := mneme(t, append([]string{"redact", "scan", "--json"}, direct...)...)
+	require.Equal(t, exitDifference, code)
+	got, stderr, code := mneme(t, append([]string{"redact", "scan", "--json"}, alone...)...)
+	require.Equal(t, exitDifference, code, stderr)
+	require.Equal(t, want, got)
+	require.Contains(t, got, `"seq":2`)
+
+	_, stderr, code = mneme(t, append([]string{"tail", "--from", "99"}, alone...)...)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "beyond the end of the log")
+	_, stderr, code = mneme(t, append([]string{"tail", "--over", "http", "--all-tenants"}, alone...)...)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "one tenant")
+	_, stderr, code = mneme(t, "tail", "--url", "http://127.0.0.1:1", "--token", "x")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "no answer from http://127.0.0.1:1")
+}
+
+func TestATailOverHTTPContinuesAfterARestart(t *testing.T) {
+	t.Parallel()
+	flags := []string{"--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:" + mnemetest.FreePort(t)}
+	start := func() *server {
+		s := mnemetest.UpWith(t, flags...)
+		return &server{s, t, ready{HTTP: s.HTTP, NATS: s.NATS, Data: s.Data}}
+	}
+	s := start()
+	s.publish("c", userMessage("m1", "first"), userMessage("m2", "second"))
+	f := s.tail("--over", "http", "--last", "1")
+	require.Contains(t, f.next(), "second")
+	require.Zero(t, s.stop())
+	s = start()
+	s.publish("c", userMessage("m3", "third"))
+	require.Contains(t, f.next(), "third")
+	require.Zero(t, f.interrupt())
 }

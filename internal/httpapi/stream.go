@@ -60,13 +60,15 @@ type streamInput struct {
 	Conversation string   `query:"conversation" maxLength:"512" doc:"only events of this conversation"`
 	Kind         []string `query:"kind,explode" maxItems:"16" doc:"only events of these kinds, such as message_created"`
 	From         uint64   `query:"from" doc:"begin with this sequence; without it and without Last-Event-ID, with the next new event"`
+	Last         int      `query:"last" minimum:"0" maximum:"10000" doc:"without from and Last-Event-ID, begin with this many of the newest events that are asked for"`
+	UntilEnd     bool     `query:"until_end" doc:"stop at the present end of the log, which event: end tells of"`
 	LastEventID  string   `header:"Last-Event-ID" maxLength:"20" doc:"continue after this sequence; browsers send it when they connect again"`
 }
 
 func (a *api) registerStream(h huma.API) {
 	op := operation("stream", http.MethodGet, "/v1/stream", "Follow the log and the status", "events", 422, 503)
 	op.Description = "Server-sent events. `event: event` has an event of the log as soon as the log has acknowledged it, with its sequence as id: a client that connects again with `Last-Event-ID` misses none and gets none twice. " +
-		"Events over 64 KiB come without their text, which GET /v1/events/{seq} has. `event: status` has the status, and no id. A comment comes every 15 seconds. " +
+		"Events over 64 KiB come without their text, which GET /v1/events/{seq} has. `event: status` has the status, and no id. `event: end` comes last with `until_end`: a stream without it broke off. A comment comes every 15 seconds. " +
 		"At most 8 streams per tenant are open at once, and 32 in all. A stream ends when the server stops, and when its token is revoked or expires."
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The stream",
@@ -97,7 +99,7 @@ func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse
 	if from > state.Head+1 {
 		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("the log ends at sequence %d", state.Head), &huma.ErrorDetail{Location: "query.from", Message: "is beyond the end of the log", Value: from})
 	}
-	if from == 0 {
+	if from == 0 && in.Last == 0 {
 		from = state.Head + 1 // fixed now, so that nothing published from here on is missed
 	}
 	leave, ok := a.limits.streams.enter(in.Tenant)
@@ -208,13 +210,16 @@ func (s *sender) sendJSON(name string, id uint64, value any) error {
 func (a *api) sendEvents(ctx context.Context, s *sender, in *streamInput, from uint64) {
 	defer s.cancel()
 	filter := eventlog.Filter{Tenant: in.Tenant, Conversation: in.Conversation, Kinds: in.Kind}
-	err := a.Log.Tail(ctx, filter, eventlog.TailOptions{From: from}, func(m eventlog.Message) error {
+	err := a.Log.Tail(ctx, filter, eventlog.TailOptions{From: from, Last: in.Last, ToEnd: in.UntilEnd}, func(m eventlog.Message) error {
 		shown, ok, err := a.streamed(ctx, in.Tenant, &m)
 		if err != nil || !ok {
 			return err
 		}
 		return s.sendJSON("event", m.Seq, shown)
 	})
+	if err == nil {
+		err = s.sendJSON("end", 0, struct{}{})
+	}
 	if err != nil && ctx.Err() == nil {
 		a.Logger.Warn("a stream broke off", "tenant", in.Tenant, "error", err)
 	}

@@ -106,6 +106,24 @@ func TestAStreamSendsEventsAsTheyComeAndContinuesWhereItBrokeOff(t *testing.T) {
 	require.EqualValues(t, 6, rest.event().Seq, "nothing of a deleted conversation")
 }
 
+func TestAStreamBeginsWithTheNewestEventsAndStopsAtTheEnd(t *testing.T) {
+	b := setup(t)
+	b.batch("c", message("m1", "user", "one"), message("m2", "assistant", "two"))
+	b.batch("d", message("m1", "user", "three"), message("m2", "assistant", "four"))
+	for query, want := range map[string][]uint64{"last=2": {3, 4}, "last=1&conversation=c": {2}, "from=3": {3, 4}, "": {}, "last=9&conversation=none": {}} {
+		f := b.follow("until_end=true&"+query, "")
+		for _, seq := range want {
+			require.Equal(t, seq, f.event().Seq, query)
+		}
+		m, more := f.next()
+		require.True(t, more, query)
+		require.Equal(t, streamed{"", "end", "{}"}, m, query)
+		_, more = f.next()
+		require.False(t, more, query)
+	}
+	b.refused(422, http.MethodGet, "/v1/stream?last=10001", nil, "")
+}
+
 func TestAStreamSendsTheStatus(t *testing.T) {
 	b := setup(t)
 	f := b.follow("topics=status", "")

@@ -44,7 +44,7 @@ type Spec interface {
 // Client holds the settings of every command that calls a server.
 type Client struct {
 	URL     string `envconfig:"MNEME_URL" default:"http://127.0.0.1:8420" desc:"the HTTP API"`
-	NATSURL string `name:"nats-url" envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated; for tail, tokens, backup and the other commands that do not go through the HTTP API, and for import if it is named"`
+	NATSURL string `name:"nats-url" envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated; for tokens, backup and the other commands that do not go through the HTTP API, for import if it is named, and for tail and redact scan unless they go over HTTP"`
 	NATSTLS
 	Token
 	Tenant string `envconfig:"MNEME_TENANT" desc:"the tenant; if absent, the token's, or the tenant default"`
