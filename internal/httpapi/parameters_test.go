@@ -52,6 +52,8 @@ func TestProblemDetailsSayWhatToDo(t *testing.T) {
 		"GET /v1/conversations?limit=-1":                                            {422, nil, "", "query.limit: expected number >= 1"},
 		"GET /v1/conversations?limit=1000000000":                                    {422, nil, "", "query.limit: expected number <= 1000"},
 		"GET /v1/conversations/c/summaries?level=9223372036854775807&frontier=true": {422, nil, "", "query.level: expected number <= 1000"},
+		"GET /v1/insights?since=7d":                                                 {422, nil, "", "query.since: is not a UTC day such as 2026-01-31"},
+		"POST /v1/analyses":                                                         {422, map[string]string{"Content-Type": "application/json"}, `{"task":"t","since":"7d"}`, "body.since: is not an RFC 3339 time such as 2026-01-31T15:04:05Z"},
 		"GET /v1/conversations?updated_after=2026-01-31":                            {422, nil, "", "query.updated_after: is not an RFC 3339 time such as 2026-01-31T15:04:05Z"},
 		"GET /v1/conversations/c/files?color=red":                                   {422, nil, "", "query.color: unknown query parameter; known are all, as_of, at_least, group_by, kind, limit, tenant, wait_ms"},
 		"GET /v1/conversations?a=1&b=2&c=3&d=4":                                     {422, nil, "", "and 1 more"},

@@ -210,7 +210,9 @@ func explain(ctx huma.Context, e *huma.ErrorDetail) {
 		e.Value = nil
 	}
 	switch {
-	case strings.HasPrefix(e.Message, "invalid date/time for format"):
+	case e.Message == "expected string to be RFC 3339 date":
+		e.Message = "is not a UTC day such as 2026-01-31"
+	case strings.HasPrefix(e.Message, "invalid date/time for format"), e.Message == "expected string to be RFC 3339 date-time":
 		e.Message = "is not an RFC 3339 time such as 2026-01-31T15:04:05Z"
 	case strings.HasPrefix(e.Message, huma.ErrUnknownContentType.Error()):
 		e.Message += "; send Content-Type: application/json"
