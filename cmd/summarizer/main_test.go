@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/mnemetest/programs"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -93,14 +93,7 @@ func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
 	bin, err := programs.Build("mneme.dev/mneme/cmd/summarizer", "mneme.dev/mneme/cmd/ingestor")
 	require.NoError(t, err)
 	data := t.TempDir()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
-	require.NoError(t, err)
-	defer server.Stop()
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})
-	require.NoError(t, err)
-	conn, err := eventlog.Connect(server.ClientURL(), "test", slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	defer conn.Close()
+	server, conn := natstest.Alone(t, embedded.Config{Listen: "127.0.0.1:0", MaxBytes: 1 << 30}, natsdeploy.Settings{MaxBytes: 1 << 30})
 	log, err := eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
 

@@ -24,6 +24,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/transcript"
 	"mneme.dev/mneme/pkg/eventlog"
 )
@@ -62,15 +63,9 @@ func newBench(t testing.TB) *bench {
 		t: t, root: t.TempDir(),
 		next: 1, held: map[string][]events.Event{}, known: map[string]importer.Known{},
 	}
+	var conn *nats.Conn
+	b.server, conn = natstest.Alone(t, embedded.Config{Listen: ":0"}, natsdeploy.Settings{MaxBytes: 64 << 20, DuplicateWindow: 100 * time.Millisecond})
 	var err error
-	b.server, err = embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: ":0"})
-	require.NoError(t, err)
-	t.Cleanup(b.server.Stop)
-	_, err = b.server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 64 << 20, DuplicateWindow: 100 * time.Millisecond})
-	require.NoError(t, err)
-	conn, err := nats.Connect(b.server.ClientURL(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
 	b.log, err = eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
 	return b

@@ -18,6 +18,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/pkg/eventlog"
 )
@@ -25,14 +26,7 @@ import (
 // newLog is an empty log of one test.
 func newLog(t *testing.T) *eventlog.Log {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
-	require.NoError(t, err)
-	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})
-	require.NoError(t, err)
-	conn, err := eventlog.Connect(server.ClientURL(), "test", nil)
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
+	_, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{Partitions: 1})
 	log, err := eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
 	return log

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -52,14 +52,7 @@ func tracing(b *testing.B) *telemetry.Telemetry {
 
 func openLog(b *testing.B, options ...eventlog.Option) *eventlog.Log {
 	b.Helper()
-	server, err := embedded.Start(b.Context(), embedded.Config{Dir: b.TempDir(), MaxBytes: 4 << 30})
-	require.NoError(b, err)
-	b.Cleanup(server.Stop)
-	_, err = server.Apply(b.Context(), natsdeploy.Settings{MaxBytes: 4 << 30})
-	require.NoError(b, err)
-	conn, err := nats.Connect("", server.InProcess())
-	require.NoError(b, err)
-	b.Cleanup(conn.Close)
+	_, conn := natstest.Alone(b, embedded.Config{MaxBytes: 4 << 30}, natsdeploy.Settings{MaxBytes: 4 << 30})
 	log, err := eventlog.Open(b.Context(), conn, options...)
 	require.NoError(b, err)
 	return log

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/view/viewtest"
 	"mneme.dev/mneme/pkg/codebase"
@@ -115,15 +115,9 @@ func setup(t *testing.T) *bundle { return setupWith(t, natsdeploy.Settings{}) }
 func setupWith(t *testing.T, settings natsdeploy.Settings) *bundle {
 	t.Helper()
 	t.Parallel()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
-	require.NoError(t, err)
-	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), settings)
-	require.NoError(t, err)
-	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
+	_, conn := natstest.Alone(t, embedded.Config{MaxBytes: 64 << 20}, settings)
 	b := &bundle{t: t}
+	var err error
 	b.log, err = eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
 	b.graph, err = sqlitestore.OpenGraph(t.Context(), filepath.Join(t.TempDir(), "graph.db"))

@@ -14,6 +14,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 	"mneme.dev/mneme/internal/testdata"
 	"mneme.dev/mneme/internal/transcript"
@@ -23,14 +24,7 @@ import (
 // recorded returns the events that an import makes from a recording.
 func recorded(t *testing.T, name string) (list []events.Event) {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
-	require.NoError(t, err)
-	defer server.Stop()
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})
-	require.NoError(t, err)
-	conn, err := eventlog.Connect("", "test", slog.New(slog.DiscardHandler), server.InProcess())
-	require.NoError(t, err)
-	defer conn.Close()
+	_, conn := natstest.Alone(t, embedded.Config{MaxBytes: 1 << 30}, natsdeploy.Settings{MaxBytes: 1 << 30})
 	log, err := eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
 	files, err := transcript.Find([]string{filepath.Join(testdata.Dir(t), "events", name+".jsonl.gz")})

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -29,14 +29,7 @@ type bundle struct {
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})
-	require.NoError(t, err)
-	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
+	server, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{Partitions: 1})
 	log, err := eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)
 	return &bundle{t: t, server: server, log: log, rec: NewRecorder(log, "default", "")}
