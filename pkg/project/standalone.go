@@ -31,6 +31,8 @@ var (
 	counted = regexp.MustCompile(`^(?i:tasks?|comments?|issues?|sessions?|lines?|lanes?|steps?|phases?|scenarios?|threads?|commits?) (#?\d|[A-Z]\b)|\b[Oo]ption (#?\d|[A-Z]\b)`)
 	// located matches what begins with a place in the code, or with a test: it says what stands there, which the agent can read.
 	located = regexp.MustCompile(`^[\w./-]*\w\.[a-z]{1,4}(:[\d,-]+)?( \(| ?[:–—]| - )|^test[a-z0-9]*_|^test[a-z0-9_]+ - `)
+	// named matches names of programs and libraries that look like files.
+	named = regexp.MustCompile(`^((node|next|nuxt|vue|three|d3|chart|express|ember|alpine|discord|moment)\.js|(asp|ado)\.net|socket\.io)\b`)
 	// allWell says that nothing is wrong, which is true until the next change.
 	allWell = []string{"tests pass", "tests now pass", "everything is ", "everything works", "everything passes", "linting is clean", "lint is clean", "build passes", "all done", "all green", "all good", "looks good", "linter passes"}
 	// mended says that something is fixed, unless it is fixed at a value.
@@ -46,7 +48,7 @@ func findingStandsAlone(text string) bool {
 			return false
 		}
 	}
-	if counted.MatchString(text) || located.MatchString(lower) || strings.ContainsAny(text, "✓✔✅❌❓") || tellsOfAChange(lower) {
+	if counted.MatchString(text) || located.MatchString(lower) && !named.MatchString(lower) || strings.ContainsAny(text, "✓✔✅❌❓") || tellsOfAChange(lower) {
 		return false
 	}
 	says := func(phrase string) bool { return strings.Contains(lower, phrase) }

@@ -21,6 +21,8 @@ func TestALessonStandsAlone(t *testing.T) {
 		"node's watch() tells of a rename twice on this file system.",
 		"Files that have been deleted stay in the index until it is made again.",
 		"Steps a user takes in the gallery are stored with their times.",
+		"Node.js: streams of uploads must be closed by the one who opens them.",
+		"ASP.NET - the upload limit of the gallery is 30 MB unless a handler raises it.",
 		"All uploads go through one client, which retries three times.",
 		"The page size of the store is fixed at 4096 bytes on every platform.",
 		"In a transaction now() returns when it began, which makes the queue order wrong.",
