@@ -42,7 +42,7 @@ func TestTheTenantIsThatOfTheFlag(t *testing.T) {
 	defer func() { _ = response.Body.Close() }()
 	require.NoError(t, json.NewDecoder(response.Body).Decode(&described))
 	// A request for one of these is about all tenants if it names none, or no command sends it.
-	others := []string{"/v1/audit", "/v1/failed", "/v1/hooks", "/v1/hooks/{agent}", "/v1/quotas", "/v1/stream"}
+	others := []string{"/v1/audit", "/v1/failed", "/v1/hooks", "/v1/hooks/{agent}", "/v1/quotas"}
 	for path, methods := range described.Paths {
 		for method, operation := range methods {
 			takes := slices.ContainsFunc(operation.Parameters, func(p struct{ Name string }) bool { return p.Name == "tenant" })
