@@ -141,6 +141,7 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 	}
 
 	bad := poison{}
+	keys := holders{claims: claims, held: held}
 	next := 0 // index of the entry's first claim
 	for _, e := range entries {
 		if e.invalid != nil {
@@ -156,23 +157,25 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 			continue
 		}
 		claimed := next < len(claims) && claims[next].Seq == e.seq
-		var holder Claim
+		own := 0 // how many claims the entry has
 		if claimed {
-			holder = firstHolder(held, next, e.nkeys, e.seq)
-			next += e.nkeys
+			own = e.nkeys
 		}
+		first := next
+		next += own
+		holder := keys.of(first, own)
 		switch deleted := u.Tombstone(e.conv); {
 		case deleted != 0:
 			fail(e, ClassInvalid, fmt.Sprintf("the conversation was deleted at sequence %d", deleted))
-		case bad[holder.Seq] != nil: // its claims are void, so later events may get another result
-			return out, bad
 		case holder.Seq == 0:
 			if err := p.reduce(u, &e.event); err != nil {
 				if bad[e.seq] = err; !errors.Is(err, ErrInvalid) {
 					return out, bad
 				}
+				keys.refuse(e.seq)
 				continue // the unit is unchanged
 			}
+			keys.applied(first, own)
 			e.result = resultApplied
 			out.applied++
 		case holder.Content == e.content:
@@ -180,6 +183,9 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 			out.duplicates++
 		default:
 			fail(e, ClassInvalid, fmt.Sprintf("the event at sequence %d has the same identity and other content; the first one counts", holder.Seq))
+		}
+		if len(bad) > 0 && e.result != resultApplied { // the store may have given it keys that another event holds now
+			keys.refuse(e.seq)
 		}
 	}
 	if len(bad) > 0 {
@@ -199,14 +205,44 @@ func classOf(err error) Class {
 	return ClassError
 }
 
-// firstHolder finds another event that holds one of the n claims from index i on.
-func firstHolder(held map[int]Claim, i, n int, seq uint64) Claim {
-	for k := i; k < i+n; k++ {
-		if h, ok := held[k]; ok && h.Seq != seq {
-			return h
+// holders knows who holds the keys of a batch. The store has given each free key to the first event that claims it. If
+// that event is refused, its keys pass to the next event that claims them, which the store does not know.
+type holders struct {
+	claims []Claim
+	held   map[int]Claim           // by index of the claim, as [Tx.Claim] returned it
+	none   map[uint64]bool         // events that hold no keys, whatever the store says; nil until a reducer refuses one
+	passed map[events.Digest]Claim // keys of events that were applied since
+}
+
+// of returns another event that holds one of the n claims from an index on.
+func (h *holders) of(first, n int) Claim {
+	for i := first; i < first+n; i++ {
+		if c, ok := h.passed[h.claims[i].Key]; ok {
+			return c
+		}
+		if c, ok := h.held[i]; ok && c.Seq != h.claims[i].Seq && !h.none[c.Seq] {
+			return c
 		}
 	}
 	return Claim{}
+}
+
+// refuse takes an event's keys away.
+func (h *holders) refuse(seq uint64) {
+	if h.none == nil {
+		h.none, h.passed = map[uint64]bool{}, map[events.Digest]Claim{}
+	}
+	h.none[seq] = true
+}
+
+// applied gives an event its n claims from an index on.
+func (h *holders) applied(first, n int) {
+	if h.none == nil {
+		return // the store did
+	}
+	for _, c := range h.claims[first : first+n] {
+		h.passed[c.Key] = c
+	}
 }
 
 // reduce calls the reducer; a panic is an error of this event.
@@ -238,23 +274,28 @@ func (p *Projection[U]) Apply(ctx context.Context, s Store[U], cp Checkpoint, me
 	return cp, nil
 }
 
-// apply applies a batch in one transaction, or in several if the store refuses its data or it is too
-// large for one. entries are in sequence order and must not be empty.
+// mostAttempts is how often a whole batch is tried before it is halved. A reducer's error, unlike one of [ErrInvalid],
+// ends the attempt, so a batch with many of them would be tried once for each.
+const mostAttempts = 3
+
+// apply applies a batch in one transaction, or in several if the store refuses its data, it is too
+// large for one, or many of its events fail. entries are in sequence order and must not be empty.
 func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, entries []*entry, skip map[uint64]error) (outcome, error) {
 	if skip == nil {
 		skip = map[uint64]error{}
 	}
-	for {
+	for attempt := 1; ; attempt++ {
 		out, err := p.applyOnce(ctx, s, cp, entries, skip)
 		var bad poison
+		poisoned := errors.As(err, &bad)
+		maps.Copy(skip, bad)
 		switch {
 		case err == nil:
 			return out, nil
-		case errors.As(err, &bad):
-			maps.Copy(skip, bad)
+		case poisoned && (attempt < mostAttempts || len(entries) == 1):
 		case errors.Is(err, ErrRejected) && len(entries) == 1 && skip[entries[0].seq] == nil:
 			skip[entries[0].seq] = err
-		case (errors.Is(err, ErrRejected) || errors.Is(err, ErrTooLarge)) && len(entries) > 1:
+		case (poisoned || errors.Is(err, ErrRejected) || errors.Is(err, ErrTooLarge)) && len(entries) > 1:
 			middle := len(entries) / 2
 			first, err := p.apply(ctx, s, cp, entries[:middle], skip)
 			if err != nil {

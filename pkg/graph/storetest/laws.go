@@ -1,6 +1,10 @@
 package storetest
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +37,19 @@ func lawCases[U projection.Unit, S projection.Store[U]](w workshop[U, S]) []name
 			whole.apply(h.Messages)
 			for rest := h.Messages; len(rest) > 0; {
 				n := rapid.IntRange(1, len(rest)).Draw(r, "batch")
+				split.apply(rest[:n])
+				rest = rest[n:]
+			}
+			require.Equal(r, whole.contents(), split.contents())
+		}),
+		law("every split into batches gives the same, whatever the reducers refuse", func(r *rapid.T) {
+			h := generated(tenants).Draw(r, "history")
+			salt := rapid.String().Draw(r, "salt")
+			whole, split := w.bench(r), w.bench(r)
+			whole.projection, split.projection = refusing(w.projection, salt), refusing(w.projection, salt)
+			whole.apply(h.Messages)
+			for rest := h.Messages; len(rest) > 0; {
+				n := rapid.IntRange(1, min(3, len(rest))).Draw(r, "batch")
 				split.apply(rest[:n])
 				rest = rest[n:]
 			}
@@ -101,6 +118,24 @@ func lawCases[U projection.Unit, S projection.Store[U]](w workshop[U, S]) []name
 			require.Equal(r, before.Failed, after.Failed)
 		}),
 	}
+}
+
+// refusing is a projection whose reducers refuse half of the events: as invalid, or with an error. The salt says which.
+func refusing[U projection.Unit](p projection.Projection[U], salt string) projection.Projection[U] {
+	reducers := maps.Clone(p.Reducers)
+	for eventType, reduce := range reducers {
+		reducers[eventType] = func(u U, e *events.Recorded) error {
+			switch chance := events.DigestOf(salt, strconv.FormatUint(e.Seq, 10))[0] % 8; {
+			case chance < 3:
+				return fmt.Errorf("%w: refused", projection.ErrInvalid)
+			case chance == 3:
+				return errors.Join(reduce(u, e), errors.New("too late")) // the unit has changed
+			}
+			return reduce(u, e)
+		}
+	}
+	p.Reducers = reducers
+	return p
 }
 
 // drop deletes a conversation, like the start of a repair.
