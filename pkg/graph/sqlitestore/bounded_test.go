@@ -287,6 +287,41 @@ func plan(t *testing.T, c *conn, statement string) (steps []string) {
 	return steps
 }
 
+func TestFailedEventsAreFoundByAnIndex(t *testing.T) {
+	t.Parallel()
+	s := openStores(t)
+	s.everything("c")
+	s.everything("d")
+	s.apply(t)
+	s.everything("c")
+	s.apply(t)
+	require.Equal(t, []string{"SCAN failed USING COVERING INDEX failed_by_class"}, plan(t, s.graph.writer, countFailed))
+	const invalid, key = projection.ClassInvalid, "SEARCH failed USING INTEGER PRIMARY KEY (rowid>?)"
+	for _, c := range []struct {
+		query projection.FailedQuery
+		plan  string
+	}{
+		{projection.FailedQuery{}, key},
+		{projection.FailedQuery{Tenant: "t"}, key},
+		{projection.FailedQuery{Class: invalid}, "SEARCH failed USING INDEX failed_by_class (class=? AND rowid>?)"},
+		{projection.FailedQuery{Tenant: "t", Class: invalid}, "SEARCH failed USING INDEX failed_by_class (class=? AND rowid>?)"},
+		{projection.FailedQuery{Tenant: "t", Conversation: "c"}, "SEARCH failed USING INDEX failed_by_conversation (tenant=? AND conversation=? AND rowid>?)"},
+		{projection.FailedQuery{Tenant: "t", Conversation: "c", Class: invalid}, "SEARCH failed USING INDEX failed_by_conversation (tenant=? AND conversation=? AND rowid>?)"},
+	} {
+		require.Empty(t, s.graph.idle)
+		c.query.Limit = 2
+		list, err := s.graph.Failed(t.Context(), c.query)
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		reader := s.graph.idle[0]
+		for statement := range reader.stmts {
+			require.Equal(t, []string{c.plan}, plan(t, s.graph.writer, statement))
+		}
+		require.NoError(t, reader.close())
+		s.graph.idle = nil
+	}
+}
+
 func TestMatchedCallsAndResultsAreNotStored(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)

@@ -124,9 +124,6 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 
 // makeIndexes runs statements that create indexes which the file may lack.
 func (d *db) makeIndexes(ctx context.Context, script string) error {
-	if script == "" {
-		return nil
-	}
 	if _, err := d.writer.Conn.ExecContext(ctx, script); err != nil {
 		return d.trouble(fmt.Errorf("create indexes in %s: %w", d.path, err))
 	}

@@ -75,7 +75,7 @@ func Open[U projection.Unit](ctx context.Context, path string, codec Codec[U]) (
 	if err != nil {
 		return nil, err
 	}
-	if err := d.makeIndexes(ctx, codec.Indexes); err != nil {
+	if err := d.makeIndexes(ctx, engineIndexes+codec.Indexes); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return &Store[U]{store{d, codec.Projection, codec.Delete}, codec}, nil
@@ -220,11 +220,26 @@ func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, 
 	return list, err
 }
 
-// Failed implements projection.ReadStore.
+// Failed implements projection.ReadStore. There may be as many failed events as events, if agents go on writing to
+// deleted conversations, so those of a conversation or a class are found by an index, which also orders them. A plus
+// keeps SQLite from choosing another index.
 func (s *store) Failed(ctx context.Context, query projection.FailedQuery) (list []projection.Failed, err error) {
+	where, args := "seq > ?", []any{min(query.After, maxSeq)}
+	filter := func(column, value string) {
+		if value != "" {
+			where, args = where+" AND "+column+" = ?", append(args, value)
+		}
+	}
+	if query.Conversation != "" {
+		filter("tenant", query.Tenant)
+		filter("conversation", query.Conversation)
+		filter("+class", string(query.Class))
+	} else {
+		filter("+tenant", query.Tenant)
+		filter("class", string(query.Class))
+	}
 	err = s.Snapshot(ctx, func(q Queryer) error {
-		rows, err := q("SELECT seq, tenant, conversation, event_id, type, class, reason FROM failed WHERE seq > ? AND (? = '' OR tenant = ?) AND (? = '' OR conversation = ?) AND (? = '' OR class = ?) ORDER BY seq LIMIT ?",
-			min(query.After, maxSeq), query.Tenant, query.Tenant, query.Conversation, query.Conversation, query.Class, query.Class, query.Limit)
+		rows, err := q("SELECT seq, tenant, conversation, event_id, type, class, reason FROM failed WHERE "+where+" ORDER BY seq LIMIT ?", append(args, query.Limit)...)
 		return Each(rows, err, func(rows *sql.Rows) error {
 			f := projection.Failed{Projection: s.projection}
 			err := rows.Scan(&f.Seq, &f.Conversation.Tenant, &f.Conversation.ID, &f.EventID, &f.Type, &f.Class, &f.Reason)
@@ -235,11 +250,13 @@ func (s *store) Failed(ctx context.Context, query projection.FailedQuery) (list 
 	return list, err
 }
 
+const countFailed = "SELECT class, count(*) FROM failed GROUP BY class"
+
 // CountFailed implements projection.ReadStore.
 func (s *store) CountFailed(ctx context.Context) (count map[projection.Class]int, err error) {
 	count = map[projection.Class]int{}
 	err = s.Snapshot(ctx, func(q Queryer) error {
-		rows, err := q("SELECT class, count(*) FROM failed GROUP BY class")
+		rows, err := q(countFailed)
 		return Each(rows, err, func(rows *sql.Rows) error {
 			var class projection.Class
 			var n int

@@ -19,6 +19,11 @@ CREATE TABLE identity (
 ) WITHOUT ROWID;
 `
 
+// engineIndexes are like Codec.Indexes.
+const engineIndexes = `
+CREATE INDEX IF NOT EXISTS failed_by_class ON failed (class);
+`
+
 // graphSchema is the read model "graph". The rows of summaries never change: a read finds in
 // summary_by_range which summary consolidated or superseded another. base and symbol are lookup
 // keys of references, see graph.CodeBase and graph.CodeName.
