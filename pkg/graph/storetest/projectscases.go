@@ -263,7 +263,7 @@ func projectsCases(w projectsShop) []namedCase {
 		}},
 		{"names of any bytes, in pages", func(t *testing.T) {
 			h := NewHistory()
-			want := []string{"%", "*", "a b", "a/b", "a/b/", "c\\d", "p\u0000q", "é", "日本", "\U0001F389"}
+			want := []string{"%", "*", "a b", "a/b", "a/b/", "c\\d", "p\u0000q", "é", "日本", "\uFF5E", "\U0001F389"}
 			for i, name := range want {
 				h.Add(fmt.Sprintf("c%d", i), &events.ConversationStarted{Project: name})
 			}
