@@ -203,6 +203,7 @@ func TestValuesThatMakeNoSenseAreRefused(t *testing.T) {
 		production + "settings: {MNEM_LOG_LEVEL: debug}\n":            "MNEM_LOG_LEVEL",
 		strings.Replace(production, "neo4j+s://", "https://", 1):      "uri",
 		production + "programs: {ingestor: {replicas: -1}}\n":         "replicas",
+		production + "scheduling: {nodeselector: {pool: memory}}\n":   "nodeselector",
 		production + "programs: {ingestor: {memoryTarget: 400 MB}}\n": "memoryTarget",
 		production + "nats: {address: \"nats://nats:4222\"}\n":        "address",
 	} {
@@ -218,6 +219,7 @@ secrets: {nats: passwords}
 networkPolicies: false
 allowedHosts: [mneme.example.com]
 imagePullSecrets: [{name: registry}]
+scheduling: {nodeSelector: {pool: memory}, tolerations: [{key: pool, value: memory, effect: NoSchedule}], priorityClassName: high}
 nats: {tenants: [team-a, operator], permissions: "# others", storage: 5Gi, storageClass: fast, whenUnsatisfiable: ScheduleAnyway}
 settings: {MNEME_LOG_LEVEL: debug}
 stream: {MNEME_LOG_SIZE: 4294967296}
@@ -237,6 +239,7 @@ programs:
 			pod = o.Spec.Template.Spec
 		}
 		require.Equal(t, "registry", pod.ImagePullSecrets[0].Name)
+		require.Equal(t, []any{"memory", "memory", "high"}, []any{pod.NodeSelector["pool"], pod.Tolerations[0].Value, pod.PriorityClassName})
 		for _, e := range pod.Containers[0].Env {
 			list[e.Name] = e.Value
 			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
