@@ -29,7 +29,8 @@ type BackupCmd struct {
 
 // BackupCreateCmd backs up the log.
 type BackupCreateCmd struct {
-	Out string `required:"" placeholder:"DIR" complete:"file" help:"The new directory to write the backup to."`
+	Out  string `required:"" placeholder:"DIR" complete:"file" help:"The new directory to write the backup to."`
+	Keep int    `placeholder:"N" help:"Afterwards, remove the oldest backups in the same directory until N are left; none while the log has lost events."`
 }
 
 // Help implements kong.HelpProvider.
@@ -41,6 +42,7 @@ It is made over NATS (--nats-url), whose snapshot API the credentials must allow
 Examples:
 
     mneme backup create --out backup-2026-01-31
+    mneme backup create --out /backups/2026-01-31 --keep 14
     mneme backup verify backup-2026-01-31
     mneme restore backup-2026-01-31`
 }
@@ -57,11 +59,12 @@ type backedUp struct {
 	Content    string    `json:"content_sha256"`
 	Identities string    `json:"identities_sha256"`
 	Missing    uint64    `json:"missing_events,omitempty"` // of the log, and so of a new backup
+	Removed    []string  `json:"removed,omitempty"`        // older backups
 	Seconds    float64   `json:"seconds"`
 }
 
 func describeBackup(path string, m backup.Manifest, began time.Time) backedUp {
-	return backedUp{path, m.Time, m.Version, m.First, m.Last, m.Events, m.Bytes, m.Content, m.Identities, 0, time.Since(began).Seconds()}
+	return backedUp{path, m.Time, m.Version, m.First, m.Last, m.Events, m.Bytes, m.Content, m.Identities, 0, nil, time.Since(began).Seconds()}
 }
 
 func (b *backedUp) print(g *Globals, t *terminal, what string) error {
@@ -73,6 +76,9 @@ func (b *backedUp) print(g *Globals, t *terminal, what string) error {
 
 // Run writes the backup and prints what it holds.
 func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if c.Keep < 0 {
+		return &program.UsageError{Err: errors.New("--keep: at least 1; 0, the default, removes none")}
+	}
 	conn, err := g.connect()
 	if err != nil {
 		return err
@@ -92,8 +98,18 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	if b.Missing, err = missingEvents(ctx, conn); err != nil {
 		t.say("warning: whether the log has lost events could not be found out: %v", err)
 	}
+	lost := err != nil || b.Missing > 0
 	if b.Missing > 0 {
 		t.say("warning: the log has lost %s, which this backup does not have either: keep the backups from before; mneme doctor says what to do", counted(b.Missing, "event"))
+	}
+	if c.Keep > 0 && !lost {
+		b.Removed, err = backup.Prune(filepath.Dir(c.Out), c.Keep)
+		for _, path := range b.Removed {
+			t.say("removed %s", path)
+		}
+		if err != nil {
+			return fmt.Errorf("the backup is complete, but older ones could not be removed: %w", err)
+		}
 	}
 	return b.print(g, t, "backed up to")
 }
