@@ -18,6 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -41,8 +42,17 @@ var overlays = map[string]string{
 	"production":    production,
 	"external-nats": production + "nats: {enabled: false, address: \"nats.example.com:4222\"}\n",
 	"llm":           production + "secrets: {llm: llm}\nsummaries: {MNEME_SUMMARY_WRITER: openai, MNEME_LLM_MODEL: gpt-5-mini, MNEME_LLM_MAX_TOKENS: 6000, MNEME_LLM_MAX_CALLS_PER_HOUR: 300}\n",
+	"backup":        production + "backup: {schedule: \"17 3 * * *\"}\n",
 	"embeddings":    production + "secrets: {embeddings: embeddings}\ncontexts: {MNEME_EMBEDDINGS: openai, MNEME_EMBEDDINGS_MODEL: text-embedding-3-small}\n",
 }
+
+// withBackup is an overlay that an operator makes: production, and the component that backs up the log.
+const withBackup = `
+namespace: mneme
+resources: [../production]
+components: [../../components/backup]
+images: [{name: mneme, newName: registry.example.com/mneme, newTag: 1.0.0}]
+`
 
 func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard) // Helm says that it follows the links to deploy/nats
@@ -51,7 +61,7 @@ func TestMain(m *testing.M) {
 
 var decoder = func() runtime.Decoder {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err)
 		}
@@ -114,6 +124,8 @@ func overlay(t *testing.T, name string) map[string]runtime.Object {
 			return disk.WriteFile(to, raw)
 		}))
 	}
+	require.NoError(t, disk.MkdirAll("/deploy/k8s/overlays/backup"))
+	require.NoError(t, disk.WriteFile("/deploy/k8s/overlays/backup/kustomization.yaml", []byte(withBackup)))
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, "/deploy/k8s/overlays/"+name)
 	require.NoError(t, err)
 	raw, err := resources.AsYaml()
@@ -146,6 +158,11 @@ func add(t *testing.T, list map[string]runtime.Object, document []byte) {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
 		pod = &o.Spec.Template
+	case *batchv1.CronJob:
+		pod = &o.Spec.JobTemplate.Spec.Template
+		delete(pod.Labels, "app.kubernetes.io/part-of")
+	case *corev1.PersistentVolumeClaim:
+		o.Annotations = nil
 	case *appsv1.StatefulSet:
 		pod = &o.Spec.Template
 		for i := range o.Spec.VolumeClaimTemplates {
@@ -203,6 +220,7 @@ func TestValuesThatMakeNoSenseAreRefused(t *testing.T) {
 		production + "settings: {MNEM_LOG_LEVEL: debug}\n":            "MNEM_LOG_LEVEL",
 		strings.Replace(production, "neo4j+s://", "https://", 1):      "uri",
 		production + "programs: {ingestor: {replicas: -1}}\n":         "replicas",
+		production + "backup: {schedule: nightly}\n":                  "schedule",
 		production + "scheduling: {nodeselector: {pool: memory}}\n":   "nodeselector",
 		production + "programs: {ingestor: {memoryTarget: 400 MB}}\n": "memoryTarget",
 		production + "nats: {address: \"nats://nats:4222\"}\n":        "address",
@@ -222,6 +240,7 @@ imagePullSecrets: [{name: registry}]
 scheduling: {nodeSelector: {pool: memory}, tolerations: [{key: pool, value: memory, effect: NoSchedule}], priorityClassName: high}
 nats: {tenants: [team-a, operator], permissions: "# others", storage: 5Gi, storageClass: fast, whenUnsatisfiable: ScheduleAnyway}
 settings: {MNEME_LOG_LEVEL: debug}
+backup: {schedule: "@daily", keep: 30, storage: 1Ti, storageClass: slow}
 stream: {MNEME_LOG_SIZE: 4294967296}
 programs:
   ingestor: {replicas: null, env: {MNEME_MEMORY: 300}}
@@ -256,6 +275,11 @@ programs:
 	require.Equal(t, "passwords/agent-team-a", variables(nats)["MNEME_NATS_AGENT_TEAM_A_PASSWORD"])
 	require.Equal(t, "passwords/agent-operator", variables(nats)["MNEME_NATS_AGENT_OPERATOR_PASSWORD"])
 	require.Equal(t, "passwords/operator", variables(nats)["MNEME_NATS_OPERATOR_PASSWORD"])
+	job := got["CronJob backup"].(*batchv1.CronJob).Spec
+	require.Equal(t, "@daily", job.Schedule)
+	require.Equal(t, []string{"--keep", "30"}, job.JobTemplate.Spec.Template.Spec.Containers[0].Command[5:])
+	require.Equal(t, "high", job.JobTemplate.Spec.Template.Spec.PriorityClassName)
+	require.Equal(t, "slow", *got["PersistentVolumeClaim backups"].(*corev1.PersistentVolumeClaim).Spec.StorageClassName)
 	claim := nats.Spec.VolumeClaimTemplates[0].Spec
 	require.Equal(t, "5Gi", claim.Resources.Requests.Storage().String())
 	require.Equal(t, "fast", *claim.StorageClassName)

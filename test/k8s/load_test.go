@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -78,13 +79,15 @@ type rendered struct {
 	policies   []*networkingv1.NetworkPolicy
 	budgets    []*policyv1.PodDisruptionBudget
 	scaled     []*scaledObject
+	claims     []*corev1.PersistentVolumeClaim
 	namespaces []*corev1.Namespace
 	elsewhere  []string // objects outside of the namespace
 }
 
-// workload is a Deployment or a StatefulSet.
+// workload is a Deployment, a StatefulSet or a CronJob.
 type workload struct {
 	name     string
+	job      *batchv1.CronJob // nil if it is none
 	replicas *int32
 	selector *metav1.LabelSelector
 	pod      corev1.PodTemplateSpec
@@ -97,7 +100,7 @@ func (w *workload) container() *corev1.Container { return &w.pod.Spec.Containers
 
 var decoder = func() runtime.Decoder {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err)
 		}
@@ -152,6 +155,10 @@ func (r *rendered) add(kind string, text []byte) error {
 	case *appsv1.StatefulSet:
 		r.workloads = append(r.workloads, &workload{name: o.Name, replicas: o.Spec.Replicas, selector: o.Spec.Selector, pod: o.Spec.Template,
 			service: o.Spec.ServiceName, claims: o.Spec.VolumeClaimTemplates})
+	case *batchv1.CronJob:
+		r.workloads = append(r.workloads, &workload{name: o.Name, job: o, pod: o.Spec.JobTemplate.Spec.Template})
+	case *corev1.PersistentVolumeClaim:
+		r.claims = append(r.claims, o)
 	case *corev1.Service:
 		r.services = append(r.services, o)
 	case *corev1.ConfigMap:

@@ -122,6 +122,7 @@ func network(r *rendered) (wrong []string) {
 	}
 	needed[link{"nats", "nats"}] = []int32{6222}
 	needed[link{"agent", "nats"}] = []int32{4222}
+	needed[link{"backup", "nats"}] = []int32{4222}
 	needed[link{"agent", "context-api"}] = []int32{8420}
 
 	peers := map[string]peer{

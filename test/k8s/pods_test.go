@@ -27,7 +27,11 @@ func pods(r *rendered, p *programs) (wrong []string) {
 			wrong = append(wrong, w.name+" does not have exactly one container, as these rules expect")
 			continue
 		}
-		for _, rule := range []func(*workload) []string{selector, contained, bounded, probed, mounted} {
+		rules := []func(*workload) []string{contained, bounded, mounted}
+		if w.job == nil {
+			rules = append(rules, selector, probed)
+		}
+		for _, rule := range rules {
 			list = append(list, rule(w)...)
 		}
 		list = append(list, r.there(w)...)
@@ -164,6 +168,11 @@ func (r *rendered) there(w *workload) (wrong []string) {
 			wrong = append(wrong, "mounts the ConfigMap "+v.ConfigMap.Name+", which is not there")
 		}
 	}
+	for _, v := range w.pod.Spec.Volumes {
+		if c := v.PersistentVolumeClaim; c != nil && !slices.ContainsFunc(r.claims, func(p *corev1.PersistentVolumeClaim) bool { return p.Name == c.ClaimName }) {
+			wrong = append(wrong, "mounts the claim "+c.ClaimName+", which is not there")
+		}
+	}
 	if w.service != "" && !slices.ContainsFunc(r.services, func(s *corev1.Service) bool { return s.Name == w.service }) {
 		wrong = append(wrong, "has names by the Service "+w.service+", which is not there")
 	}
@@ -183,7 +192,7 @@ func image(w *workload) (wrong []string) {
 	if strings.Contains(string(compose), ":-"+name+"}") {
 		return nil
 	}
-	ours := slices.Contains(programNames, w.name) && strings.HasPrefix(name[strings.LastIndex(name, "/")+1:], "mneme:")
+	ours := (slices.Contains(programNames, w.name) || w.job != nil) && strings.HasPrefix(name[strings.LastIndex(name, "/")+1:], "mneme:")
 	if !ours || !pinned.MatchString(name) {
 		wrong = append(wrong, "runs "+name+", neither an image of docker-compose.yml nor a version of mneme")
 	}

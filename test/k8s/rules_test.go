@@ -88,7 +88,12 @@ func (r *rendered) resolves(text string) bool {
 
 // budgets allow one pod of each workload to be evicted at a time.
 func budgets(r *rendered) (wrong []string) {
+	needed := 0
 	for _, w := range r.workloads {
+		if w.job != nil {
+			continue
+		}
+		needed++
 		var found []string
 		for _, b := range r.budgets {
 			if matches(b.Spec.Selector, w.pod.Labels) {
@@ -102,7 +107,7 @@ func budgets(r *rendered) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s has the budgets %q, not its own", w.name, found))
 		}
 	}
-	if len(r.budgets) != len(r.workloads) {
+	if len(r.budgets) != needed {
 		wrong = append(wrong, "there are budgets for nothing")
 	}
 	return wrong
