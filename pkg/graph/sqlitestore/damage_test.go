@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -197,6 +198,11 @@ func TestAnEmptyGenerationReplacesADamagedOne(t *testing.T) {
 	b, err := g.Builds(t.Context(), "graph")
 	require.NoError(t, err)
 	require.Equal(t, projection.Builds{Serving: 5, Others: []int{4}, Last: 5}, b)
+	_, err = OpenGraphReader(Path(dir, "graph", 5))
+	require.ErrorIs(t, err, fs.ErrNotExist, "its writer has yet to make the tables")
+	cps, err := g.Checkpoints(t.Context(), "graph", 5)
+	require.NoError(t, err)
+	require.Empty(t, cps)
 	s, err := OpenGraph(t.Context(), Path(dir, "graph", 5))
 	require.NoError(t, err)
 	defer s.Close()

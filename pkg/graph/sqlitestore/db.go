@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -130,8 +131,8 @@ func (d *db) makeIndexes(ctx context.Context, script string) error {
 	return nil
 }
 
-// openReader opens an existing file for reading. Until a writer has made the file, the error is
-// fs.ErrNotExist.
+// openReader opens an existing file for reading. Until a writer has made the file and its tables, the error
+// is fs.ErrNotExist.
 func openReader(path string) (*db, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
@@ -144,6 +145,9 @@ func openReader(path string) (*db, error) {
 	if err := d.read.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
 		_ = d.close()
 		return nil, d.trouble(fmt.Errorf("open %s: %w", path, err))
+	}
+	if version == 0 { // a writer is making it, or died while doing so
+		return nil, errors.Join(fmt.Errorf("%s has no tables yet: %w", path, fs.ErrNotExist), d.close())
 	}
 	if version != schemaVersion {
 		_ = d.close()
