@@ -115,12 +115,21 @@ func refuse(variable string, value any, why string) error {
 // no token is required, every program refuses to listen elsewhere unless the network is
 // trusted.
 func Loopback(name, address string) error {
+	return loopback(name, address, "without tokens mneme listens on loopback only: use an address such as 127.0.0.1:8420")
+}
+
+// natsLoopback is [Loopback] for the NATS server of mneme up, which knows no tokens.
+func natsLoopback(name, address string) error {
+	return loopback(name, address, "the NATS server of mneme up asks for no password: use an address such as 127.0.0.1:4222; a separate NATS server can be reached by others (docs/programs.md)")
+}
+
+func loopback(name, address, why string) error {
 	if err := hostPort(name, address); err != nil {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return refuse(name, address, "it is reached from other machines, and without tokens mneme listens on loopback only: use an address such as 127.0.0.1:8420")
+		return refuse(name, address, "it is reached from other machines, and "+why)
 	}
 	return nil
 }

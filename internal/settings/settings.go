@@ -114,7 +114,7 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Insights.check(), s.Erasing.Check(), s.Auditing.Check(), s.Capturing.Check(), s.OTLP.Check(&s.Access), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), natsLoopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Insights.check(), s.Erasing.Check(), s.Auditing.Check(), s.Capturing.Check(), s.OTLP.Check(&s.Access), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // Insights configures what insights are computed with.

@@ -246,7 +246,7 @@ func listenAddress(listen string) (host string, port int, err error) {
 		addr.IP = net.IPv4(127, 0, 0, 1)
 	}
 	if !addr.IP.IsLoopback() {
-		return "", 0, fmt.Errorf("embedded NATS: %q is %w: there are no access tokens yet, so anyone who can reach the port could read and write everything; listen on 127.0.0.1 or [::1]", listen, natsdeploy.ErrNotLoopback)
+		return "", 0, fmt.Errorf("embedded NATS: %q is %w: this server asks for no password, so anyone who can reach the port could read and write everything; listen on 127.0.0.1 or [::1], or run a nats-server with permissions.conf", listen, natsdeploy.ErrNotLoopback)
 	}
 	if addr.Port == 0 {
 		return addr.IP.String(), server.RANDOM_PORT, nil
