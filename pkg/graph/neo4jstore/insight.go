@@ -55,21 +55,14 @@ func (s *Insight) Rows(ctx context.Context, tenant string, q insight.RowQuery, y
 	if q.Projects != nil {
 		projects = q.Projects
 	}
-	rows, err := s.Read(ctx, statement, map[string]any{"listed": s.tenantKey(tenant), "since": q.Since, "until": cmp.Or(q.Until, "~"), "projects": projects})
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
+	return s.each(ctx, statement, map[string]any{"listed": s.tenantKey(tenant), "since": q.Since, "until": cmp.Or(q.Until, "~"), "projects": projects}, func(row []any) error {
 		v := &values{list: row}
 		r := insight.Row{Conversation: v.text(), Day: v.text(), Project: v.text(), Agent: v.text(), Counts: v.text(), Detail: v.text()}
 		if v.err != nil {
 			return v.err
 		}
-		if err := yield(&r); err != nil {
-			return err
-		}
-	}
-	return nil
+		return yield(&r)
+	})
 }
 
 // hashAttempts is how often a hash is read while commits to its conversation overtake the read.

@@ -1,8 +1,11 @@
 package neo4jstore
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,4 +61,37 @@ func TestQueriesOfInsightsSeekTheirRows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// It is not parallel, because it measures the heap.
+func TestRowsOfInsightsAreNotAllInMemory(t *testing.T) {
+	s, err := OpenInsight(t.Context(), testConfig(t), generationOf(t.Name()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	const days, each, size = 30, 20, 64 << 10
+	for day := range days {
+		params := In("rows", slices.Repeat([]string{strings.Repeat("x", size)}, each))
+		params["key"], params["listed"], params["day"] = s.prefix()+"t/many", s.tenantKey("t"), fmt.Sprintf("2026-03-%02d", day+1)
+		_, err := s.write(t.Context(), "UNWIND range(0, size($in.rows) - 1) AS i CREATE (:InsightDay {key: $key + '/' + $day + i, conversation: $key, id: 'many', day: $day, listed: $listed, project: '', agent: '', counts: '', detail: $in.rows[i]})", params)
+		require.NoError(t, err)
+	}
+	live := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before, most, rows := live(), 0, 0
+	require.NoError(t, s.Rows(t.Context(), "t", insight.RowQuery{Detail: true}, func(r *insight.Row) error {
+		if rows++; rows == 1 {
+			most = live()
+		}
+		require.Len(t, r.Detail, size)
+		return nil
+	}))
+	require.Equal(t, days*each, rows)
+	require.Less(t, most-before, days*each*size/2)
+
+	enough := errors.New("enough")
+	require.ErrorIs(t, s.Rows(t.Context(), "t", insight.RowQuery{}, func(*insight.Row) error { return enough }), enough)
 }

@@ -31,6 +31,34 @@ func (d *db) Read(ctx context.Context, query string, params map[string]any) ([][
 	return d.single(ctx, neo4j.AccessModeRead, d.ReadTimeout, query, params)
 }
 
+// fetchedAtOnce is how many rows of a statement [db.each] has in memory.
+const fetchedAtOnce = 100
+
+// each runs one statement outside of any transaction and yields its rows, without having all of them in memory. Unlike
+// Read it does not try again once it has yielded a row.
+func (d *db) each(ctx context.Context, query string, params map[string]any, yield func(row []any) error) error {
+	err := d.again(ctx, neo4j.AccessModeRead, d.ReadTimeout, func(ctx context.Context, session neo4j.SessionWithContext) error {
+		begun := false
+		err := walk(ctx, query, func(query string) (neo4j.ResultWithContext, error) {
+			return session.Run(ctx, query, params, neo4j.WithTxTimeout(d.ReadTimeout))
+		}, func(row []any) error {
+			begun = true
+			return yield(row)
+		})
+		if err = orLost(err); err != nil && begun {
+			err = &partial{err}
+		}
+		return err
+	}, fetchedAtOnce)
+	return classify(err)
+}
+
+// partial is an error after rows were yielded, so the statement must not run again.
+type partial struct{ err error }
+
+func (e *partial) Error() string { return e.err.Error() }
+func (e *partial) Unwrap() error { return e.err }
+
 // write runs one statement in a separate transaction.
 func (d *db) write(ctx context.Context, query string, params map[string]any) ([][]any, error) {
 	return d.single(ctx, neo4j.AccessModeWrite, d.WriteTimeout, query, params)
@@ -43,13 +71,18 @@ func (d *db) single(ctx context.Context, mode neo4j.AccessMode, timeout time.Dur
 		rows, err = run(ctx, query, func(query string) (neo4j.ResultWithContext, error) {
 			return session.Run(ctx, query, params, neo4j.WithTxTimeout(timeout))
 		})
-		var broken *neo4j.ConnectivityError
-		if errors.As(err, &broken) {
-			return &lost{err}
-		}
-		return err
-	})
+		return orLost(err)
+	}, neo4j.FetchAll)
 	return rows, classify(err)
+}
+
+// orLost marks an error of the connection.
+func orLost(err error) error {
+	var broken *neo4j.ConnectivityError
+	if errors.As(err, &broken) {
+		return &lost{err}
+	}
+	return err
 }
 
 // inTransaction runs work in one transaction.
@@ -57,22 +90,24 @@ func (d *db) inTransaction(ctx context.Context, timeout time.Duration, work func
 	return d.again(ctx, neo4j.AccessModeWrite, timeout, func(ctx context.Context, session neo4j.SessionWithContext) error {
 		_, err := session.ExecuteWrite(ctx, func(tx neo4j.ManagedTransaction) (any, error) { return nil, work(tx) }, neo4j.WithTxTimeout(timeout))
 		return err
-	})
+	}, neo4j.FetchAll)
 }
 
 // again runs work, and retries it if another transaction disturbed it or a pooled connection
 // had died. The driver could retry too, but also does so when it is useless: it treats a
 // batch that is too large as a transient error, and keeps asking an absent server for seconds
 // while a caller waits.
-func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(context.Context, neo4j.SessionWithContext) error) error {
+func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(context.Context, neo4j.SessionWithContext) error, fetch int) error {
 	began, pause, dead := time.Now(), firstPause, 0
 	for {
-		err := d.once(ctx, mode, timeout, work)
+		err := d.once(ctx, mode, timeout, work, fetch)
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil: // the caller gave up, so the server did not fail
 			return fmt.Errorf("Neo4j: %w", ctx.Err())
+		case errors.As(err, new(*partial)):
+			return err
 		case died(err) && dead < d.PoolSize: // every connection in the pool may have died
 			dead++
 			continue
@@ -90,10 +125,10 @@ func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Dura
 
 // once runs work. A connection that is lost during the commit leaves the commit in doubt, so
 // it does not count as one that had died before: see died.
-func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(context.Context, neo4j.SessionWithContext) error) error {
+func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(context.Context, neo4j.SessionWithContext) error, fetch int) error {
 	bounded, cancel := context.WithTimeout(ctx, timeout+grace)
 	defer cancel()
-	session := d.session(bounded, mode)
+	session := d.session(bounded, mode, fetch)
 	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
 	err := work(bounded, session)
 	var limit *neo4j.TransactionExecutionLimit
@@ -110,11 +145,11 @@ func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Durat
 
 // session uses no bookmarks, because a single server shows commits at once. In a cluster,
 // neo4j://, everything goes to the leader for the same reason.
-func (d *db) session(ctx context.Context, mode neo4j.AccessMode) neo4j.SessionWithContext {
+func (d *db) session(ctx context.Context, mode neo4j.AccessMode, fetch int) neo4j.SessionWithContext {
 	if strings.HasPrefix(d.URI, "neo4j") {
 		mode = neo4j.AccessModeWrite
 	}
-	return d.driver.NewSession(ctx, neo4j.SessionConfig{DatabaseName: d.Database, AccessMode: mode, FetchSize: neo4j.FetchAll})
+	return d.driver.NewSession(ctx, neo4j.SessionConfig{DatabaseName: d.Database, AccessMode: mode, FetchSize: fetch})
 }
 
 // kept is put before every statement that has a plan, to keep the plan. Otherwise Neo4j
@@ -128,6 +163,15 @@ var planned = []string{"MATCH ", "UNWIND ", "CALL (", "CALL db.index.", "MERGE "
 
 // run runs one statement and returns its rows.
 func run(ctx context.Context, query string, send func(query string) (neo4j.ResultWithContext, error)) (rows [][]any, err error) {
+	err = walk(ctx, query, send, func(row []any) error {
+		rows = append(rows, row)
+		return nil
+	})
+	return rows, err
+}
+
+// walk runs one statement and yields its rows.
+func walk(ctx context.Context, query string, send func(query string) (neo4j.ResultWithContext, error), yield func(row []any) error) error {
 	for _, word := range planned {
 		if strings.HasPrefix(query, word) {
 			query = kept + query
@@ -135,12 +179,14 @@ func run(ctx context.Context, query string, send func(query string) (neo4j.Resul
 	}
 	result, err := send(query)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for result.Next(ctx) {
-		rows = append(rows, result.Record().Values)
+		if err := yield(result.Record().Values); err != nil {
+			return err
+		}
 	}
-	return rows, result.Err()
+	return result.Err()
 }
 
 // lost is an error of the connection, not of the server.
