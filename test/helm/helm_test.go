@@ -326,3 +326,12 @@ programs:
 	require.Contains(t, got, "NetworkPolicy context-api-to-oidc")
 	require.NotContains(t, objects(t, production), "NetworkPolicy context-api-to-oidc")
 }
+
+func TestABackupReachesYourOwnNATS(t *testing.T) {
+	t.Parallel()
+	got := objects(t, production+"nats: {enabled: false, address: \"nats.example.com:4333\"}\nbackup: {schedule: \"@daily\"}\n")
+	require.NotContains(t, got, "NetworkPolicy nats-from-backup")
+	rule := got["NetworkPolicy backup"].(*networkingv1.NetworkPolicy).Spec.Egress[0]
+	require.Empty(t, rule.To)
+	require.Equal(t, 4333, rule.Ports[0].Port.IntValue())
+}
