@@ -30,7 +30,7 @@ var included = map[string]string{
 }
 
 // units are those of Linux.
-var units = []string{"mneme.service", "mneme@.service", "mneme.env"}
+var units = []string{"mneme.service", "mneme@.service", "mneme.env", "mneme-backup.service", "mneme-backup.timer"}
 
 // build makes the release of the commit that is checked out in a folder, and returns its files.
 func build(ctx context.Context, repository, out string, targets []string) ([]string, error) {

@@ -14,8 +14,8 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// units are the units, each with the name of an instance.
-var units = map[string]string{"mneme.service": "mneme.service", "mneme@.service": "mneme@ingestor.service"}
+// units are the services, each with the name of an instance.
+var units = map[string]string{"mneme.service": "mneme.service", "mneme@.service": "mneme@ingestor.service", "mneme-backup.service": "mneme-backup.service"}
 
 func TestSystemdTakesTheUnitsAndFindsThemWellConfined(t *testing.T) {
 	t.Parallel()
@@ -40,6 +40,36 @@ func TestSystemdTakesTheUnitsAndFindsThemWellConfined(t *testing.T) {
 	}
 }
 
+func TestTheTimerStartsTheBackup(t *testing.T) {
+	t.Parallel()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("NOT RUN: systemd-analyze is not installed, so the timer was not checked")
+	}
+	dir := t.TempDir()
+	for _, file := range []string{"mneme-backup.service", "mneme-backup.timer"} {
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), raw, 0o600))
+	}
+	out, err := exec.Command(analyze, "verify", "--man=no", filepath.Join(dir, "mneme-backup.timer")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NotContains(t, string(out), dir, "systemd complains")
+}
+
+// It runs the command of the unit as systemd would, with a program that prints its arguments.
+func TestEachBackupHasAFolderOfItsOwn(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("mneme-backup.service")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`(?m)^ExecStart=/bin/sh -c '(.*)'$`).FindStringSubmatch(string(raw))
+	require.NotNil(t, found)
+	script := strings.NewReplacer("%%", "%", "$$", "$", "/usr/local/bin/mneme", "/bin/echo").Replace(found[1])
+	out, err := exec.Command("/bin/sh", "-c", strings.TrimPrefix(script, "exec ")).Output()
+	require.NoError(t, err)
+	require.Regexp(t, `^backup create --out /var/lib/mneme-backup/20\d\d-\d\d-\d\dT\d{6} --keep 14\n$`, string(out))
+}
+
 func TestTheVariablesOfTheUnitsExist(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -49,7 +79,7 @@ func TestTheVariablesOfTheUnitsExist(t *testing.T) {
 		}
 	}
 	seen := 0
-	for _, file := range []string{"mneme.service", "mneme@.service", "mneme.env"} {
+	for _, file := range []string{"mneme.service", "mneme@.service", "mneme-backup.service", "mneme.env"} {
 		raw, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, variable := range regexp.MustCompile(`MNEME_[A-Z0-9_]+`).FindAllString(string(raw), -1) {
@@ -60,14 +90,16 @@ func TestTheVariablesOfTheUnitsExist(t *testing.T) {
 	require.Greater(t, seen, 10)
 }
 
-func TestBothUnitsAreConfinedAlike(t *testing.T) {
+func TestTheUnitsAreConfinedAlike(t *testing.T) {
 	t.Parallel()
-	confined := func(file string) string {
+	confined := func(file, from string) string {
 		raw, err := os.ReadFile(file)
 		require.NoError(t, err)
-		_, text, found := strings.Cut(string(raw), "\nDynamicUser=")
+		_, text, found := strings.Cut(string(raw), from)
 		require.True(t, found)
-		return text
+		text, _, _ = strings.Cut(text, "[Install]")
+		return strings.TrimSpace(text)
 	}
-	require.Equal(t, confined("mneme.service"), confined("mneme@.service"))
+	require.Equal(t, confined("mneme.service", "\nDynamicUser="), confined("mneme@.service", "\nDynamicUser="))
+	require.Equal(t, confined("mneme.service", "\nCapabilityBoundingSet="), confined("mneme-backup.service", "\nCapabilityBoundingSet="))
 }
