@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -73,6 +75,33 @@ func identityCases[U projection.Unit, S projection.Store[U]](w workshop[U, S], d
 				require.EqualValues(t, 2, b.cp.Applied)
 				require.Zero(t, b.cp.Duplicates)
 				require.Len(t, b.failed(), 1)
+			})
+		}},
+		{"an id passes from invalid events to the first valid one", func(t *testing.T) {
+			strict := w
+			strict.projection.Reducers = maps.Clone(w.projection.Reducers)
+			for eventType, reduce := range strict.projection.Reducers {
+				strict.projection.Reducers[eventType] = func(u U, e *events.Recorded) error {
+					if e.Seq != 3 {
+						return fmt.Errorf("%w: it is not the third", projection.ErrInvalid)
+					}
+					return reduce(u, e)
+				}
+			}
+			h := NewHistory()
+			for range 4 {
+				h.AddAs("c", "e1", d.Nth(1))
+			}
+			h.AddAs("c", "e2", d.Nth(2))
+			inOneBatchAndInMany(t, strict, h, func(t *testing.T, b *bench[U, S]) {
+				require.EqualValues(t, 1, b.cp.Applied)
+				require.EqualValues(t, 1, b.cp.Duplicates)
+				failed := b.failed()
+				require.Len(t, failed, 3)
+				for i, seq := range []uint64{1, 2, 5} {
+					require.Equal(t, seq, failed[i].Seq)
+					require.Contains(t, failed[i].Reason, "it is not the third")
+				}
 			})
 		}},
 		{"a refused event is told the holder of its event id before that of its payload", func(t *testing.T) {
