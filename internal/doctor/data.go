@@ -114,7 +114,7 @@ func (e *examination) model(ctx context.Context, models *service.Models, m readm
 		e.add(check, Warning, path+" does not exist", "start mneme up, or its program, which builds it from the log")
 		return
 	case errors.Is(err, projection.ErrRebuild):
-		e.add(check, Failed, err.Error(), "stop mneme, delete the file, start again: it is rebuilt from the log")
+		e.add(check, Failed, err.Error(), "stop mneme, move it away, start again: it is rebuilt from the log")
 		return
 	case errors.Is(err, projection.ErrDamaged):
 		e.add(check, Failed, err.Error(), damagedRemedy(m.Name))

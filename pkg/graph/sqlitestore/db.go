@@ -117,10 +117,17 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 			return nil, fmt.Errorf("create tables in %s: %w", path, err)
 		}
 	default:
-		return nil, fmt.Errorf("%s has tables of version %d, this program makes version %d: %w (stop mneme, delete the file, start again: it is rebuilt from the log)",
-			path, version, shape, projection.ErrRebuild)
+		return nil, fmt.Errorf("%s has tables of version %d, this program makes version %d: %w (%s)", path, version, shape, projection.ErrRebuild, otherTables(path))
 	}
 	return d, d.openReaders()
+}
+
+// otherTables says what to do about a file with tables of another version. The other read models have them too.
+func otherTables(path string) string {
+	if projectionOf(path) == "" {
+		return "stop mneme, move it away, start again: what it holds is computed again"
+	}
+	return fmt.Sprintf("stop mneme, move %s away, start again: all read models are rebuilt from the log", filepath.Join(filepath.Dir(path), "*-[0-9]*.db*"))
 }
 
 // makeIndexes runs statements that create indexes which the file may lack.

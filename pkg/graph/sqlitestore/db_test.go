@@ -42,7 +42,10 @@ func TestAFileOfAnotherVersionNeedsARebuild(t *testing.T) {
 	require.NoError(t, db.Close())
 	_, err = OpenFiles(t.Context(), path)
 	require.ErrorIs(t, err, projection.ErrRebuild)
-	require.ErrorContains(t, err, "delete the file")
+	require.ErrorContains(t, err, "move "+filepath.Join(filepath.Dir(path), "*-[0-9]*.db*")+" away")
+	matches, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*-[0-9]*.db*"))
+	require.NoError(t, err)
+	require.Contains(t, matches, path)
 	_, err = OpenFilesReader(path)
 	require.ErrorIs(t, err, projection.ErrRebuild)
 }
