@@ -28,6 +28,7 @@ type outer struct {
 
 func (c *brackets) read() {
 	from, round := 0, 0 // where the head begins; how many parentheses are open
+	head, read := -1, 0 // the head that was read last, and how often
 	for at := 0; at < len(c.code); at++ {
 		switch c.code[at] {
 		case '(', '[':
@@ -59,7 +60,10 @@ func (c *brackets) read() {
 			if kind == Function || kind == Type {
 				c.add(kind, name, start, end)
 			}
-			if kind != "" || !c.goesOn(end) {
+			if head != from {
+				head, read = from, 0
+			}
+			if read++; kind != "" || read == maxRead || !c.goesOn(end) {
 				from = end + 1
 			}
 			at = end
@@ -195,8 +199,12 @@ func (c *brackets) statement(from, at int) {
 	}
 }
 
-// maxHead is how many bytes before a bracket can be the head of a declaration.
-const maxHead = 4 << 10
+// maxHead is how many bytes before a bracket can be the head of a declaration, and maxRead how often a head that goes on
+// after a bracket is read.
+const (
+	maxHead = 4 << 10
+	maxRead = 16
+)
 
 // declaration reads the head between two bytes. start is where the declaration begins. A head may hold earlier statements,
 // because not every language ends them with a semicolon; so the lines at its end are tried first.

@@ -65,13 +65,19 @@ func (x *syntax) past(text string, at int) int {
 		return at + afterPattern(text, at)
 	case c == 'r' && x.raw:
 		return at + afterRaw(text, at)
-	case c == '#' && x.macros && strings.TrimLeft(text[lineStart(text, at):at], " \t") == "":
+	case c == '#' && x.macros && beginsLine(text, at):
 		return at + macroEnd(rest)
 	}
 	return at
 }
 
-func lineStart(text string, at int) int { return 1 + strings.LastIndexByte(text[:at], '\n') }
+// beginsLine reports whether only white space is before a byte on its line.
+func beginsLine(text string, at int) bool {
+	for at > 0 && (text[at-1] == ' ' || text[at-1] == '\t') {
+		at--
+	}
+	return at == 0 || text[at-1] == '\n'
+}
 
 func lineEnd(text string) int {
 	if i := strings.IndexByte(text, '\n'); i >= 0 {
@@ -133,9 +139,17 @@ func afterChar(text string) int {
 	return 0
 }
 
+// How far a slash is looked around from. A file can consist of slashes on one line, so this must not depend on the line's
+// length.
+const (
+	maxBefore  = 256
+	maxPattern = 1_000
+)
+
 // afterPattern returns the length of a regular expression, 0 if the slash divides.
 func afterPattern(text string, at int) int {
-	before := strings.TrimRight(text[lineStart(text, at):at], " \t")
+	before := text[max(0, at-maxBefore):at]
+	before = strings.TrimRight(before[1+strings.LastIndexByte(before, '\n'):], " \t")
 	if before != "" {
 		last := before[len(before)-1]
 		word := before[len(strings.TrimRightFunc(before, func(r rune) bool { return r < 0x80 && isWord(byte(r)) })):]
@@ -144,7 +158,7 @@ func afterPattern(text string, at int) int {
 		}
 	}
 	class := false
-	for i := at + 1; i < len(text) && text[i] != '\n'; i++ {
+	for i := at + 1; i < min(len(text), at+maxPattern) && text[i] != '\n'; i++ {
 		switch text[i] {
 		case '\\':
 			i++

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -21,6 +22,25 @@ func outline(t *testing.T, name, text string) string {
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%d-%d %s %s", s.Start, s.End, s.Kind, s.Name)))
 	}
 	return strings.Join(out, "\n")
+}
+
+// A megabyte that some rule has to look at again and again is cut in about a second. It took minutes when a rule looked
+// back to the beginning of its line, or on to its end.
+func TestNoFileTakesLong(t *testing.T) {
+	t.Parallel()
+	short := strings.Repeat("\n", 3_600) // or the file would count as minified
+	for name, text := range map[string]string{
+		"divisions.js": strings.Repeat("a/ ", 300_000) + short,
+		"patterns.js":  strings.Repeat("=/[ ", 220_000) + short,
+		"signs.c":      strings.Repeat("a#", 450_000) + short,
+		"values.js":    strings.Repeat(strings.Repeat("{}=", 33)+"\n", 10_000),
+		"values.rs":    strings.Repeat("x(a){}=\n", 120_000),
+	} {
+		began := time.Now()
+		_, reason := scopes.Cut(name, []byte(text))
+		require.Empty(t, reason)
+		require.Less(t, time.Since(began), 15*time.Second, name)
+	}
 }
 
 func TestFilesAreCutAtTheirDeclarations(t *testing.T) {
