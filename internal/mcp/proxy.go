@@ -256,12 +256,13 @@ func isRefused(err error) bool {
 }
 
 // hand passes a request on. If the connection is from an earlier request, the server may have closed it since. Then it
-// tries once more, which is safe because requests only read, or change nothing when they are repeated.
+// tries once more, which is safe because requests only read, or change nothing when they are repeated. A request that the
+// agent cancels says nothing about the connection, on which other requests and the subscriptions still wait.
 func hand[R any](ctx context.Context, p *proxy, client string, do func(*sdk.ClientSession) (R, error)) (result R, err error) {
 	for {
 		session, fresh, err := p.connected(ctx, client)
 		if err == nil {
-			if result, err = do(session); err == nil || isRefused(err) {
+			if result, err = do(session); err == nil || isRefused(err) || ctx.Err() != nil {
 				return result, err
 			}
 			p.drop(session)

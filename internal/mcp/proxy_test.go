@@ -46,12 +46,17 @@ func (l *lines) cut() {
 // host runs a proxy, and connects to it as an agent does. heard has the addresses of what changes.
 func (b *bundle) host(l *lines) (host *sdk.ClientSession, heard chan string) {
 	b.t.Helper()
+	return b.hostBy(&http.Transport{DialContext: l.dial})
+}
+
+func (b *bundle) hostBy(road http.RoundTripper) (host *sdk.ClientSession, heard chan string) {
+	b.t.Helper()
 	fromHost, toProxy := io.Pipe()
 	fromProxy, toHost := io.Pipe()
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	remote := mcp.Remote{
-		URL: b.HTTPURL(), Project: "shop", HTTP: &http.Client{Transport: &http.Transport{DialContext: l.dial}}, Explain: func(err error) string { return err.Error() },
+		URL: b.HTTPURL(), Project: "shop", HTTP: &http.Client{Transport: road}, Explain: func(err error) string { return err.Error() },
 	}
 	go func() { done <- mcp.Proxy(ctx, remote, fromHost, toHost, slog.New(slog.DiscardHandler)) }()
 	heard = make(chan string, 100)
@@ -102,6 +107,42 @@ func TestASubscriptionThatTheServerEndedIsMadeAgainAtTheNextCall(t *testing.T) {
 		}, mnemetest.Patience, 20*time.Millisecond)
 		b.hears(heard, "after the connection was cut")
 	}
+}
+
+// hanging answers no call of a tool that names a query, and tells of it.
+type hanging struct{ begun chan struct{} }
+
+// RoundTrip implements http.RoundTripper.
+func (h hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Mcp-Name") == mcp.ToolSearch {
+		h.begun <- struct{}{}
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestACallThatTheAgentCancelsEndsNoSubscription(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	road := hanging{make(chan struct{})}
+	host, heard := b.hostBy(road)
+	require.NoError(t, host.Subscribe(t.Context(), &sdk.SubscribeParams{URI: cart}))
+	b.hears(heard, "at first")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := host.CallTool(ctx, &sdk.CallToolParams{Name: mcp.ToolSearch})
+		ended <- err
+	}()
+	<-road.begun
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	time.Sleep(time.Second) // a notification may still be on its way
+	for len(heard) > 0 {
+		<-heard
+	}
+	b.hears(heard, "after a call was cancelled")
 }
 
 func TestARefusalIsToldInTheWordsOfTheServer(t *testing.T) {
