@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -182,7 +181,7 @@ func (c *call) event(ctx context.Context, v *view.View, seq uint64) (record, err
 	}
 	recorded, address, invalid := stored.Decode()
 	at := events.ConversationID{Tenant: address.Tenant, ID: address.Conversation}
-	if invalid != nil || at != v.ID && !slices.Contains(v.Lineage().Ancestors(), at) {
+	if invalid != nil || !v.Lineage().Shows(at, seq) {
 		return record{}, missing
 	}
 	g, _, err := c.pins.Graph(ctx)

@@ -195,6 +195,22 @@ func TestARefFromASearchCanBeRead(t *testing.T) {
 	require.Contains(t, a.refused("memory_read", arguments{"ref": "login#seq=2"}), "nothing at sequence", "it is of another conversation")
 }
 
+func TestABranchShowsNothingThatItsParentSaidLater(t *testing.T) {
+	b := setup(t)
+	b.say("default", "parent", started("shop"), said("m1", "user", "said before the branch"))
+	before := b.head
+	b.say("default", "branch", &events.ConversationStarted{Project: "blog", BranchedFrom: &events.BranchedAt{ConversationID: "parent", MessageID: "m1"}},
+		said("own", "user", "said by the branch"))
+	own := b.head
+	b.say("default", "parent", said("m2", "user", "said after the branch"))
+	b.applied()
+	a := b.agent("", "project", "blog")
+	read := func(seq uint64) arguments { return arguments{"ref": fmt.Sprintf("branch#seq=%d", seq)} }
+	require.Contains(t, a.text("memory_read", read(before)), "said before the branch")
+	require.Contains(t, a.text("memory_read", read(own)), "said by the branch")
+	require.Contains(t, a.refused("memory_read", read(b.head)), "nothing at sequence")
+}
+
 func TestTheHistoryOfAFileNamesTheConversationsThatTouchedIt(t *testing.T) {
 	b := setup(t)
 	b.shop("default")

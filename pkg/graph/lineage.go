@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mneme.dev/mneme/events"
@@ -175,6 +176,12 @@ func (l *Lineage) Descent() string {
 // Ancestors returns the conversations that were looked up, the nearest first. The read
 // model may not know some of them, or not yet.
 func (l *Lineage) Ancestors() []events.ConversationID { return l.sought }
+
+// Shows reports whether an event of a conversation belongs to this lineage: what an ancestor said after the branching
+// point does not.
+func (l *Lineage) Shows(id events.ConversationID, seq uint64) bool {
+	return slices.ContainsFunc(l.segments, func(s segment) bool { return s.id == id && seq <= s.upTo })
+}
 
 // plus adds the counts of later rows.
 func (c Counts) plus(o Counts) Counts {
