@@ -75,30 +75,32 @@ func (c *call) history(ctx context.Context, in historyArguments) (answer, error)
 		return answer{}, err
 	}
 	all := in.Project == everything
-	limit := in.Limit
+	q := graph.CodeQuery{File: in.Path, Line: in.Line, Name: in.Symbol, Limit: in.Limit}
+	var p project.Project
 	if !all {
-		limit = maxAbout
+		if p, err = c.find(ctx, in.Project, graph.Latest); err != nil {
+			return answer{}, err
+		}
+		out.Project, q.Limit = plain.Clip(plain.Line(p.Name), headProject), maxAbout
+		if q.Only, err = c.entered(ctx, p); err != nil { // other projects have files of the same name
+			return answer{}, err
+		}
 	}
 	leave, err := c.Views.Enter(ctx, c.tenant)
 	if err != nil {
 		return answer{}, err
 	}
 	defer leave()
-	list, more, err := graph.ConversationsAbout(ctx, g, f, c.tenant, graph.CodeQuery{File: in.Path, Line: in.Line, Name: in.Symbol, Limit: limit})
+	list, more, err := graph.ConversationsAbout(ctx, g, f, c.tenant, q)
 	if err != nil {
 		return answer{}, err
 	}
 	var named naming
 	if !all {
-		p, err := c.find(ctx, in.Project, graph.Latest)
-		if err != nil {
-			return answer{}, err
-		}
-		out.Project = plain.Clip(plain.Line(p.Name), headProject)
 		if list, err = ofProject(ctx, c, p, list, func(a *graph.AboutCode) events.ConversationID { return a.Conversation.ID }); err != nil {
 			return answer{}, err
 		}
-		if named, err = c.namedIn(ctx, g, p, in); err != nil {
+		if named, err = c.namedIn(ctx, g, p, q.Only, in); err != nil {
 			return answer{}, err
 		}
 		out.Meant = named.meant
@@ -120,8 +122,9 @@ type naming struct {
 }
 
 // namedIn returns the conversations of a project whose messages name a piece of its code, because messages rarely
-// declare their references. It needs an index of the code (mneme index), and arguments that mean exactly one piece.
-func (c *call) namedIn(ctx context.Context, g graph.Reader, p project.Project, in historyArguments) (n naming, err error) {
+// declare their references. It needs an index of the code (mneme index), and arguments that mean exactly one piece. only are
+// the conversations that entered the project.
+func (c *call) namedIn(ctx context.Context, g graph.Reader, p project.Project, only []string, in historyArguments) (n naming, err error) {
 	if c.Cache == nil || in.Symbol == "" && in.Line == 0 {
 		return n, nil
 	}
@@ -138,10 +141,6 @@ func (c *call) namedIn(ctx context.Context, g graph.Reader, p project.Project, i
 			n.meant = append(n.meant, plain.Clip(plain.Line(fmt.Sprintf("%s:%d %s", s.Path, s.Start, s.Name)), touchPath))
 		}
 		return n, nil
-	}
-	only, err := c.entered(ctx, p)
-	if err != nil {
-		return n, err
 	}
 	list, _, err := scopes[0].Index.Naming(scopes[0].Hit, graph.Latest).Conversations(ctx, g, c.tenant, graph.CandidateQuery{Only: only})
 	if err != nil {

@@ -211,15 +211,16 @@ func TestABranchShowsNothingThatItsParentSaidLater(t *testing.T) {
 	require.Contains(t, a.refused("memory_read", read(b.head)), "nothing at sequence")
 }
 
+type history struct {
+	Project string
+	Touches []struct{ Ref, Conversation, Kind, Path string }
+	More    bool
+}
+
 func TestTheHistoryOfAFileNamesTheConversationsThatTouchedIt(t *testing.T) {
 	b := setup(t)
 	b.shop("default")
 	a := b.agent("", "project", "shop")
-	type history struct {
-		Project string
-		Touches []struct{ Ref, Conversation, Kind, Path string }
-		More    bool
-	}
 	h := value[history](a, "memory_file_history", arguments{"path": "cart.go"})
 	require.Equal(t, "shop", h.Project)
 	require.NotEmpty(t, h.Touches)
@@ -229,6 +230,19 @@ func TestTheHistoryOfAFileNamesTheConversationsThatTouchedIt(t *testing.T) {
 	require.Empty(t, value[history](a, "memory_file_history", arguments{"path": "cart.go", "project": "blog"}).Touches)
 	require.Contains(t, a.refused("memory_file_history", nil), "path or symbol")
 	require.Contains(t, a.refused("memory_file_history", arguments{"symbol": "F", "line": 3}), "path is missing")
+}
+
+func TestOtherProjectsHideNothingOfTheHistoryOfAFile(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	for i := range 101 {
+		b.say("default", fmt.Sprint("other", i), started("blog"), used("c1", "Edit", `{"file_path":"/w/blog/cart.go"}`), returned("c1", "edited"))
+	}
+	b.applied()
+	found := value[history](b.agent("", "project", "shop"), "memory_file_history", arguments{"path": "cart.go"})
+	require.Len(t, found.Touches, 1)
+	require.Equal(t, "cart", found.Touches[0].Conversation)
+	require.False(t, found.More)
 }
 
 func TestTheHistoryOfAFunctionNamesTheConversationsThatSpokeOfIt(t *testing.T) {
