@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -67,7 +66,6 @@ type endpoint struct {
 	timing  timing
 	slots   *semaphore.Weighted
 	breaker *gobreaker.CircuitBreaker[answer]
-	denied  atomic.Bool // this call's failure opens the breaker at once
 
 	mu     sync.Mutex
 	pause  *Error    // the server asked for no calls before its NotBefore
@@ -77,10 +75,12 @@ type endpoint struct {
 
 func newEndpoint(t timing, concurrency int) *endpoint {
 	e := &endpoint{timing: t, slots: semaphore.NewWeighted(int64(concurrency))}
+	denied := false // of the call that the breaker looks at; it asks these functions one after the other, under its lock
 	e.breaker = gobreaker.NewCircuitBreaker[answer](gobreaker.Settings{
 		Timeout:     t.open,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= t.failures || e.denied.Load() },
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= t.failures || denied },
 		IsSuccessful: func(err error) bool {
+			denied = classOf(err) == ClassDenied
 			return err == nil || classOf(err).unusable()
 		},
 		IsExcluded: func(err error) bool {
@@ -88,7 +88,6 @@ func newEndpoint(t timing, concurrency int) *endpoint {
 		},
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
-				e.denied.Store(false)
 				e.mu.Lock()
 				defer e.mu.Unlock()
 				e.opened = time.Now()
@@ -131,7 +130,6 @@ func (e *endpoint) note(err *Error) {
 	defer e.mu.Unlock()
 	switch {
 	case err.Class == ClassDenied:
-		e.denied.Store(true)
 		e.last = err.Reason
 	case err.Class.passing():
 		e.last = err.Reason

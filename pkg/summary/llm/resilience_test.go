@@ -227,6 +227,32 @@ func TestAnUnusableAnswerClosesTheBreaker(t *testing.T) {
 	require.Equal(t, "closed", w.Stats().Breaker)
 }
 
+// Calls under way when another one was denied and opened the breaker may be denied too. They must not make a later failure
+// of another kind look like a denial.
+func TestADenialThatCameTooLateIsForgotten(t *testing.T) {
+	t.Parallel()
+	e := llmtest.New(t)
+	w := on(t, llm.Fast(4, time.Millisecond), e)
+	var both sync.WaitGroup
+	both.Add(2)
+	e.Reply(func(out http.ResponseWriter, r *http.Request) {
+		both.Done()
+		both.Wait()
+		llmtest.Failure(http.StatusUnauthorized, "", "")(out, r)
+	})
+	one, two := inBackground(t.Context(), w), inBackground(t.Context(), w)
+	failed(t, await(t, one).err, llm.ClassDenied, summary.ErrUnavailable)
+	failed(t, await(t, two).err, llm.ClassDenied, summary.ErrUnavailable)
+	require.Eventually(t, func() bool { return w.Stats().Breaker == "half-open" }, patience, time.Millisecond)
+	e.Reply(good(t))
+	_, _, err := w.Write(t.Context(), input())
+	require.NoError(t, err)
+	e.Reply(llmtest.Failure(http.StatusInternalServerError, "", ""))
+	_, _, err = w.Write(t.Context(), input())
+	failed(t, err, llm.ClassServer, summary.ErrUnavailable)
+	require.Equal(t, "closed", w.Stats().Breaker, "three failures of four")
+}
+
 // wrote is the result of a Write in the background.
 type wrote struct {
 	usage summary.Usage
