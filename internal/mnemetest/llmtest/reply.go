@@ -93,6 +93,15 @@ func Raw(body string) Reply {
 	}
 }
 
+// Refused is a status with a body as some server words it.
+func Refused(status int, body string) Reply {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
 // Hang never answers while the client waits.
 func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 

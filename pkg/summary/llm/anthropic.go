@@ -82,9 +82,9 @@ func (m *messages) ask(ctx context.Context, r request) (answer, *Error) {
 		System:    []messagesText{{Type: "text", Text: r.system}},
 		Messages:  []messagesMessage{{Role: "user", Content: []messagesText{{Type: "text", Text: r.user}}}},
 	}
-	temperature := !m.without.temperature.Load()
-	if temperature {
-		body.Temperature = &m.profile.Temperature
+	var sent []string
+	if !m.without.temperature.Load() {
+		sent, body.Temperature = append(sent, paramTemperature), &m.profile.Temperature
 	}
 	if r.form != nil {
 		body.Tools = []messagesTool{{Name: r.form.name, Description: r.form.use, InputSchema: json.RawMessage(r.form.schema)}}
@@ -92,7 +92,7 @@ func (m *messages) ask(ctx context.Context, r request) (answer, *Error) {
 	}
 	var resp messagesAnswer
 	if err := post(ctx, m.api, "v1/messages", body, &resp); err != nil {
-		return answer{}, m.without.learn(err, temperature, false)
+		return answer{}, m.without.learn(err, sent...)
 	}
 	usage := resp.Usage
 	got := answer{input: usage.InputTokens + usage.CacheCreationTokens + usage.CacheReadTokens, output: usage.OutputTokens}

@@ -39,22 +39,36 @@ func post(ctx context.Context, api modelapi.Endpoint, path string, body, into an
 
 // problem holds what providers say about an error; none says all of it.
 type problem struct {
-	Error struct {
-		Type    string `json:"type"`
-		Code    any    `json:"code"`
-		Param   any    `json:"param"`
-		Message string `json:"message"`
-	} `json:"error"`
+	Type    string `json:"type"`
+	Code    any    `json:"code"`
+	Param   any    `json:"param"`
+	Message string `json:"message"`
+}
+
+// problemOf reads the body of an error. Gemini puts it into a list, and some servers give only a text. If it is no JSON,
+// the status says enough.
+func problemOf(body []byte) (p problem) {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var said struct {
+		Error json.RawMessage `json:"error"`
+	}
+	_ = json.Unmarshal(body, &said)
+	if json.Unmarshal(said.Error, &p) != nil {
+		_ = json.Unmarshal(said.Error, &p.Message)
+	}
+	return p
 }
 
 // refused returns the error for a status other than success.
 func refused(resp modelapi.Answer) *Error {
-	var p problem
-	_ = json.Unmarshal(resp.Body, &p) // if it is not JSON the status says enough
+	p := problemOf(resp.Body)
 	e := &Error{Reason: fmt.Sprintf("HTTP %d", resp.Status), NotBefore: resp.RetryAfter()}
-	code, _ := p.Error.Code.(string)
+	code, _ := p.Code.(string)
 	switch status := resp.Status; {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	case status == http.StatusUnauthorized || status == http.StatusForbidden || strings.Contains(p.Message, "API key not valid"): // Gemini: 400
 		e.Class, e.Reason = ClassDenied, e.Reason+", check the key"
 	case status == http.StatusPaymentRequired:
 		e.Class, e.Reason = ClassDenied, e.Reason+", check the account"
@@ -68,13 +82,13 @@ func refused(resp modelapi.Answer) *Error {
 		e.Class = ClassTooLong
 	default:
 		e.Class = ClassRejected
-		for _, name := range []string{paramTemperature, paramMaxTokens} {
-			if strings.Contains(p.Error.Message, name) || p.Error.Param == name {
+		for _, name := range []string{paramTemperature, paramMaxTokens, paramFormat} {
+			if p.names(name) {
 				e.names = append(e.names, name)
 			}
 		}
 	}
-	for _, word := range []string{p.Error.Type, code} {
+	for _, word := range []string{p.Type, code} {
 		if identifier(word) && !strings.Contains(e.Reason, word) {
 			e.Reason += ", " + word
 		}
@@ -82,13 +96,19 @@ func refused(resp modelapi.Answer) *Error {
 	return e
 }
 
+// names reports whether the problem is that a parameter is refused. An invalid schema is the fault of the schema alone.
+func (p *problem) names(param string) bool {
+	message := strings.ReplaceAll(strings.ToLower(p.Message), "response format", paramFormat)
+	return (strings.Contains(message, param) || p.Param == param) && !strings.Contains(message, "invalid schema")
+}
+
 // tooLong reports whether an input exceeds the model's context.
 func tooLong(p problem, code string) bool {
-	if code == "context_length_exceeded" || p.Error.Type == "exceed_context_size_error" {
+	if code == "context_length_exceeded" || p.Type == "exceed_context_size_error" {
 		return true
 	}
-	message := strings.ToLower(p.Error.Message)
-	return slices.ContainsFunc([]string{"maximum context length", "prompt is too long", "context window", "context size"}, func(words string) bool {
+	message := strings.ToLower(p.Message)
+	return slices.ContainsFunc([]string{"maximum context length", "prompt is too long", "context window", "context size", "maximum number of tokens"}, func(words string) bool {
 		return strings.Contains(message, words)
 	})
 }

@@ -68,28 +68,35 @@ func (c *chat) ask(ctx context.Context, r request) (answer, *Error) {
 		Model:    c.profile.Model,
 		Messages: []chatMessage{{Role: "system", Content: r.system}, {Role: "user", Content: r.user}},
 	}
-	temperature, maxTokens := !c.without.temperature.Load(), !c.without.maxTokens.Load()
-	if temperature {
-		body.Temperature = &c.profile.Temperature
+	var sent []string
+	if !c.without.temperature.Load() {
+		sent, body.Temperature = append(sent, paramTemperature), &c.profile.Temperature
 	}
-	if maxTokens {
-		body.MaxTokens = c.profile.MaxTokens
+	if !c.without.maxTokens.Load() {
+		sent, body.MaxTokens = append(sent, paramMaxTokens), c.profile.MaxTokens
 	} else {
 		body.MaxCompletion = c.profile.MaxTokens
 	}
-	if r.form != nil {
+	switch {
+	case r.form == nil:
+	case c.without.format.Load():
+		body.Messages[1].Content += "\n\nAnswer with one JSON object and nothing else. It must fit this JSON Schema:\n" + r.form.schema
+	default:
+		sent = append(sent, paramFormat)
 		body.ResponseFormat = &chatFormat{Type: "json_schema", Schema: chatSchema{Name: r.form.name, Description: r.form.use, Schema: json.RawMessage(r.form.schema), Strict: !r.form.loose}}
 	}
 	var resp chatAnswer
 	if err := post(ctx, c.api, "chat/completions", body, &resp); err != nil {
-		return answer{}, c.without.learn(err, temperature, maxTokens)
+		return answer{}, c.without.learn(err, sent...)
 	}
 	got := answer{input: resp.Usage.PromptTokens, output: resp.Usage.CompletionTokens}
 	if len(resp.Choices) == 0 {
 		return got, invalid("the answer has no choices")
 	}
 	choice := resp.Choices[0]
-	got.text = choice.Message.Content
+	if got.text = withoutThoughts(choice.Message.Content); r.form != nil {
+		got.text = objectIn(got.text)
+	}
 	switch {
 	case choice.Message.Refusal != "" || choice.FinishReason == "content_filter":
 		return got, refusal()

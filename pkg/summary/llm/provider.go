@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -31,26 +32,45 @@ type form struct {
 
 var summaryForm = form{name: "write_summary", use: "Writes down the summary of the record.", schema: schema}
 
-// Parameters that some models refuse.
+// Parameters that some models, or their servers, refuse.
 const (
 	paramTemperature = "temperature"
 	paramMaxTokens   = "max_tokens"
+	paramFormat      = "response_format"
 )
 
 // without holds parameters that a model has refused and that are not sent again.
-type without struct{ temperature, maxTokens atomic.Bool }
+type without struct{ temperature, maxTokens, format atomic.Bool }
 
 // learn marks an error about such a parameter if the request contained the parameter.
-func (w *without) learn(err *Error, sentTemperature, sentMaxTokens bool) *Error {
-	if sentTemperature && slices.Contains(err.names, paramTemperature) {
-		w.temperature.Store(true)
-		err.changed = true
-	}
-	if sentMaxTokens && slices.Contains(err.names, paramMaxTokens) {
-		w.maxTokens.Store(true)
-		err.changed = true
+func (w *without) learn(err *Error, sent ...string) *Error {
+	for name, refused := range map[string]*atomic.Bool{paramTemperature: &w.temperature, paramMaxTokens: &w.maxTokens, paramFormat: &w.format} {
+		if slices.Contains(sent, name) && slices.Contains(err.names, name) {
+			refused.Store(true)
+			err.changed = true
+		}
 	}
 	return err
+}
+
+// withoutThoughts leaves out what a model thought before it answered. Most servers do so themselves. Some models get the
+// opening mark in their prompt, and only write the closing one.
+func withoutThoughts(text string) string {
+	thoughts, answer, found := strings.Cut(text, "</think>")
+	if opened := strings.Index(thoughts, "<think>"); !found || opened >= 0 && strings.TrimSpace(thoughts[:opened]) != "" {
+		return text
+	}
+	return answer
+}
+
+// objectIn returns the JSON object in an answer. A model whose server does not keep it to the form often writes a sentence
+// before the object, or puts it into a fence.
+func objectIn(text string) string {
+	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
+	if from < 0 || to < from {
+		return text
+	}
+	return text[from : to+1]
 }
 
 // Answers that count as failures with any API.

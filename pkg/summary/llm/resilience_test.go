@@ -146,14 +146,18 @@ func TestRetryAfter(t *testing.T) {
 
 func TestAWrongConfigurationIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
-	for status, check := range map[int]string{401: "check the key", 403: "check the key", 402: "check the account", 404: "check the URL and the model", 405: "check the URL", 308: "check the URL"} {
+	for status, check := range map[int]string{400: "check the key", 401: "check the key", 403: "check the key", 402: "check the account", 404: "check the URL and the model", 405: "check the URL", 308: "check the URL"} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()
 			e := llmtest.New(t)
 			w := on(t, llm.Fast(5, time.Hour), e)
 			e.Reply(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Location", "/v1/chat/completions")
-				llmtest.Failure(status, "invalid_request_error", "Incorrect API key provided: "+key)(w, r)
+				said := "Incorrect API key provided: " + key
+				if status == http.StatusBadRequest {
+					said = "API key not valid. Please pass a valid API key."
+				}
+				llmtest.Failure(status, "invalid_request_error", said)(w, r)
 			})
 			began := time.Now()
 			_, usage, err := w.Write(t.Context(), input())

@@ -165,6 +165,7 @@ func TestAnInputTooLongIsHalved(t *testing.T) {
 			tooLong,
 			llmtest.Failure(http.StatusBadRequest, "invalid_request_error", "This model's maximum context length is 8192 tokens."),
 			llmtest.Failure(http.StatusRequestEntityTooLarge, "request_too_large", ""),
+			llmtest.Refused(http.StatusBadRequest, `[{"error":{"code":400,"message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`),
 		} {
 			e, w := setup(t)
 			e.Reply(reply)
@@ -199,6 +200,54 @@ func TestRefusedParametersAreNotSentAgain(t *testing.T) {
 	_, _, err = w.Write(t.Context(), input())
 	failed(t, err, llm.ClassRejected, summary.ErrUnusable)
 	require.Equal(t, 5, e.Calls(), "nothing more can be left out")
+}
+
+func TestAServerThatKnowsNoSchemasIsAskedInWords(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []string{
+		`{"error":{"message":"This response_format type is unavailable now","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`,
+		`{"error":{"message":"This model does not support response format ` + "`json_schema`" + `."}}`,
+		`{"code":"Client specified an invalid argument","error":"The response_format parameter is unsupported at the moment. Leave it unset."}`,
+		`[{"error":{"code":400,"message":"Invalid value at 'response_format.type'","status":"INVALID_ARGUMENT"}}]`,
+	} {
+		e, w := setup(t)
+		e.Reply(llmtest.Refused(http.StatusBadRequest, refusal), llmtest.Chat("Here is the summary:\n```json\n"+written(t, draft())+"\n```\n"))
+		for range 2 {
+			got, _, err := w.Write(t.Context(), input())
+			require.NoError(t, err, refusal)
+			require.Equal(t, draft(), got)
+		}
+		require.Equal(t, 3, e.Calls(), "it is remembered")
+		for _, sent := range e.Requests()[1:] {
+			require.NotContains(t, sent.Body, "response_format")
+			require.Contains(t, sent.Text, "additionalProperties", "the schema is in the message")
+		}
+	}
+
+	e, w := setup(t)
+	e.Reply(llmtest.Failure(http.StatusBadRequest, "invalid_request_error", "Invalid schema for response_format 'answer_task': minItems is not supported"))
+	_, _, err := w.Write(t.Context(), input())
+	failed(t, err, llm.ClassRejected, summary.ErrUnusable)
+	require.Equal(t, 1, e.Calls(), "a schema that is refused says nothing about others")
+}
+
+func TestWhatAModelThoughtIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	e, w := setup(t)
+	for _, thoughts := range []string{"\n<think>\nA {pool}?\n</think>\n\n", "A {pool}?\n</think>\n\n"} {
+		e.Reply(llmtest.Chat(thoughts + written(t, draft())))
+		got, _, err := w.Write(t.Context(), input())
+		require.NoError(t, err)
+		require.Equal(t, draft(), got)
+		e.Reply(llmtest.Chat(thoughts + "3 tests fail"))
+		text, _, err := w.Condense(t.Context(), llm.ToolResult{Tool: "Bash", Result: strings.Repeat("a test fails\n", 100)})
+		require.NoError(t, err)
+		require.Equal(t, "3 tests fail", text)
+	}
+	e.Reply(llmtest.Chat("It strips <think> and </think>."))
+	text, _, err := w.Condense(t.Context(), llm.ToolResult{Tool: "Bash", Result: strings.Repeat("a test fails\n", 100)})
+	require.NoError(t, err)
+	require.Equal(t, "It strips <think> and </think>.", text, "marks in the midst of an answer belong to it")
 }
 
 func TestCondense(t *testing.T) {
