@@ -50,7 +50,7 @@ type bundle struct {
 
 var conversation = events.ConversationID{Tenant: "default", ID: "c"}
 
-func setup(t *testing.T) *bundle {
+func setup(t *testing.T, change ...func(*summarizer.Profile)) *bundle {
 	t.Helper()
 	b := &bundle{t: t, endpoint: llmtest.New(t)}
 	data := t.TempDir()
@@ -60,22 +60,31 @@ func setup(t *testing.T) *bundle {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	models := service.NewModels(data, worker.NewStores(data, settings.Models{}))
 	t.Cleanup(func() { require.NoError(t, models.Close()) })
-	model, err := llm.New(llm.Profile{Provider: llm.OpenAI, URL: b.endpoint.URL(), Model: "small", Timeout: time.Minute})
-	require.NoError(t, err)
+	profile := summarizer.Profile{
+		Settings: summary.Settings{MaxContextChars: 1_000_000_000, L1ThresholdPercent: 10, L2ThresholdPercent: 10}, Condenser: modelAt(t, b.endpoint), Condense: true,
+	}
+	for _, c := range change {
+		c(&profile)
+	}
 	b.state = func(read func(summary.Reader) error) error {
 		return view.Lend(context.Background(), models.Summaries, func(r summary.Reader) error { return read(lagging{r, b}) })
 	}
 	b.reactor = summarizer.New(summarizer.Config{
 		Log: b.Log, Live: b.live, Files: files.DefaultTable(), Parallel: 1, Logger: slog.New(slog.NewTextHandler(&b.logged, nil)),
-		Profiles: summarizer.Profiles{Without: extractive.Writer{}, Default: summarizer.Profile{
-			Settings: summary.Settings{MaxContextChars: 1_000_000_000, L1ThresholdPercent: 10, L2ThresholdPercent: 10}, Condenser: model, Condense: true,
-		}},
-		State: b.state,
-		Views: view.New(view.Config{Log: b.Log, Models: countingModels{models, b}}),
+		Profiles: summarizer.Profiles{Without: extractive.Writer{}, Default: profile},
+		State:    b.state,
+		Views:    view.New(view.Config{Log: b.Log, Models: countingModels{models, b}}),
 	})
 	b.reactor.Start()
 	t.Cleanup(b.reactor.Stop)
 	return b
+}
+
+func modelAt(t *testing.T, e *llmtest.Endpoint) *llm.Writer {
+	t.Helper()
+	model, err := llm.New(llm.Profile{Provider: llm.OpenAI, URL: e.URL(), Model: "small", Timeout: time.Minute})
+	require.NoError(t, err)
+	return model
 }
 
 // lagging is a state that has not applied what came last.

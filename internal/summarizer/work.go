@@ -7,7 +7,6 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
-	"mneme.dev/mneme/pkg/summary"
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
@@ -121,14 +120,14 @@ func (r *Reactor) told() bool {
 // trouble records why a conversation waits.
 type trouble struct {
 	since  time.Time
-	silent time.Time // when its model stopped answering; zero if it answered or was not called
+	silent time.Time // when the model that writes its summaries stopped answering; zero if it answered or was not called
 	tries  int
 	told   bool // it counts as logged: of conversations that wait at the same time, only the first is
 	err    error
 }
 
-// silence is the error of an unavailable model. A conversation waits for such a model until
-// the deadline, then goes without it.
+// silence is the error of an unavailable model that writes summaries. A conversation waits for such a model until
+// the deadline, then goes without it. For a condenser or an analysis it waits without a deadline.
 type silence struct {
 	error
 	deadline time.Duration
@@ -141,7 +140,7 @@ func (t trouble) with(err error) trouble {
 	if t.tries == 0 {
 		t.since = now
 	}
-	if t.silent.IsZero() && errors.Is(err, summary.ErrUnavailable) && !errors.Is(err, llm.ErrOverQuota) {
+	if _, silent := errors.AsType[*silence](err); silent && t.silent.IsZero() {
 		t.silent = now
 	}
 	t.tries++

@@ -1,0 +1,33 @@
+package summarizer_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/internal/summarizer"
+)
+
+// The deadline is that of the model which writes summaries. While another model condenses and does not answer, it must not
+// run.
+func TestASilentCondenserDoesNotUseUpTheDeadlineOfSummaries(t *testing.T) {
+	t.Parallel()
+	const deadline = 100 * time.Millisecond
+	writer := llmtest.New(t)
+	b := setup(t, func(p *summarizer.Profile) {
+		p.Model, p.Deadline, p.Settings.MaxTurns = modelAt(t, writer), deadline, 10
+	})
+	away := llmtest.Failure(http.StatusServiceUnavailable, "", "")
+	b.endpoint.Reply(away)
+	b.step(0, 3)
+	b.await("it waits for the condenser", func() bool { return b.reactor.Figures().Waiting == 1 })
+	time.Sleep(deadline)
+	writer.Reply(away, away, away, llmtest.Chat(`{"conversation": "go on", "actions": "", "findings": [], "topics": []}`))
+	b.step(1, 20)
+	b.await("summarized", func() bool { return b.reactor.Figures().Written > 0 })
+	require.Zero(t, b.reactor.Figures().Fallbacks)
+	require.GreaterOrEqual(t, writer.Calls(), 4)
+}
