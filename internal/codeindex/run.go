@@ -153,7 +153,10 @@ func (r *run) run(ctx context.Context) error {
 	if err := w.walk(ctx, r.Below); err != nil {
 		return err
 	}
-	r.unread, r.report.Files = w.unread, len(w.files)
+	r.report.Files = len(w.files)
+	for _, u := range w.unread {
+		r.unread = append(r.unread, u.err)
+	}
 	list, there := r.changed(w.files)
 	gone := r.gone(there, w.unread)
 	if w.missing && !slices.ContainsFunc(gone, func(path string) bool { return r.state.Files[path].shown() }) {
@@ -289,9 +292,9 @@ func (r *run) skip(path, why string) {
 
 // gone returns the paths that are in the index and no longer in the folder, sorted. While a folder can't be read, nothing
 // in it is gone.
-func (r *run) gone(there map[string]bool, unread []error) (list []string) {
+func (r *run) gone(there map[string]bool, unseen []unread) (list []string) {
 	for path := range r.state.Files {
-		if !there[path] && (r.Below == "" || project.Below(path, r.Below)) && len(unread) == 0 {
+		if !there[path] && (r.Below == "" || project.Below(path, r.Below)) && !slices.ContainsFunc(unseen, func(u unread) bool { return u.hides(path) }) {
 			list = append(list, path)
 		}
 	}
@@ -411,7 +414,10 @@ func (r *run) clean(o *outcome, content []byte) {
 	for i := range o.cut.Scopes {
 		s := &o.cut.Scopes[i]
 		if strings.Contains(s.Text, "</private>") {
-			s.Text, _ = r.Redact.Lines(s.Text)
+			var kinds []string
+			if s.Text, kinds = r.Redact.Lines(s.Text); len(kinds) > 0 { // it can begin in a heading
+				s.Name, _, _ = strings.Cut(s.Name, "<private>")
+			}
 		}
 		if !before[s.Text] {
 			o.redacted++

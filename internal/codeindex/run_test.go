@@ -264,6 +264,16 @@ func TestTagsOfPrivateTextsInAProgramHideNoCode(t *testing.T) {
 	require.NotContains(t, b.index()["c.go"], "address")
 }
 
+func TestAPrivateTextThatBeginsInAHeadingIsNotInItsName(t *testing.T) {
+	b := setup(t)
+	b.write(t, "a.md", "# About <private>Ada\nLovelace</private>\n\ntext\n")
+	require.Equal(t, 1, b.run(t).Redacted)
+	for _, e := range b.events {
+		require.NotContains(t, string(e.Data), "Ada")
+	}
+	require.Contains(t, b.index()["a.md"], "# About [redacted:private]")
+}
+
 func TestMoreFilesThanTheLimitAreRefused(t *testing.T) {
 	b := setup(t)
 	for i := range 5 {

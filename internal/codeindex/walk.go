@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 
@@ -39,7 +40,18 @@ type walker struct {
 	files    []found
 	skip     func(path, reason string) // is called for each file that is left out
 	missing  bool                      // there is no such folder
-	unread   []error
+	unread   []unread
+}
+
+// unread is a folder or a file that could not be read.
+type unread struct {
+	path string // as in found; "" is the root
+	err  error
+}
+
+// hides reports whether a file with this path may be there, unseen.
+func (u unread) hides(path string) bool {
+	return u.path == "" || path == u.path || strings.HasPrefix(path, u.path+"/")
 }
 
 // Limits of .gitignore files: longer ones are cut.
@@ -77,7 +89,7 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.P
 	folder := filepath.Join(w.root, filepath.Join(at...))
 	entries, err := os.ReadDir(folder) // sorted
 	if err != nil {
-		w.unread = append(w.unread, err)
+		w.unread = append(w.unread, unread{path.Join(at...), err})
 	}
 	at = at[:len(at):len(at)]
 	patterns = w.ignored(patterns[:len(patterns):len(patterns)], filepath.Join(folder, ".gitignore"), at)
@@ -105,15 +117,21 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.P
 			w.skip(full, "ignored")
 		case len(full) > events.MaxCodePathBytes:
 			w.skip(full, "long path")
+		case !utf8.ValidString(full):
+			w.skip(full, "name not in UTF-8")
 		default:
 			info, err := e.Info()
-			if err != nil { // gone meanwhile
+			if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+				continue
+			}
+			if err != nil {
+				w.unread = append(w.unread, unread{full, err})
 				continue
 			}
 			if len(w.files) == w.most {
 				return fmt.Errorf("%w: %s holds more than %d; raise the limit with --max-files, or leave folders out in a .gitignore", ErrTooMany, w.root, w.most)
 			}
-			w.files = append(w.files, found{strings.ToValidUTF8(full, "\uFFFD"), info.Size(), info.ModTime().UnixNano()})
+			w.files = append(w.files, found{full, info.Size(), info.ModTime().UnixNano()})
 		}
 	}
 	return nil
