@@ -194,6 +194,11 @@ func TestPartOfAProjectIsIndexedAlone(t *testing.T) {
 	r := b.run(t)
 	require.Equal(t, []int{1, 1, 0}, []int{r.Files, r.Indexed, r.Removed})
 	require.Len(t, b.index(), 2, "a.go was not looked for")
+
+	b.write(t, ".gitignore", "sub/\n")
+	b.write(t, "sub/.gitignore", "!b.go\n")
+	r = b.run(t)
+	require.Equal(t, []int{0, 2, 1}, []int{r.Files, r.Skipped["ignored"], r.Removed}, "nothing in an ignored folder can be named again")
 }
 
 func TestUnreadableTextIsSkippedWithItsReason(t *testing.T) {

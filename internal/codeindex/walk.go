@@ -1,7 +1,6 @@
 package codeindex
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
@@ -40,6 +37,7 @@ type walker struct {
 	files    []found
 	skip     func(path, reason string) // is called for each file that is left out
 	missing  bool                      // there is no such folder
+	ignored  bool                      // the folder is ignored, with all files in it
 	unread   []unread
 }
 
@@ -54,22 +52,16 @@ func (u unread) hides(path string) bool {
 	return u.path == "" || path == u.path || strings.HasPrefix(path, u.path+"/")
 }
 
-// Limits of .gitignore files: longer ones are cut.
-const (
-	maxIgnoreBytes = 1 << 20
-	maxPatterns    = 10_000 // of a folder and those above it
-)
-
 // walk lists the files in a folder below the root, in the order of their paths. It follows no links, so none can lead in a
 // circle.
 func (w *walker) walk(ctx context.Context, below string) error {
-	var patterns []gitignore.Pattern
-	var domain []string
-	patterns = w.ignored(patterns, filepath.Join(w.root, ".git", "info", "exclude"), nil)
-	if below != "" { // folders above it may ignore files in it
+	var at []string
+	patterns := readPatterns(nil, filepath.Join(w.root, ".git", "info", "exclude"), 0)
+	if below != "" { // folders above it may ignore it, or files in it
 		for _, part := range strings.Split(below, "/") {
-			patterns = w.ignored(patterns, filepath.Join(w.root, filepath.Join(domain...), ".gitignore"), domain)
-			domain = append(domain, part)
+			patterns = readPatterns(patterns, filepath.Join(w.root, filepath.Join(at...), ".gitignore"), len(at))
+			at = append(at, part)
+			w.ignored = w.ignored || ignored(patterns, at, true)
 		}
 		if _, err := os.Lstat(filepath.Join(w.root, filepath.FromSlash(below))); errors.Is(err, fs.ErrNotExist) {
 			// Without its .git the whole repository is away, as on a disk that is not mounted, and may come back.
@@ -79,10 +71,10 @@ func (w *walker) walk(ctx context.Context, below string) error {
 			}
 		}
 	}
-	return w.folder(ctx, domain, patterns)
+	return w.folder(ctx, at, patterns)
 }
 
-func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.Pattern) error {
+func (w *walker) folder(ctx context.Context, at []string, patterns []pattern) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -92,15 +84,14 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.P
 		w.unread = append(w.unread, unread{path.Join(at...), err})
 	}
 	at = at[:len(at):len(at)]
-	patterns = w.ignored(patterns[:len(patterns):len(patterns)], filepath.Join(folder, ".gitignore"), at)
-	matcher := gitignore.NewMatcher(patterns)
+	patterns = readPatterns(patterns[:len(patterns):len(patterns)], filepath.Join(folder, ".gitignore"), len(at))
 	for _, e := range entries {
 		name := e.Name()
 		rel := append(at, name)
 		full := path.Join(rel...)
 		switch {
 		case e.IsDir():
-			if name == ".git" || w.excluded(name) || matcher.Match(rel, true) {
+			if name == ".git" || w.excluded(name) || ignored(patterns, rel, true) {
 				continue
 			}
 			if _, err := os.Lstat(filepath.Join(folder, name, ".git")); err == nil {
@@ -113,7 +104,7 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.P
 			w.skip(full, "link")
 		case !e.Type().IsRegular() || !scopes.Known(name):
 			w.skip(full, string(scopes.Unknown))
-		case matcher.Match(rel, false) || w.excluded(name):
+		case w.ignored || w.excluded(name) || ignored(patterns, rel, false):
 			w.skip(full, "ignored")
 		case len(full) > events.MaxCodePathBytes:
 			w.skip(full, "long path")
@@ -135,27 +126,6 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []gitignore.P
 		}
 	}
 	return nil
-}
-
-// ignored adds the patterns of a .gitignore file.
-func (w *walker) ignored(list []gitignore.Pattern, file string, domain []string) []gitignore.Pattern {
-	info, err := os.Lstat(file)
-	if err != nil || !info.Mode().IsRegular() {
-		return list
-	}
-	raw, err := os.Open(file)
-	if err != nil {
-		return list
-	}
-	defer func() { _ = raw.Close() }()
-	lines := bufio.NewScanner(raw)
-	lines.Buffer(nil, maxIgnoreBytes)
-	for lines.Scan() && len(list) < maxPatterns {
-		if line := strings.TrimSuffix(lines.Text(), "\r"); strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
-			list = append(list, gitignore.ParsePattern(line, domain))
-		}
-	}
-	return list
 }
 
 func newWalker(root string, most int, skip func(path, reason string)) *walker {

@@ -1,0 +1,129 @@
+package codeindex
+
+import (
+	"bufio"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Limits of .gitignore files: longer ones are cut.
+const (
+	maxIgnoreBytes = 1 << 20
+	maxPatterns    = 10_000 // of a folder and those above it
+)
+
+// pattern is a line of a .gitignore file.
+type pattern struct {
+	depth    int      // of the folder that has the file, from the root
+	parts    []string // components for [path.Match], or ** for any number of them
+	anywhere bool     // it is one component, for names at any depth
+	folders  bool     // it matches only folders
+	again    bool     // what it matches is not ignored after all
+}
+
+// ignored reports whether a path from the root is ignored: the last pattern that matches it decides. It does not look at
+// the folders above it, which the caller has not entered if they are ignored.
+func ignored(list []pattern, parts []string, folder bool) bool {
+	for _, p := range slices.Backward(list) {
+		if p.matches(parts[p.depth:], folder) {
+			return !p.again
+		}
+	}
+	return false
+}
+
+func (p *pattern) matches(parts []string, folder bool) bool {
+	if p.folders && !folder {
+		return false
+	}
+	if p.anywhere {
+		return matches(p.parts[0], parts[len(parts)-1])
+	}
+	// As for the stars of a single name: after a component that does not fit, the last ** takes one more.
+	at, after, from := 0, -1, 0 // of the pattern; after its last **; how much that has taken
+	for i := 0; i < len(parts); {
+		switch {
+		case at < len(p.parts) && p.parts[at] == "**":
+			if at++; at == len(p.parts) { // everything in the folder
+				return true
+			}
+			after, from = at, i
+		case at < len(p.parts) && matches(p.parts[at], parts[i]):
+			at++
+			i++
+		case after >= 0:
+			from++
+			at, i = after, from
+		default:
+			return false
+		}
+	}
+	return at == len(p.parts)
+}
+
+func matches(pattern, name string) bool {
+	ok, _ := path.Match(pattern, name) // a pattern that is wrong matches nothing
+	return ok
+}
+
+// parsePattern reads a line of the .gitignore file of a folder that is so deep below the root; nil if it says nothing.
+func parsePattern(line string, depth int) *pattern {
+	line = strings.TrimSuffix(line, "\r")
+	for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
+		line = line[:len(line)-1]
+	}
+	p := &pattern{depth: depth}
+	if strings.HasPrefix(line, "#") {
+		return nil
+	}
+	line, p.again = strings.CutPrefix(line, "!")
+	line, p.folders = strings.CutSuffix(line, "/")
+	if line == "" {
+		return nil
+	}
+	rest, anchored := strings.CutPrefix(line, "/")
+	p.parts = strings.Split(inverted(rest), "/")
+	p.anywhere = len(p.parts) == 1 && !anchored
+	return p
+}
+
+// inverted writes a class that begins with ! as path.Match knows it.
+func inverted(line string) string {
+	out := []byte(line)
+	for i := 0; i+1 < len(out); i++ {
+		switch {
+		case out[i] == '\\':
+			i++
+		case out[i] == '[' && out[i+1] == '!':
+			out[i+1] = '^'
+		}
+	}
+	return string(out)
+}
+
+// readPatterns adds the patterns of a .gitignore file.
+func readPatterns(list []pattern, file string, depth int) []pattern {
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return list
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return list
+	}
+	defer func() { _ = in.Close() }()
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxIgnoreBytes)
+	for first := true; lines.Scan() && len(list) < maxPatterns; first = false {
+		line := lines.Text()
+		if first {
+			line = strings.TrimPrefix(line, "\ufeff")
+		}
+		if p := parsePattern(line, depth); p != nil {
+			list = append(list, *p)
+		}
+	}
+	return list
+}
