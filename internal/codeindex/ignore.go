@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -101,6 +102,27 @@ func inverted(line string) string {
 		}
 	}
 	return string(out)
+}
+
+// excludeFile returns the file of ignored files that a repository shares with nobody. A linked worktree, whose .git is a file
+// that names a folder, has that of its repository.
+func excludeFile(root string) string {
+	git := filepath.Join(root, ".git")
+	if raw, err := os.ReadFile(git); err == nil {
+		git = below(root, strings.TrimPrefix(string(raw), "gitdir:"))
+		if common, err := os.ReadFile(filepath.Join(git, "commondir")); err == nil {
+			git = below(git, string(common))
+		}
+	}
+	return filepath.Join(git, "info", "exclude")
+}
+
+// below returns a path that a file of git names, from the folder that it counts from.
+func below(folder, named string) string {
+	if named = strings.TrimSpace(named); filepath.IsAbs(named) {
+		return named
+	}
+	return filepath.Join(folder, named)
 }
 
 // readPatterns adds the patterns of a .gitignore file.

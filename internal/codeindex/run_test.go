@@ -181,6 +181,25 @@ func TestIgnoredFilesLinksAndOtherRepositoriesAreLeftOut(t *testing.T) {
 	require.Empty(t, b.index())
 }
 
+func TestALinkedWorktreeLeavesOutWhatItsRepositoryExcludes(t *testing.T) {
+	for _, named := range []string{"../.git/worktrees/one", "absolute"} {
+		b := setup(t)
+		repository := b.Root
+		if named == "absolute" {
+			named = filepath.Join(repository, ".git/worktrees/one")
+		}
+		b.write(t, ".git/info/exclude", "secret.go\n")
+		b.write(t, ".git/worktrees/one/commondir", "../..\n")
+		b.write(t, "linked/.git", "gitdir: "+named+"\n")
+		b.write(t, "linked/secret.go", goFile("Secret"))
+		b.write(t, "linked/a.go", goFile("A"))
+		b.Root = filepath.Join(repository, "linked")
+		b.run(t)
+		require.Len(t, b.index(), 1)
+		require.Contains(t, b.index(), "a.go")
+	}
+}
+
 func TestPartOfAProjectIsIndexedAlone(t *testing.T) {
 	b := setup(t)
 	b.write(t, ".gitignore", "z.go\n")

@@ -56,7 +56,7 @@ func (u unread) hides(path string) bool {
 // circle.
 func (w *walker) walk(ctx context.Context, below string) error {
 	var at []string
-	patterns := readPatterns(nil, filepath.Join(w.root, ".git", "info", "exclude"), 0)
+	patterns := readPatterns(nil, excludeFile(w.root), 0)
 	if below != "" { // folders above it may ignore it, or files in it
 		for _, part := range strings.Split(below, "/") {
 			patterns = readPatterns(patterns, filepath.Join(w.root, filepath.Join(at...), ".gitignore"), len(at))
