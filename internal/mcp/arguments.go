@@ -90,7 +90,7 @@ func broken(s *jsonschema.Schema, raw json.RawMessage) string {
 		}
 	case "integer":
 		n, ok := value.(float64)
-		if !ok || n != math.Trunc(n) || s.Minimum != nil && n < *s.Minimum || s.Maximum != nil && n > *s.Maximum {
+		if !ok || n != math.Trunc(n) || math.Abs(n) > 1<<53 || s.Minimum != nil && n < *s.Minimum || s.Maximum != nil && n > *s.Maximum {
 			return "must be a whole number" + span(s) + not + about(s)
 		}
 	case "array":

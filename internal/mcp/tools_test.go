@@ -89,6 +89,7 @@ func TestWrongArgumentsAreNamedWithWhatIsAllowed(t *testing.T) {
 		{"memory_search", arguments{"limit": 26}, "limit must be a whole number from 1 to 25, not 26"},
 		{"memory_search", arguments{"limit": 2.5}, "limit must be a whole number from 1 to 25, not 2.5"},
 		{"memory_search", arguments{"from_turn": map[string]any{"turn": 3}}, `from_turn must be a whole number, not {"turn":3}`},
+		{"memory_search", arguments{"conversation": "c", "from_turn": 1e30}, "from_turn must be a whole number, not 1e+30"},
 		{"memory_context", arguments{"as_of": 0}, "as_of must be a whole number from 1 on, not 0 (log sequence, to see the past)"},
 		{"memory_remember", arguments{"text": ""}, "text is empty"},
 		{"memory_remember", arguments{"text": strings.Repeat("é", 2_001)}, "text has 2001 characters; at most 2000 are allowed"},

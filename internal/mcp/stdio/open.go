@@ -1,7 +1,6 @@
 package stdio
 
 import (
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -24,26 +23,24 @@ type open struct {
 	once     sync.Once
 }
 
-// read notes the requests of a line.
-func (o *open) read(line []byte) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, m := range messages(line) {
-		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() && r.Method != methodListen {
-			o.requests[r.ID] = struct{}{}
-		}
+// read notes a message of the client, if it is a request.
+func (o *open) read(message []byte) {
+	m, _ := jsonrpc.DecodeMessage(message)
+	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() && r.Method != methodListen {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.requests[r.ID] = struct{}{}
 	}
 }
 
-// written notes the answers of a line.
-func (o *open) written(line []byte) {
-	o.mu.Lock()
-	for _, m := range messages(line) {
-		if r, ok := m.(*jsonrpc.Response); ok {
-			delete(o.requests, r.ID)
-		}
+// written notes a message to the client, if it is an answer.
+func (o *open) written(message []byte) {
+	m, _ := jsonrpc.DecodeMessage(message)
+	if r, ok := m.(*jsonrpc.Response); ok {
+		o.mu.Lock()
+		delete(o.requests, r.ID)
+		o.mu.Unlock()
 	}
-	o.mu.Unlock()
 	select {
 	case o.changed <- struct{}{}:
 	default:
@@ -72,19 +69,3 @@ func (o *open) wait() {
 
 // end has wait return.
 func (o *open) end() { o.once.Do(func() { close(o.closed) }) }
-
-// messages returns the messages of a line that can be read.
-func messages(line []byte) (list []jsonrpc.Message) {
-	var parts []json.RawMessage
-	if line[0] != '[' {
-		parts = append(parts, line)
-	} else if json.Unmarshal(line, &parts) != nil {
-		return nil
-	}
-	for _, part := range parts {
-		if m, err := jsonrpc.DecodeMessage(part); err == nil {
-			list = append(list, m)
-		}
-	}
-	return list
-}

@@ -15,7 +15,8 @@ import (
 
 // New returns a transport that reads messages from in, one per line as the protocol demands, and writes to out. It
 // answers invalid lines itself: the SDK's own transport would end the program, so that one bad line would take all
-// tools from an agent.
+// tools from an agent. For the same reason it takes batches apart, which only protocol 2025-03-26 has: each of the requests
+// is answered by a line of its own.
 //
 // When in ends, the transport ends once every request that was read has its answer, but after two minutes at the latest:
 // the SDK cancels what it works on as soon as there is nothing more to read.
@@ -31,7 +32,7 @@ type lines struct {
 	from *bufio.Reader
 	out  *whole
 	open *open
-	rest []byte // of a message, not read yet
+	rest []byte // of messages, not read yet
 }
 
 // Close implements io.Closer.
@@ -44,16 +45,18 @@ func (l *lines) Close() error {
 func (l *lines) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.line()
-		if message := bytes.TrimSpace(line); len(message) > 0 {
-			refused := refuse(message)
-			if refused == nil {
-				l.open.read(message)
-				l.rest = append(message, '\n')
-				break
+		for _, message := range messagesIn(bytes.TrimSpace(line)) {
+			if refused := refuse(message); refused != nil {
+				if err := l.out.send(refused); err != nil {
+					return 0, err
+				}
+				continue
 			}
-			if err := l.out.send(refused); err != nil {
-				return 0, err
-			}
+			l.open.read(message)
+			l.rest = append(append(l.rest, message...), '\n')
+		}
+		if len(l.rest) > 0 {
+			break // an error comes again
 		}
 		if err != nil {
 			l.open.wait()
@@ -79,15 +82,22 @@ func (l *lines) line() (line []byte, err error) {
 	}
 }
 
-// refuse returns the answer to a line that is not a message, nil if it is one. It leaves batches to the SDK, which
-// knows the version of the protocol.
-func refuse(line []byte) []byte {
+// messagesIn returns the messages of a line: those of a batch one by one.
+func messagesIn(line []byte) (list []json.RawMessage) {
+	switch {
+	case len(line) == 0:
+		return nil
+	case line[0] == '[' && json.Unmarshal(line, &list) == nil && len(list) > 0:
+		return list
+	}
+	return []json.RawMessage{line}
+}
+
+// refuse returns the answer to what is not a message, nil if it is one.
+func refuse(message []byte) []byte {
 	code, why := int64(jsonrpc.CodeParseError), "Parse error: a line must be one JSON object"
-	if json.Valid(line) {
-		if line[0] == '[' {
-			return nil
-		}
-		if _, err := jsonrpc.DecodeMessage(line); err == nil {
+	if json.Valid(message) {
+		if _, err := jsonrpc.DecodeMessage(message); err == nil {
 			return nil
 		}
 		code, why = jsonrpc.CodeInvalidRequest, "Invalid Request: not a message of JSON-RPC 2.0"

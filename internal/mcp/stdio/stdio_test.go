@@ -20,10 +20,10 @@ func (closing) Close() error { return nil }
 
 func TestALineThatIsNoMessageIsAnswered(t *testing.T) {
 	t.Parallel()
-	const ping, batch = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `[{"jsonrpc":"2.0","id":2,"method":"ping"}]`
+	const ping, second = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 	long := `{"jsonrpc":"2.0","id":3,"method":"ping","params":{"_meta":{"x":"` + strings.Repeat("x", 100_000) + `"}}}`
 	var out bytes.Buffer
-	in := "hello\n\n" + ping + "\r\n{\"jsonrpc\":\n42\n{}\n" + batch + "\n" + long + "\n" + ping + " x\nend"
+	in := "hello\n\n" + ping + "\r\n{\"jsonrpc\":\n42\n{}\n[" + second + ",1," + ping + "]\n[]\n[{}\n" + long + "\n" + ping + " x\nend"
 	transport := stdio.New(io.NopCloser(strings.NewReader(in)), closing{&out})
 	var passed bytes.Buffer
 	for range 3 {
@@ -35,10 +35,10 @@ func TestALineThatIsNoMessageIsAnswered(t *testing.T) {
 	require.NoError(t, transport.Reader.Close()) // nobody answers
 	_, err := io.Copy(&passed, transport.Reader)
 	require.NoError(t, err)
-	require.Equal(t, strings.Join([]string{ping, batch, long, ""}, "\n"), passed.String())
-	require.Equal(t, 4, strings.Count(out.String(), `"code":-32700`), out.String())
-	require.Equal(t, 2, strings.Count(out.String(), `"code":-32600`))
-	require.Equal(t, 6, strings.Count(out.String(), `"id":null,"jsonrpc":"2.0"}`+"\n"))
+	require.Equal(t, strings.Join([]string{ping, second, ping, long, ""}, "\n"), passed.String())
+	require.Equal(t, 5, strings.Count(out.String(), `"code":-32700`), out.String())
+	require.Equal(t, 4, strings.Count(out.String(), `"code":-32600`), "among them the batch without messages")
+	require.Equal(t, 9, strings.Count(out.String(), `"id":null,"jsonrpc":"2.0"}`+"\n"))
 }
 
 func TestTheInputEndsOnceEveryRequestIsAnswered(t *testing.T) {
@@ -51,7 +51,8 @@ func TestTheInputEndsOnceEveryRequestIsAnswered(t *testing.T) {
 	}, "\n")
 	answers := []string{
 		`{"jsonrpc":"2.0","id":1,"result":{}}`,
-		`[{"jsonrpc":"2.0","id":"a","result":{}},{"jsonrpc":"2.0","id":"b","error":{"code":-32603,"message":"x"}}]`,
+		`{"jsonrpc":"2.0","id":"a","result":{}}`,
+		`{"jsonrpc":"2.0","id":"b","error":{"code":-32603,"message":"x"}}`,
 	}
 	transport := stdio.New(io.NopCloser(strings.NewReader(in)), closing{io.Discard})
 	ended := make(chan error, 1)
