@@ -183,6 +183,16 @@ func (a *analyst) Record(ctx context.Context, id, query string, maxChars int) (s
 	return string(record), err
 }
 
+// Deleted implements [analysis.Memory].
+func (a *analyst) Deleted(ctx context.Context, id string) (bool, error) {
+	err := a.api.get(ctx, conversation(id), nil, &struct{}{})
+	var answered *answeredError
+	if errors.As(err, &answered) && answered.status == http.StatusNotFound {
+		return true, nil
+	}
+	return false, err
+}
+
 // Store implements [analysis.Memory].
 func (a *analyst) Store(ctx context.Context, e events.Event) (uint64, error) {
 	body, err := events.EncodeStructured(e)

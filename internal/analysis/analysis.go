@@ -37,6 +37,8 @@ type Memory interface {
 	Answers(ctx context.Context, conversation string, yield func(*Answer)) (Size, error)
 	// Record returns what the model reads of a conversation: a context, found by query if that is not empty.
 	Record(ctx context.Context, conversation, query string, maxChars int) (string, error)
+	// Deleted reports whether a conversation has been deleted.
+	Deleted(ctx context.Context, conversation string) (bool, error)
 	// Store appends an event to the log.
 	Store(ctx context.Context, e events.Event) (seq uint64, err error)
 }
@@ -234,6 +236,10 @@ func (e *storeError) Unwrap() error { return e.error }
 // Error implements error.
 func (e *storeError) Error() string { return "the answer could not be stored: " + e.error.Error() }
 
+// errDeleted means that a conversation was deleted while the model read it. Its answer is not stored: it would bring back
+// what an erasure removes.
+var errDeleted = errors.New("the conversation was deleted in the meantime")
+
 // Ask asks about each conversation without an answer. It stops when the model is not available, a cap or a quota is
 // reached, or answers can't be stored: the next ones would be paid for and lost.
 func (a *Analyst) Ask(ctx context.Context) {
@@ -300,8 +306,16 @@ func (a *Analyst) ask(ctx context.Context, r *Analyzed) error {
 	if err != nil {
 		return err
 	}
-	e.ID += "/" + events.DigestOf(string(e.Data)).String()    // another run may answer at the same time, in other words
-	seq, err := a.memory.Store(context.WithoutCancel(ctx), e) // it is paid for
+	e.ID += "/" + events.DigestOf(string(e.Data)).String() // another run may answer at the same time, in other words
+	ctx = context.WithoutCancel(ctx)                       // it is paid for
+	deleted, err := a.memory.Deleted(ctx, r.Conversation)
+	if err != nil {
+		return &storeError{err}
+	}
+	if deleted {
+		return errDeleted
+	}
+	seq, err := a.memory.Store(ctx, e)
 	if err != nil {
 		return &storeError{err}
 	}

@@ -62,6 +62,8 @@ func (h *held) Record(_ context.Context, id, _ string, _ int) (string, error) {
 	return "the record of " + id, nil
 }
 
+func (h *held) Deleted(context.Context, string) (bool, error) { return false, nil }
+
 func (h *held) Store(_ context.Context, e events.Event) (uint64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

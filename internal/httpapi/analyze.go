@@ -263,6 +263,17 @@ func (r *run) Record(ctx context.Context, id, query string, maxChars int) (strin
 	return c.Markdown(), nil
 }
 
+// Deleted implements [analysis.Memory].
+func (r *run) Deleted(ctx context.Context, id string) (bool, error) {
+	of := events.ConversationID{Tenant: r.tenant, ID: id}
+	r.a.deletions.forget(of)
+	seq, err := r.a.deletions.seq(ctx, r.a.Log, of)
+	if err != nil {
+		return false, errors.New(r.a.explainTool(ctx, err))
+	}
+	return seq != 0, nil
+}
+
 // Store implements [analysis.Memory].
 func (r *run) Store(ctx context.Context, e events.Event) (uint64, error) {
 	settle, err := r.a.hold(r.tenant, 1, len(e.Data))

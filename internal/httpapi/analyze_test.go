@@ -20,6 +20,7 @@ import (
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 const insightAnswer = `{"main_topic":"Parsers.","key_findings":["The cache lies."],"action_items":["Fix it."]}`
@@ -66,6 +67,23 @@ func (b *bundle) analyze(tenant, body string) (r httpapi.AnalysisResult) {
 	b.t.Helper()
 	b.do(http.StatusOK, http.MethodPost, "/v1/analyses?tenant="+tenant, map[string]string{"Content-Type": "application/json"}, []byte(body), &r)
 	return r
+}
+
+// A conversation can be deleted, and erased, while the model reads it.
+func TestAnAnswerAboutADeletedConversationIsNotStored(t *testing.T) {
+	e := llmtest.New(t)
+	b := analyzing(t, e.URL(), "")
+	b.say("default", "c", "Write a parser.")
+	e.Reply(func(w http.ResponseWriter, r *http.Request) {
+		b.do(http.StatusOK, http.MethodDelete, "/v1/conversations/c", nil, nil, nil)
+		llmtest.Chat(insightAnswer)(w, r)
+	})
+	result := b.analyze("default", `{"conversations":["c"]}`)
+	require.Len(t, result.Conversations, 1)
+	require.Contains(t, result.Conversations[0].Error, "deleted")
+	require.Empty(t, result.Stopped, "others could still be asked about")
+	last, err := b.Log.LastOfKind(t.Context(), "default", "c", events.Kind(events.TypeInsightWritten))
+	require.ErrorIs(t, err, eventlog.ErrNotFound, "%d", last.Seq)
 }
 
 func TestAnAnalysisAsksAboutEachConversationOnce(t *testing.T) {
