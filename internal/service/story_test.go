@@ -16,6 +16,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/project"
 )
 
 // telling are settings under which a session is finished at once and every three make a chapter.
@@ -143,6 +144,32 @@ func TestFinishedSessionsAreAnalysedAndMakeTheStoryOfTheirProject(t *testing.T) 
 	i.settled()
 	require.Equal(t, calls, endpoint.Calls())
 	require.Equal(t, text, i.projectContext("acme", "markdown"))
+}
+
+// The id of a chapter follows from what it covers, so anyone in the tenant can take it before the summarizer does.
+func TestAChapterOfSomebodyElseDoesNotKeepTheSummarizerBusy(t *testing.T) {
+	t.Parallel()
+	endpoint := llmtest.New(t)
+	var i running
+	endpoint.Reply(func(w http.ResponseWriter, r *http.Request) {
+		var told []events.Told
+		for _, e := range i.of(events.TypeInsightWritten) {
+			told = append(told, events.Told{ID: e.Subject, Chars: e.Payload.(*events.InsightWritten).Chars})
+			e, err := events.New(project.ChapterID("acme", 1, told, nil, 0), "somebody", "story", &events.StoryWritten{
+				Project: "acme", Names: []string{"acme"}, Level: 1, Told: []events.Told{{ID: "nothing", Chars: 1}}, Conversation: "Another story.", Method: "llm",
+			})
+			if err == nil {
+				_, err = i.Log.Publish(i.Context(), "default", e)
+			}
+			require.NoError(t, err)
+		}
+		storyteller(w, r)
+	})
+	i = summarizing(t, t.TempDir(), telling(endpoint))
+	for n := range 4 {
+		i.publish(session(t, fmt.Sprint("canary", n), "acme"))
+	}
+	require.Eventually(t, func() bool { return strings.Contains(i.status("summaries").Error, "does not change by story:") }, patience, 20*time.Millisecond)
 }
 
 func TestNothingOfADeletedSessionStandsInAStory(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/summarizer/bounded"
@@ -71,9 +72,13 @@ func (r *Reactor) tellStory(ctx context.Context, tenant, name string, profile Pr
 	}
 	for of := (storyOf{tenant, p.Name}); r.begin(of, changed); changed = false {
 		var err error
-		for more := true; more && err == nil && ctx.Err() == nil; {
+		last, step := "", ""
+		for more := true; more && err == nil && ctx.Err() == nil; last = step {
 			if err = find(); err == nil {
-				more, err = r.nextChapter(ctx, p, model, profile.Settings.Threshold(2))
+				step, more, err = r.nextChapter(ctx, p, model, profile.Settings.Threshold(2))
+			}
+			if err == nil && more && step == last { // somebody else published events that look like the summarizer's
+				err = fmt.Errorf("the story of %q does not change by %s", p.Name, step)
 			}
 		}
 		r.end(of, err)
@@ -85,35 +90,37 @@ func (r *Reactor) tellStory(ctx context.Context, tenant, name string, profile Pr
 }
 
 // nextChapter withdraws chapters that must go, or writes the next chapter. It reports whether there was something to
-// do.
-func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Analyst, threshold int) (more bool, err error) {
+// do, and which chapters that was about: the same ones again would be in vain.
+func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Analyst, threshold int) (step string, more bool, err error) {
 	var plan project.Plan
 	err = r.projects(ctx, func(of project.Reader) (err error) {
 		plan, err = project.Due(ctx, of, p, threshold)
 		return err
 	})
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
+	step = strings.Join(plan.Withdrawn, " ")
 	for _, id := range plan.Withdrawn {
 		if err := r.withdraw(ctx, events.ConversationID{Tenant: p.Tenant, ID: id}); err != nil {
-			return false, err
+			return step, false, err
 		}
 	}
 	if plan.Level == 0 {
-		return len(plan.Withdrawn) > 0, nil
+		return step, len(plan.Withdrawn) > 0, nil
 	}
 	id, known, err := r.chapterID(ctx, p, &plan)
 	if err != nil {
-		return false, err
+		return step, false, err
 	}
+	step = id.ID
 	partition := r.Log.PartitionOf(id.Tenant, id.ID)
 	if known != 0 { // published by another process, or by this one before it was killed
-		return true, r.awaitProjects(ctx, partition, known)
+		return step, true, r.awaitProjects(ctx, partition, known)
 	}
 	chapter, err := r.writeChapter(ctx, p, &plan, model)
 	if err != nil {
-		return false, err
+		return step, false, err
 	}
 	// The model may have worked on it for minutes: a chapter must not cover sessions that were deleted in the
 	// meantime.
@@ -123,25 +130,25 @@ func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Anal
 			if err == nil {
 				err = r.awaitProjects(ctx, r.Log.PartitionOf(of.Tenant, of.ID), deleted)
 			}
-			return true, err
+			return step, true, err
 		}
 	}
 	e, err := events.New(id.ID, summary.Source, "story", chapter)
 	if err != nil {
-		return false, err
+		return step, false, err
 	}
 	ack, err := r.Log.PublishAfter(ctx, p.Tenant, e, kindStory, 0)
 	if isDuplicate(ack, err) {
 		if ack.Seq, err = r.newest(ctx, id, kindStory); err != nil {
-			return false, err
+			return step, false, err
 		}
 	} else if err == nil {
 		r.count(func(f *Figures) { f.Chapters++ })
 	}
 	if err != nil {
-		return false, err
+		return step, false, err
 	}
-	return true, r.awaitProjects(ctx, partition, ack.Seq)
+	return step, true, r.awaitProjects(ctx, partition, ack.Seq)
 }
 
 // chapterID returns the conversation of a chapter, and the sequence of its event if it is in the log already.
