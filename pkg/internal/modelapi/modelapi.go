@@ -1,7 +1,8 @@
 // Package modelapi posts JSON to the HTTP API of a model. It is the common part of the clients for
-// chat completions, messages and embeddings: one request, one answer, nothing taken from the
-// environment and no redirect followed, so that a key reaches only the host that was configured. It
-// does not retry; what a status means is up to the caller.
+// chat completions, messages and embeddings: one request, one answer. It takes no key from the
+// environment, and follows no redirect, so that a key reaches only the host that was configured,
+// and the proxy that HTTP_PROXY or HTTPS_PROXY names, if there is one. It does not retry; what a
+// status means is up to the caller.
 package modelapi
 
 import (
