@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/sourcegraph/conc/iter"
+	conc "github.com/sourcegraph/conc/iter"
 	"golang.org/x/sync/errgroup"
 
 	"mneme.dev/mneme/events"
@@ -32,6 +33,7 @@ const version = "3"
 // How much is read and published at once, and how often the state is written.
 const (
 	chunkFiles = 256
+	chunkBytes = 8 << 20
 	batchBytes = 4 << 20
 	saveEvery  = 10 * time.Second
 )
@@ -308,8 +310,8 @@ func (r *run) index(ctx context.Context, list []job) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(chunks)
-		for chunk := range slices.Chunk(list, chunkFiles) {
-			outcomes := iter.Map(chunk, func(f *job) outcome { return r.read(*f) })
+		for chunk := range parts(list) {
+			outcomes := conc.Map(chunk, func(f *job) outcome { return r.read(*f) })
 			select {
 			case chunks <- outcomes:
 			case <-ctx.Done():
@@ -336,6 +338,25 @@ func (r *run) index(ctx context.Context, list []job) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// parts divides files into chunks of at most chunkFiles of which at most chunkBytes are read.
+func parts(list []job) iter.Seq[[]job] {
+	return func(yield func([]job) bool) {
+		for len(list) > 0 {
+			n, size := 0, int64(0)
+			for n < min(len(list), chunkFiles) {
+				if size += min(list[n].size, scopes.MaxFileBytes+1); size > chunkBytes {
+					break
+				}
+				n++
+			}
+			if !yield(list[:n]) {
+				return
+			}
+			list = list[n:]
+		}
+	}
 }
 
 // read reads and cuts a file. A file that changes while it is read is read once more.

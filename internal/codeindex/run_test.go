@@ -21,6 +21,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/scopes"
 )
 
 // newLog is an empty log of one test.
@@ -286,6 +287,22 @@ func TestTagsOfPrivateTextsInAProgramHideNoCode(t *testing.T) {
 	require.NotContains(t, b.index()["b.go"], "Too")
 	require.Contains(t, b.index()["b.go"], "Shown")
 	require.NotContains(t, b.index()["c.go"], "address")
+}
+
+func TestFewLargeFilesAreReadAtOnce(t *testing.T) {
+	t.Parallel()
+	list := make([]job, 1_000)
+	for i := range list {
+		if list[i].size = 1 << 10; i < 100 {
+			list[i].size = scopes.MaxFileBytes
+		}
+	}
+	list[50].size = 1 << 40 // only its first megabyte is read
+	var sizes []int
+	for chunk := range parts(list) {
+		sizes = append(sizes, len(chunk))
+	}
+	require.Equal(t, []int{8, 8, 8, 8, 8, 8, 7, 8, 8, 8, 8, 8, 256, 256, 256, 137}, sizes)
 }
 
 func TestAPrivateTextThatBeginsInAHeadingIsNotInItsName(t *testing.T) {
