@@ -417,7 +417,8 @@ func readFile(name string) (content []byte, info os.FileInfo, same bool, err err
 
 // clean replaces secrets. It looks at the whole file, because a secret of several lines can end in another scope than
 // it begins in, and cuts the file again if there are any. What is between <private> and </private> is looked for in
-// each scope once more: in a program the two tags can be far apart and not belong together.
+// each scope once more: in a program the two tags can be far apart and not belong together. Of a long scope only the
+// beginning is published, so the second tag may come after it.
 func (r *run) clean(o *outcome, content []byte) {
 	if r.Redact == nil {
 		return
@@ -434,16 +435,26 @@ func (r *run) clean(o *outcome, content []byte) {
 	}
 	for i := range o.cut.Scopes {
 		s := &o.cut.Scopes[i]
-		if strings.Contains(s.Text, "</private>") {
-			var kinds []string
-			if s.Text, kinds = r.Redact.Lines(s.Text); len(kinds) > 0 { // it can begin in a heading
-				s.Name, _, _ = strings.Cut(s.Name, "<private>")
+		whole := s.Text
+		if at := strings.LastIndex(whole, "<private>"); at > strings.LastIndex(whole, "</private>") && strings.Contains(linesOf(content, s.Start, s.End), "</private>") {
+			whole += "</private>"
+		}
+		if strings.Contains(whole, "</private>") {
+			if text, kinds := r.Redact.Lines(whole); len(kinds) > 0 {
+				s.Text = text
+				s.Name, _, _ = strings.Cut(s.Name, "<private>") // it can begin in a heading
 			}
 		}
 		if !before[s.Text] {
 			o.redacted++
 		}
 	}
+}
+
+// linesOf returns lines of a file, from 1, as package scopes counts them.
+func linesOf(content []byte, from, to int) string {
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(content)), "\n")
+	return strings.Join(lines[min(from-1, len(lines)):min(to, len(lines))], "\n")
 }
 
 // publishFiles publishes what has changed, and remembers it.

@@ -289,6 +289,16 @@ func TestTagsOfPrivateTextsInAProgramHideNoCode(t *testing.T) {
 	require.NotContains(t, b.index()["c.go"], "address")
 }
 
+func TestAPrivateTextThatEndsAfterThePublishedPartIsReplaced(t *testing.T) {
+	b := setup(t)
+	long := strings.Repeat("Lovelace lives here\r\n", 400)
+	b.write(t, "a.md", "# People\r\n\r\nnotes <private>Ada\r\n"+long+"</private> end\r\n\r\n# Next\r\n\r\ntext\r\n")
+	b.write(t, "b.md", "# Tags\n\nA text begins with <private> and is kept\n\n# More\n\nand ends with </private>\n")
+	require.Equal(t, 1, b.run(t).Redacted)
+	require.Equal(t, "# People\n\nnotes [redacted:private]", strings.TrimSpace(strings.Split(b.index()["a.md"], "# Next")[0]))
+	require.Contains(t, b.index()["b.md"], "<private> and is kept")
+}
+
 func TestFewLargeFilesAreReadAtOnce(t *testing.T) {
 	t.Parallel()
 	list := make([]job, 1_000)
