@@ -27,20 +27,20 @@ const loadWithin = 30 * time.Second
 // identity provider need not answer yet.
 //
 // The tokens are in a file if the settings name one, otherwise in a bucket of the NATS server.
-func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *slog.Logger) (gate *access.Gate, stop func(), err error) {
+func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *slog.Logger) (opened *access.Gate, stop func(), err error) {
 	if !s.On() {
 		return nil, func() {}, nil
 	}
-	gate = &access.Gate{}
+	gate := &access.Gate{} // the results are nil as soon as one below is an error, while what it began still runs
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var ended sync.WaitGroup
-	stop = func() {
+	end := func() {
 		cancel()
 		ended.Wait()
 	}
 	defer func() {
 		if err != nil {
-			stop()
+			end()
 		}
 	}()
 	if s.OIDCIssuer != "" {
@@ -56,7 +56,7 @@ func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *s
 	}
 	store, err := TokenStore(s, conn)
 	if err != nil || store == nil {
-		return gate, stop, err
+		return gate, end, err
 	}
 	gate.Tokens = access.NewTokens(time.Now)
 	if file, ok := store.(*access.File); ok {
@@ -72,12 +72,12 @@ func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *s
 	case <-time.After(loadWithin):
 		return nil, nil, fmt.Errorf("the access tokens could not be loaded within %s; the log says why", loadWithin)
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return nil, nil, fmt.Errorf("the access tokens %w", ErrNeverAvailable)
 	}
 	if gate.Tokens.Len() == 0 && gate.JWT == nil {
 		logger.Warn("tokens are required, but there is none yet: make one with mneme tokens create")
 	}
-	return gate, stop, nil
+	return gate, end, nil
 }
 
 // TokenStore returns where the tokens of these settings are, nil if none are required.
