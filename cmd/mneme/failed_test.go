@@ -122,6 +122,6 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	require.Contains(t, out, "older\t\t\t\tunknown\t")
 	require.Contains(t, stderr, "failed  graph partitions 1, 2: "+halted)
 	require.Contains(t, stderr, "warning  files partition 0: no process is known to drive it\n→ start file-tracker")
-	require.Contains(t, stderr, "other processes are unknown: no answer")
+	require.Contains(t, stderr, "failed  the running processes, and what they drive, are unknown: no answer\n→ until it answers")
 	require.NotContains(t, out+stderr, "\x1b[")
 }

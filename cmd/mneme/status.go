@@ -233,6 +233,6 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 		t.remark(yellow, "warning  "+console.OneLine(what), remedy)
 	}
 	if s.ProcessesError != "" {
-		t.remark(yellow, "warning  other processes are unknown: "+console.OneLine(s.ProcessesError), "")
+		t.remark(red, "failed  the running processes, and what they drive, are unknown: "+console.OneLine(s.ProcessesError), doctor.LeasesRemedy)
 	}
 }

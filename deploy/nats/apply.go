@@ -24,7 +24,7 @@ type Info struct {
 
 // Apply makes sure that the stream exists with these settings. It creates a
 // missing stream, reads back the server's definition, and compares every setting
-// but the size and the number of partitions, which is the log's own and can have grown.
+// but the size, the copies, and the partitions, which are the log's own and can have changed.
 // It can be called at any time, by any number of programs at once.
 //
 // It returns an [*IncompatibleError] if the stream exists with other settings,
@@ -37,6 +37,9 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 	stream, err := js.Stream(ctx, Stream)
 	created := false
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if s.Replicas == 0 && js.Conn().ConnectedClusterName() != "" {
+			s.Replicas = ClusterReplicas
+		}
 		stream, err = js.CreateStream(ctx, StreamConfig(s))
 		created = err == nil
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // by another program, just now
@@ -46,6 +49,10 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == codeStorageExceeded {
 		return Info{}, fmt.Errorf("%w: the server has no room for a log of %d bytes: make it smaller with MNEME_LOG_SIZE, or raise max_file_store of NATS", ErrNoSpace, StreamConfig(s).MaxBytes)
+	}
+	if errors.As(err, &api) && api.ErrorCode == codeNoPeers {
+		return Info{}, fmt.Errorf("stream %s: the cluster has not %d servers with room for a copy of %d bytes each: start the servers that are down, make the log smaller with MNEME_LOG_SIZE, or ask for fewer copies with MNEME_REPLICAS: %w",
+			Stream, s.Replicas, StreamConfig(s).MaxBytes, err)
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
@@ -80,7 +87,7 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
 }
 
 func inspect(got *jetstream.StreamInfo) (Info, error) {
-	return describe(got, Settings{Replicas: got.Config.Replicas})
+	return describe(got, Settings{})
 }
 
 // check refuses values that the server would refuse or, worse, accept.

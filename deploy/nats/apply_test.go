@@ -181,19 +181,10 @@ func TestALogKeepsItsPartitionsWhateverIsAsked(t *testing.T) {
 	}
 }
 
-func TestReplicasAreCompared(t *testing.T) {
-	t.Parallel() // without a server: more than one replica needs a cluster
-	have := natsdeploy.StreamConfig(natsdeploy.Settings{Replicas: 3})
-	var incompatible *natsdeploy.IncompatibleError
-	require.ErrorAs(t, natsdeploy.Compare(have, natsdeploy.Settings{}), &incompatible)
-	require.Equal(t, natsdeploy.IncompatibleError{Field: "num_replicas", Have: "3", Want: "1"}, *incompatible)
-	require.NoError(t, natsdeploy.Compare(have, natsdeploy.Settings{Replicas: 3}))
-}
-
 func TestOperatorsMayChangeTheirFields(t *testing.T) {
 	t.Parallel()
 	have := natsdeploy.StreamConfig(natsdeploy.Settings{})
-	have.Description, have.MaxBytes, have.Placement = "ours", 1<<20, &jetstream.Placement{Cluster: "west"}
+	have.Description, have.MaxBytes, have.Placement, have.Replicas = "ours", 1<<20, &jetstream.Placement{Cluster: "west"}, 3
 	have.Metadata["_nats.ver"] = "2.15.2"
 	require.NoError(t, natsdeploy.Compare(have, natsdeploy.Settings{}))
 }

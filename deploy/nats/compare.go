@@ -20,6 +20,7 @@ const fieldSchema = "schema"
 var ungoverned = map[string]bool{
 	"Description": true,
 	"Placement":   true, // which servers of a cluster hold it
+	"Replicas":    true, // how many hold it; [Split] needs another number while programs run
 	"Metadata":    true, // the server and tools add keys; ours is compared separately
 }
 

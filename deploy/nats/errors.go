@@ -60,7 +60,7 @@ func (e *IncompatibleError) remedy() string {
 		return "the stream was made by another version of mneme, or by something else; run the version that made it, or another NATS account"
 	case "max_bytes":
 		return "a log without a limit fills the disk, and then nobody gets an answer; give it one: nats stream edit " + Stream + " --max-bytes 64GiB"
-	case "num_replicas", "duplicate_window":
+	case "duplicate_window":
 		return "set this program to the stream's value, or change the stream on purpose with `nats stream edit " + Stream + "`"
 	default:
 		return "mneme never changes an existing stream; put the setting back with `nats stream edit " + Stream + "`, or if the server refuses that, copy the events into a stream made by mneme"
@@ -69,6 +69,7 @@ func (e *IncompatibleError) remedy() string {
 
 // Codes of the JetStream API that have no constant in the client.
 const (
+	codeNoPeers               jetstream.ErrorCode = 10005 // too few servers of the cluster have room for a copy
 	codeInsufficientResources jetstream.ErrorCode = 10023 // the server's store limit
 	codeStorageExceeded       jetstream.ErrorCode = 10047 // the stream is larger than the server's remaining space
 	codeStoreFailed           jetstream.ErrorCode = 10077 // any refusal by the store; the text says which

@@ -85,7 +85,7 @@ func roles() []Role {
 		{
 			Name: "operator", Purpose: "Whoever runs mneme tail, tokens and doctor, or imports over NATS.",
 			Publish: slices.Concat(follow(), bucket(TokenBucket), audits(AuditTokensCreate, AuditTokensRevoke), []string{
-				events.PublishFilter, key(TokenBucket, ">"),
+				events.PublishFilter, key(TokenBucket, ">"), api("STREAM.INFO", "KV_"+ControlBucket), api("STREAM.INFO", "KV_"+LeaseBucket),
 			}),
 		},
 		{

@@ -25,6 +25,10 @@ const (
 	// scans the whole stream, and beyond about 32 of them publishing suffers.
 	MaxPartitions = 32
 
+	// ClusterReplicas is the number of copies of a stream in a cluster if none is configured:
+	// the fewest with which one server may fail.
+	ClusterReplicas = 3
+
 	// MaxHeaderBytes is JetStream's limit for the headers of one message; more
 	// is refused with code 10097.
 	MaxHeaderBytes = 1<<16 - 1
@@ -46,7 +50,8 @@ type Settings struct {
 	// Partitions is the number of ordered parts that conversations are spread over in a
 	// new stream, default 1. An existing stream keeps its number, see [Split].
 	Partitions int
-	// Replicas is the number of copies, default 1. It needs at least as many servers.
+	// Replicas is the number of copies of a new stream, 0 for [ClusterReplicas] in a cluster and one
+	// elsewhere. It needs at least as many servers. An existing stream keeps its number.
 	Replicas int
 	// MaxBytes is the size at which a new stream will refuse further events, 0
 	// for [DefaultMaxBytes] (an [Embedded] server chooses by its disk). An existing

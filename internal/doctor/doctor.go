@@ -87,6 +87,7 @@ func Serving(log *eventlog.Log, data string) func(context.Context, httpapi.Statu
 		} else {
 			e.jetStream(ctx, js)
 			e.stream(ctx, js)
+			e.copies(ctx, log.Conn(), js)
 		}
 		e.producers(ctx, log)
 		e.reported(status)

@@ -78,6 +78,9 @@ func (e *examination) reported(status httpapi.Status) {
 		// An embedded server, as that of mneme up, would have said so.
 		e.add("log writes", OK, "not checked, because only the NATS server knows: GET /healthz on its monitoring port says whether the log takes writes", "")
 	}
+	if status.ProcessesError != "" {
+		e.add("leases", Failed, "the running processes, and what they drive, are unknown: "+status.ProcessesError, LeasesRemedy)
+	}
 	for rest := status.Projections; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && sameState(rest[0], rest[n]) {
@@ -149,6 +152,9 @@ func (e *examination) clock(response *http.Response, asked time.Time) {
 
 // LogRemedy says what to do about a log that accepts no writes.
 const LogRemedy = "make room on the disk, or raise the limit that the message names; then restart mneme, which accepts no events until then"
+
+// LeasesRemedy says what to do if the bucket of leases cannot be read.
+const LeasesRemedy = "until it answers, processes cannot share the partitions and nothing new may become readable: start the NATS servers that are down; mneme doctor with --nats-url says which copies are missing"
 
 // DiskRemedy says what to do about a store whose disk is full or failing.
 const DiskRemedy = "make room on the disk, or repair it; the projection then continues by itself"

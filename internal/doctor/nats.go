@@ -47,6 +47,7 @@ func (e *examination) nats(ctx context.Context) {
 	defer cancel()
 	e.jetStream(asking, js)
 	e.stream(asking, js)
+	e.copies(ctx, conn, js)
 	if log, err := eventlog.Open(asking, conn); err == nil {
 		e.producers(asking, log)
 		e.readable(ctx, log)

@@ -85,6 +85,13 @@ func WarnOfPartitions(logger *slog.Logger, asked, have int) {
 	}
 }
 
+// WarnOfReplicas logs that the requested number of copies differs from the log's; 0 means unknown.
+func WarnOfReplicas(logger *slog.Logger, asked, have int) {
+	if asked != 0 && have != 0 && asked != have {
+		logger.Warn("MNEME_REPLICAS applies only when the log is created; the existing log keeps its copies. To change their number, run `nats stream edit "+natsdeploy.Stream+" --replicas`", "asked", asked, "replicas", have)
+	}
+}
+
 // Again runs a program, and runs it again whenever it ends because the log was given more
 // partitions.
 func Again(ctx context.Context, run func(context.Context) error) error {

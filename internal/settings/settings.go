@@ -156,7 +156,7 @@ type Worker struct {
 	NATSURL string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
 	NATSTLS
 	Partitions int    `envconfig:"MNEME_PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; an existing log keeps its own, see mneme partitions"`
-	Replicas   int    `envconfig:"MNEME_REPLICAS" default:"1" desc:"copies of the log in a NATS cluster, if this program creates it"`
+	Replicas   int    `envconfig:"MNEME_REPLICAS" default:"0" desc:"copies of the log, if this program creates it; 0 for three in a NATS cluster and one on a single server; an existing log keeps its own"`
 	LogSize    int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes, if this program creates it: at most four fifths of the NATS disk; 0 for 64 GiB"`
 	Data       string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models; programs on one machine share it"`
 	Models
@@ -193,7 +193,7 @@ func (s *Summarizer) Check() error {
 func (s *Worker) Check() error {
 	return errors.Join(
 		natsURL(s.NATSURL), s.NATSTLS.check(), s.listen(s.Listen), s.Neo4j.Check(),
-		between("MNEME_PARTITIONS", s.Partitions, 1, 32), between("MNEME_REPLICAS", s.Replicas, 1, 5),
+		between("MNEME_PARTITIONS", s.Partitions, 1, 32), between("MNEME_REPLICAS", s.Replicas, 0, 5),
 		notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 

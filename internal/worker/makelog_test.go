@@ -9,8 +9,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -38,4 +40,19 @@ func TestALogOfTheDefaultSizeIsMadeWithAWarning(t *testing.T) {
 			require.Empty(t, logged.String())
 		}
 	}
+}
+
+// A number of copies that an operator has changed, as for more partitions, stops no program that starts meanwhile.
+func TestALogKeepsItsCopiesAndTheProgramSaysSo(t *testing.T) {
+	t.Parallel()
+	_, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{})
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	logged := &mnemetest.Log{}
+	require.NoError(t, makeLog(t.Context(), js, &settings.Worker{Partitions: 1, Replicas: 3}, slog.New(slog.NewTextHandler(logged, nil))))
+	require.Contains(t, logged.String(), "the existing log keeps its copies")
+	require.Contains(t, logged.String(), "asked=3 replicas=1")
+	logged = &mnemetest.Log{}
+	require.NoError(t, makeLog(t.Context(), js, &settings.Worker{Partitions: 1}, slog.New(slog.NewTextHandler(logged, nil))))
+	require.Empty(t, logged.String())
 }

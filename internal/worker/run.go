@@ -123,5 +123,6 @@ func makeLog(ctx context.Context, js jetstream.JetStream, s *settings.Worker, lo
 	}
 	program.WarnOfSize(logger, s.LogSize, info.MaxBytes)
 	program.WarnOfPartitions(logger, s.Partitions, info.Partitions)
+	program.WarnOfReplicas(logger, s.Replicas, info.Replicas)
 	return err
 }

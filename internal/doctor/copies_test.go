@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
+	"mneme.dev/mneme/pkg/eventlog"
+)
+
+// copiesOn returns what the doctor says about copies, each with its level and remedy.
+func copiesOn(t *testing.T, conn *nats.Conn, js jetstream.JetStream) (list []string) {
+	t.Helper()
+	e := &examination{now: time.Now}
+	e.copies(mnemetest.Context(t), conn, js)
+	for _, f := range e.findings {
+		list = append(list, string(f.Level)+" "+f.Detail+" → "+f.Remedy)
+	}
+	return list
+}
+
+func TestDoctorSaysWhatACopyLacksInACluster(t *testing.T) {
+	mnemetest.Long(t)
+	t.Parallel()
+	cluster := natstest.Start(t)
+	conn, err := eventlog.Connect(cluster.URL(), "doctor", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // no server answers before a leader is elected
+		defer cancel()
+		info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{MaxBytes: 64 << 20})
+		return err == nil && info.Replicas == natsdeploy.ClusterReplicas
+	}, mnemetest.Patience, 100*time.Millisecond, "a cluster keeps three copies unless told otherwise")
+	_, _, err = natsdeploy.ApplyLeases(mnemetest.Context(t), js, 10*time.Second)
+	require.NoError(t, err)
+	said := func(what ...string) {
+		t.Helper()
+		var list []string
+		require.Eventually(t, func() bool {
+			list = copiesOn(t, conn, js)
+			return !slices.ContainsFunc(what, func(w string) bool {
+				return !slices.ContainsFunc(list, func(f string) bool { return strings.Contains(f, w) })
+			})
+		}, mnemetest.Patience, 100*time.Millisecond, "%q does not contain %q", &list, what)
+	}
+	said("ok one server of the cluster may fail")
+
+	// With one copy, the bucket is gone while its server is down.
+	bucket, err := js.Stream(t.Context(), "KV_"+natsdeploy.LeaseBucket)
+	require.NoError(t, err)
+	config := bucket.CachedInfo().Config
+	config.Replicas = 1
+	_, err = js.UpdateStream(mnemetest.Context(t), config)
+	require.NoError(t, err)
+	said("warning the bucket AGENT_LEASES has one copy, on n", "nats kv edit AGENT_LEASES --replicas 3")
+	info, err := bucket.Info(mnemetest.Context(t))
+	require.NoError(t, err)
+	down := slices.IndexFunc(cluster.Servers, func(s *server.Server) bool { return s.Name() == info.Cluster.Leader })
+	cluster.Stop(down)
+	said("failed the bucket AGENT_LEASES does not answer: no process drives a partition", "warning the NATS server "+info.Cluster.Leader+" is down or behind, with its copies of: the log")
+}
