@@ -182,21 +182,21 @@ func (a *api) projectionStatus(ctx context.Context, m view.Model, cluster *proje
 		}
 	}
 	if isUnreadable(m.Err) {
-		return a.unreadable(m, running, m.Err), nil
+		return a.unreadable(ctx, m, running, m.Err), nil
 	}
 	if m.Err != nil {
 		return []ProjectionStatus{{Name: m.Name, Store: a.Store, Generation: m.Generation, State: "absent", Error: m.Err.Error()}}, nil
 	}
 	progress, err := projection.Progress(ctx, a.buildOf(m), a.Log, m.Store, running)
 	if isUnreadable(err) {
-		return a.unreadable(m, running, err), nil
+		return a.unreadable(ctx, m, running, err), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	failed, err := m.Store.CountFailed(ctx)
 	if isUnreadable(err) {
-		return a.unreadable(m, running, err), nil
+		return a.unreadable(ctx, m, running, err), nil
 	}
 	if err != nil {
 		return nil, err
@@ -224,15 +224,19 @@ func isUnreadable(err error) bool {
 }
 
 // unreadable returns the status of a read model whose server does not answer, or whose file
-// is damaged. If this process writes it, the status has what the process remembers.
-func (a *api) unreadable(m view.Model, running []projection.Status, err error) (list []ProjectionStatus) {
+// is damaged. The processes that write it remember how far they came, and the log knows what has been published since.
+func (a *api) unreadable(ctx context.Context, m view.Model, running []projection.Status, err error) (list []ProjectionStatus) {
 	status := ProjectionStatus{Name: m.Name, Store: a.Store, Generation: m.Generation, State: "unavailable", Error: err.Error()}
 	if errors.Is(err, projection.ErrDamaged) {
 		status.State = "damaged"
 	}
+	slices.SortFunc(running, func(a, b projection.Status) int { return a.Partition - b.Partition })
 	for _, r := range running {
 		if r.Projection == m.Name {
 			status.Partition, status.Checkpoint, status.Lag = r.Partition, r.Checkpoint.Seq, r.Lag
+			if head, err := a.Log.LastOf(ctx, r.Partition); err == nil && head > r.Checkpoint.Seq {
+				status.Lag = max(status.Lag, head-r.Checkpoint.Seq)
+			}
 			status.Applied, status.Duplicates = r.Checkpoint.Applied, r.Checkpoint.Duplicates
 			list = append(list, status)
 		}

@@ -142,7 +142,7 @@ func Neo4jRemedy(err error) string {
 	case errors.Is(err, neo4jstore.ErrDatabase):
 		return "correct MNEME_NEO4J_DATABASE"
 	case errors.Is(err, projection.ErrUnavailable):
-		return "start it, or correct MNEME_NEO4J_URI, which must begin with bolt+s:// if the server encrypts and with bolt:// if it does not"
+		return "start Neo4j, or correct MNEME_NEO4J_URI, which must begin with bolt+s:// if the server encrypts and with bolt:// if it does not"
 	}
 	return ""
 }

@@ -201,6 +201,7 @@ func isAbsent(t *testing.T, o *own) {
 	}
 	before := retries()
 	publish(t, up.instance.Log, h.Messages[2*third:])
+	requireLag(t, up.instance.HTTPURL(), uint64(len(h.Messages[2*third:])))
 	<-pause(3000)
 	require.LessOrEqual(t, float64(retries()-before), float64(len(up.instance.Status()))*(5+time.Since(began).Seconds()), "each projector tries again with pauses")
 	require.InDelta(t, routines, runtime.NumGoroutine(), 60)
@@ -236,4 +237,20 @@ func TestCallsToASilentServerTimeOut(t *testing.T) {
 	_, err = s.Checkpoints(t.Context()) // on a new one
 	require.ErrorIs(t, err, projection.ErrUnavailable)
 	require.Less(t, time.Since(began), 30*time.Second)
+}
+
+// requireLag fails unless the status of a graph that does not answer says what it lacks. The published messages are the
+// last of their partitions, but for other kinds of events.
+func requireLag(t *testing.T, url string, published uint64) {
+	t.Helper()
+	_, body, _ := get(t, url+"/v1/status")
+	var status httpapi.Status
+	require.NoError(t, json.Unmarshal([]byte(body), &status))
+	for _, p := range status.Projections {
+		if p.Name == "graph" {
+			require.GreaterOrEqual(t, p.Lag, published, "%+v", p)
+			return
+		}
+	}
+	require.Fail(t, "the status has no graph", body)
 }

@@ -60,13 +60,13 @@ var samples = map[string]struct{ firing, quiet string }{
 	"ModelCallsFail":             {`mneme_model_failures_total{class="denied"} 0+1x30`, `mneme_model_failures_total{class="canceled"} 0+9x30`},
 	"PartitionsKeepChangingHands": {`mneme_projection_epoch{projection="graph",partition="1"} 0+1x30`,
 		`mneme_projection_epoch{projection="graph",partition="1"} 1x20 2x10`},
-	"EventsAreSkipped":     {`mneme_projection_failed_events{class="error"} 0x25 1x5`, `mneme_projection_failed_events{class="error"} 4x30`},
-	"TheLogIsNearlyFull":   {"mneme_log_bytes 90x30\nmneme_log_limit_bytes 100x30", "mneme_log_bytes 80x30\nmneme_log_limit_bytes 100x30"},
-	"PublishingFails":      {`mneme_publish_refused_events_total{error_type="full"} 0+1x30`, "mneme_publish_refused_events_total{error_type=\"invalid\"} 0+1x30\nmneme_publish_refused_events_total{error_type=\"quota\"} 0+1x30"},
-	"ReadsTimeOut":         {`mneme_await_duration_seconds_count{outcome="timeout"} 0+1x30`, `mneme_await_duration_seconds_count{outcome="reached"} 0+1x30`},
-	"TheAPIFails":          {`http_server_request_duration_seconds_count{http_response_status_code="503"} 0+1x30`, "http_server_request_duration_seconds_count{http_response_status_code=\"404\"} 0+1x30\nhttp_server_request_duration_seconds_count{http_response_status_code=\"507\"} 0+1x30"},
-	"NATSIsDown":           {`mneme_nats_connected 1x20 0x10`, `mneme_nats_connected 0x20 1x10`},
-	"MetricsAreIncomplete": {`mneme_scrape_success{source="store"} 0x30`, `mneme_scrape_success{source="store"} 0x20 1x10`},
+	"EventsAreSkipped":    {`mneme_projection_failed_events{class="error"} 0x25 1x5`, `mneme_projection_failed_events{class="error"} 4x30`},
+	"TheLogIsNearlyFull":  {"mneme_log_bytes 90x30\nmneme_log_limit_bytes 100x30", "mneme_log_bytes 80x30\nmneme_log_limit_bytes 100x30"},
+	"PublishingFails":     {`mneme_publish_refused_events_total{error_type="full"} 0+1x30`, "mneme_publish_refused_events_total{error_type=\"invalid\"} 0+1x30\nmneme_publish_refused_events_total{error_type=\"quota\"} 0+1x30"},
+	"ReadsTimeOut":        {`mneme_await_duration_seconds_count{outcome="timeout"} 0+1x30`, `mneme_await_duration_seconds_count{outcome="reached"} 0+1x30`},
+	"TheAPIFails":         {`http_server_request_duration_seconds_count{http_response_status_code="503"} 0+1x30`, "http_server_request_duration_seconds_count{http_response_status_code=\"404\"} 0+1x30\nhttp_server_request_duration_seconds_count{http_response_status_code=\"507\"} 0+1x30"},
+	"NATSIsDown":          {`mneme_nats_connected 1x20 0x10`, `mneme_nats_connected 0x20 1x10`},
+	"AStoreDoesNotAnswer": {`mneme_scrape_success{source="store"} 0x30`, `mneme_scrape_success{source="store"} 0x20 1x10`},
 }
 
 // held are processes that drive the partitions of projections.
