@@ -55,10 +55,8 @@ func (e *examination) copies(ctx context.Context, conn *nats.Conn, js jetstream.
 				fmt.Sprintf("%s --replicas %d, as the user admin", k.edit, natsdeploy.ClusterReplicas))
 		}
 		found++
-		for _, r := range info.Cluster.Replicas {
-			if r.Offline || !r.Current {
-				behind[r.Name] = append(behind[r.Name], k.name)
-			}
+		for _, server := range natsdeploy.Away(info) {
+			behind[server] = append(behind[server], k.name)
 		}
 	}
 	for _, server := range slices.Sorted(maps.Keys(behind)) {

@@ -38,8 +38,9 @@ type Config struct {
 	// returns an error and does not begin.
 	Audited func(ctx context.Context, s Scope, ask func() error) error
 	Logger  *slog.Logger
-	// Patience is how long an erasure waits for a read model that only enriches others and does not get on: it may not
-	// run, or wait for an endpoint that does not answer. Default: 30 seconds.
+	// Patience is how long an erasure waits for a read model that only enriches others and does not get on, because it
+	// may not run, or wait for an endpoint that does not answer; and for a NATS server of a cluster that is down or
+	// behind. Default: 30 seconds.
 	Patience time.Duration
 	// Step, if not nil, is called before each step at which a kill matters. Tests kill the process there.
 	Step func(step string)

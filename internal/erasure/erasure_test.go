@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,7 +19,9 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
@@ -468,4 +471,46 @@ func TestOneErasureAtATime(t *testing.T) {
 		_, err = e.Ask(t.Context(), wrong)
 		require.ErrorContains(t, err, "exactly one")
 	}
+}
+
+// A server that is down learns later that messages are gone, but does not overwrite them.
+func TestAReportNamesTheServersWhoseCopiesOfTheLogWereNotReached(t *testing.T) {
+	mnemetest.Long(t)
+	t.Parallel()
+	cluster := natstest.Start(t)
+	conn, err := eventlog.Connect(cluster.URL(), "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // no server answers before a leader is elected
+		defer cancel()
+		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{MaxBytes: 1 << 26})
+		return err == nil
+	}, patience, 100*time.Millisecond)
+	w := setupOn(t, t.TempDir(), conn)
+	w.publish(history(t, "first", "quagmiretext", ""), history(t, "second", "quagmiretext", ""))
+
+	e := w.started(w.eraser(func(c *erasure.Config) { c.Patience = time.Second }))
+	notReached := func(conversation string) string {
+		scope := erasure.Scope{Tenant: "default", Conversation: conversation}
+		var last erasure.Record
+		require.Eventually(t, func() bool { // nobody answers while the cluster chooses a leader
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // a request to the server that dies has no answer
+			defer cancel()
+			if last, err = e.Last(ctx); err == nil && !last.Running() && last.Report.Scope != scope {
+				_, err = e.Ask(ctx, scope)
+			}
+			return err == nil && last.State == erasure.Done && last.Report.Scope == scope
+		}, patience, 100*time.Millisecond)
+		return strings.Join(last.Report.NotReached, "\n")
+	}
+
+	down := (cluster.Leader(conn) + 1) % 3
+	require.NotContains(t, notReached("first"), "the copy of the log on")
+	cluster.Stop(down)
+	left := notReached("second")
+	require.Contains(t, left, fmt.Sprintf("the copy of the log on the NATS server n%d, which was down or behind", down))
+	require.Contains(t, left, "nats stream edit AGENT_EVENTS --replicas 1")
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // maxHashes limits how many hashes of conversations a report lists; the record must stay small.
@@ -52,6 +54,14 @@ func (r *Report) giveUp(name, why string) {
 func (r *Report) tryAgain(name string) {
 	r.NotReached = slices.DeleteFunc(slices.Clone(r.NotReached), func(s string) bool { return strings.HasPrefix(s, readModel(name)+" ") })
 }
+
+// copyOn says that a server of a cluster was not there when messages were overwritten, and how to get rid of its copy.
+func copyOn(server string) string {
+	return fmt.Sprintf("the copy of the log on the NATS server %s, which was down or behind: when it is back it removes the messages, but does not overwrite them. Make its copy again: nats stream edit %s --replicas 1, then the same with the number from before", server, natsdeploy.Stream)
+}
+
+// keepsCopy reports whether the report says so about a server.
+func (r *Report) keepsCopy(server string) bool { return slices.Contains(r.NotReached, copyOn(server)) }
 
 func readModel(name string) string { return "the read model " + name }
 

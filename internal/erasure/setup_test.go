@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
@@ -50,9 +51,16 @@ type world struct {
 
 func setup(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, data: t.TempDir()}
+	data := t.TempDir()
+	_, conn := natstest.Alone(t, embedded.Config{Dir: filepath.Join(data, "nats")}, natsdeploy.Settings{MaxBytes: 1 << 29, Partitions: 2})
+	return setupOn(t, data, conn)
+}
+
+// setupOn makes a world with the log of a server.
+func setupOn(t *testing.T, data string, conn *nats.Conn) *world {
+	t.Helper()
+	w := &world{T: t, data: data}
 	logger := slog.New(slog.DiscardHandler)
-	_, conn := natstest.Alone(t, embedded.Config{Dir: filepath.Join(w.data, "nats")}, natsdeploy.Settings{MaxBytes: 1 << 29, Partitions: 2})
 	var err error
 	w.log, err = eventlog.Open(t.Context(), conn)
 	require.NoError(t, err)

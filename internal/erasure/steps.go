@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph/readmodel"
@@ -374,12 +375,39 @@ func (e *Eraser) finishBatch(ctx context.Context, r *Record) error {
 		return nil
 	}
 	e.Step("before a batch")
+	if err := e.noteAway(ctx, r); err != nil {
+		return err
+	}
 	if err := e.Log.Erase(ctx, r.Batch, r.Sequences, func() { e.Step("between two messages") }); err != nil {
 		return err
 	}
 	e.Step("after a batch")
 	r.Batch, r.Sequences = 0, nil
 	return e.records.put(ctx, r)
+}
+
+// noteAway notes in the report which servers of a cluster have a copy of the log that is not up to date and stays so
+// for the erasure's patience. They will learn that messages are gone, but not that they must overwrite them.
+func (e *Eraser) noteAway(ctx context.Context, r *Record) error {
+	for began := time.Now(); ; {
+		stream, err := e.records.js.Stream(ctx, natsdeploy.Stream)
+		if err != nil {
+			return fmt.Errorf("ask where the copies of the log are: %w", err)
+		}
+		servers := slices.DeleteFunc(natsdeploy.Away(stream.CachedInfo()), r.Report.keepsCopy)
+		if len(servers) == 0 {
+			return nil
+		}
+		if time.Since(began) > e.Patience {
+			for _, server := range servers {
+				r.Report.NotReached = append(r.Report.NotReached, copyOn(server))
+			}
+			return e.records.put(ctx, r)
+		}
+		if err := e.waitFor(ctx, r, "the NATS server "+servers[0]+" is down, or its copy of the log is not up to date"); err != nil {
+			return err
+		}
+	}
 }
 
 // erasableOf extracts what the report says about a message.
