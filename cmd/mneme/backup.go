@@ -164,7 +164,7 @@ type RestoreCmd struct {
 	Path     string `arg:"" name:"from" complete:"file" help:"The directory of the backup."`
 	Data     string `placeholder:"DIR" complete:"file" help:"Restore into this data directory of mneme up, which must not run, instead of into a server."`
 	LogSize  int64  `placeholder:"BYTES" help:"Size at which the restored log is full; default: that of the empty log it replaces, or of the backup."`
-	Replicas int    `placeholder:"N" help:"Copies in a cluster; default: those of the empty log it replaces, or of the backup."`
+	Replicas int    `placeholder:"N" help:"Copies in a cluster; default: those of the empty log it replaces, or of the backup; on a single server one."`
 }
 
 // Help implements kong.HelpProvider.

@@ -22,6 +22,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/backup"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -239,6 +240,30 @@ func TestAnEmptyLogGivesItsSizeToTheRestoredOne(t *testing.T) {
 	require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
 	_, err = none.js().Stream(t.Context(), natsdeploy.Stream)
 	require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "nothing was written")
+}
+
+func TestTheBackupOfAClusterIsRestoredIntoASingleServer(t *testing.T) {
+	mnemetest.Long(t)
+	t.Parallel()
+	cluster := natstest.Start(t)
+	conn, err := eventlog.Connect(cluster.URL(), "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	from := &place{t: t, conn: conn}
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // no server answers before a leader is elected
+		defer cancel()
+		_, err := natsdeploy.Apply(ctx, from.js(), natsdeploy.Settings{MaxBytes: 64 << 20})
+		return err == nil
+	}, mnemetest.Patience, 100*time.Millisecond)
+	from.publish(1, 10, 100)
+	cluster.Leader(conn)
+	dir, _ := from.backup()
+
+	to := start(t)
+	_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	require.NoError(t, err)
+	require.Len(t, to.held(10), 10)
 }
 
 func TestADamagedBackupIsRefusedWithThePosition(t *testing.T) {

@@ -35,8 +35,8 @@ const (
 	window    = 8 // chunks on their way to the server
 )
 
-// Options say how the restored log differs from the one that was backed up. Zero values keep the values of the backup,
-// or of the empty log that is replaced.
+// Options say how the restored log differs from the one that was backed up. Zero values keep the values of the empty log
+// that is replaced, or those of the backup, but for one copy on a single server.
 type Options struct {
 	MaxBytes int64 // at which the log is full
 	Replicas int
@@ -100,6 +100,9 @@ func Restore(ctx context.Context, conn *nats.Conn, dir string, o Options, progre
 func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed uint64, saved map[string]json.RawMessage, o *Options) error {
 	stream, err := js.Stream(ctx, natsdeploy.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if js.Conn().ConnectedClusterName() == "" {
+			o.Replicas = max(o.Replicas, 1) // a single server refuses the copies of a cluster
+		}
 		return o.fit(needed)
 	}
 	if err != nil {
