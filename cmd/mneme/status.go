@@ -224,7 +224,7 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 		t.remark(levels[f.level], string(f.level)+"  "+f.name+" "+partitions+strings.Join(where[f], ", ")+": "+console.OneLine(f.what), f.remedy)
 	}
 	if s.Stream.Error != "" {
-		t.remark(red, "failed  the log takes no writes: "+console.OneLine(s.Stream.Error), doctor.LogRemedy)
+		t.remark(red, "failed  the log takes no writes: "+console.OneLine(s.Stream.Error), doctor.LogRemedy(s))
 	}
 	if what, remedy := doctor.JudgeTranscripts(s.Capture, time.Now()); what != "" {
 		t.remark(yellow, "warning  "+console.OneLine(what), remedy)

@@ -73,9 +73,8 @@ func (e *examination) http(ctx context.Context) {
 // reported judges the status of a server.
 func (e *examination) reported(status httpapi.Status) {
 	if status.Stream.Error != "" {
-		e.add("log writes", Failed, status.Stream.Error, LogRemedy)
-	} else if slices.ContainsFunc(status.Processes, func(p httpapi.ProcessStatus) bool { return p.Program == "context-api" }) {
-		// An embedded server, as that of mneme up, would have said so.
+		e.add("log writes", Failed, status.Stream.Error, LogRemedy(&status))
+	} else if isApart(&status) {
 		e.add("log writes", OK, "not checked, because only the NATS server knows: GET /healthz on its monitoring port says whether the log takes writes", "")
 	}
 	if status.ProcessesError != "" {
@@ -150,8 +149,18 @@ func (e *examination) clock(response *http.Response, asked time.Time) {
 	e.add("clock", OK, "the server's clock agrees with this one", "")
 }
 
+// isApart reports whether the log is on a NATS server of its own, so that mneme does not know all that is wrong with it.
+func isApart(status *httpapi.Status) bool {
+	return slices.ContainsFunc(status.Processes, func(p httpapi.ProcessStatus) bool { return p.Program == "context-api" })
+}
+
 // LogRemedy says what to do about a log that accepts no writes.
-const LogRemedy = "make room on the disk, or raise the limit that the message names; then restart mneme, which accepts no events until then"
+func LogRemedy(status *httpapi.Status) string {
+	if isApart(status) {
+		return "ask each NATS server on its monitoring port, GET /healthz, and read its log: after a full disk it needs room and a restart"
+	}
+	return "make room on the disk, or raise the limit that the message names; then restart mneme, which accepts no events until then"
+}
 
 // LeasesRemedy says what to do if the bucket of leases cannot be read.
 const LeasesRemedy = "until it answers, processes cannot share the partitions and nothing new may become readable: start the NATS servers that are down; mneme doctor with --nats-url says which copies are missing"

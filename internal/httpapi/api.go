@@ -40,8 +40,8 @@ type Config struct {
 	Logger   *slog.Logger
 	// Store is the name of the backend, for status.
 	Store string
-	// LogHealth returns why the log accepts no writes, or nil if it does. It is nil
-	// if the log is on a separate server, which this process cannot ask.
+	// LogHealth, if not nil, returns why the log accepts no writes, or nil if it does or this process does not know:
+	// it can't ask a separate server.
 	LogHealth func() error
 	// States reports what the projectors in this process are doing. It is nil in a
 	// process without projectors; states are then derived from the checkpoints.

@@ -24,7 +24,7 @@ type Status struct {
 		Missing    uint64    `json:"missing" doc:"events missing from the log although no removal was recorded: see mneme repair log"`
 		Bytes      uint64    `json:"bytes"`
 		Partitions int       `json:"partitions"`
-		Error      string    `json:"error,omitempty" doc:"why the log accepts no writes; known only if the log's server runs in the same process"`
+		Error      string    `json:"error,omitempty" doc:"why the log accepts no writes; of a separate NATS server only that it did not store what was last published through this process"`
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
 	Rebuilds    []Rebuild          `json:"rebuilds" doc:"the running rebuilds, and the last one of each projection if it failed or its record can't be read"`

@@ -134,7 +134,7 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	defer watch.Wait()
 	defer stop()
 	config := httpapi.Config{
-		Log: log, Logger: logger, Telemetry: tell, Settings: settings.Effective(s, nil),
+		Log: log, LogHealth: tell.Metrics.WriteError, Logger: logger, Telemetry: tell, Settings: settings.Effective(s, nil),
 		Gate: gate, Quotas: quotas, Audit: trail,
 		Models: models, Store: stores.Backend(), NotReady: worker.ErrNotThere, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off",
 		Condense: condense, Model: model, Prices: prices,

@@ -1,9 +1,11 @@
 package telemetry
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,6 +31,7 @@ type Metrics struct {
 
 	publishDuration *prometheus.HistogramVec
 	published       prometheus.Counter
+	unstored        atomic.Pointer[unstored] // nil if the last publish was stored
 	duplicates      prometheus.Counter
 	refused         *prometheus.CounterVec
 
@@ -124,9 +127,34 @@ func (m *Metrics) Published(p eventlog.Publication) {
 		class = eventlog.ErrorType(p.Err)
 		m.Refused(class, p.Events-p.Stored)
 	}
+	switch class {
+	case "":
+		m.unstored.Store(nil)
+	case "timeout", "unavailable":
+		m.unstored.Store(&unstored{time.Now(), class})
+	}
 	m.publishDuration.WithLabelValues(class).Observe(p.Took.Seconds())
 	m.published.Add(float64(p.Stored))
 	m.duplicates.Add(float64(p.Duplicates))
+}
+
+// unstored is a publish that the log's server did not store.
+type unstored struct {
+	at    time.Time
+	class string
+}
+
+// unstoredFor is how long a publish that was not stored counts: without a newer one, nobody knows.
+const unstoredFor = 5 * time.Minute
+
+// WriteError says that the last publish through this program was not stored, if it was in the last minutes. It is all that a
+// program knows about a server that answers but can't write, as with a full disk.
+func (m *Metrics) WriteError() error {
+	u := m.unstored.Load()
+	if u == nil || time.Since(u.at) > unstoredFor {
+		return nil
+	}
+	return fmt.Errorf("the NATS server did not store what was last published through this program, at %s (%s)", u.at.UTC().Format(time.RFC3339), u.class)
 }
 
 // Refused records events that were not stored.
