@@ -102,15 +102,26 @@ func New(c Config) *Server {
 // cross-origin requests.
 func Handler(server func(*http.Request) *sdk.Server, logger *slog.Logger) http.Handler {
 	return sdk.NewStreamableHTTPHandler(server, &sdk.StreamableHTTPOptions{
-		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody, Logger: logger,
+		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody, Logger: slog.New(warnings{logger.Handler()}),
 		DisableLocalhostProtection: true, // the server checks the host itself, with the hosts that its settings allow
 	})
 }
 
+// warnings drops what is no warning: of each request, the SDK logs three times that a session begins or ends.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
+
 // options are the options of every server of mneme.
 func options(logger *slog.Logger) *sdk.ServerOptions {
 	return &sdk.ServerOptions{
-		Instructions: instructions, Logger: logger,
+		Instructions: instructions, Logger: slog.New(warnings{logger.Handler()}),
 		Capabilities: &sdk.ServerCapabilities{Resources: &sdk.ResourceCapabilities{Subscribe: true}, Prompts: &sdk.PromptCapabilities{}}, // clients are not notified when lists change
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	}

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +15,8 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/window"
 )
 
@@ -536,4 +539,13 @@ func TestASearchFindsWhatToolsReturned(t *testing.T) {
 		require.Contains(t, a.refused("memory_search", arguments{"query": "x", "conversation": "c", "since": "soon", "until": "later"}), "since is neither")
 	}
 	require.Contains(t, a.refused("memory_search", arguments{"conversation": "c"}), "query is missing")
+}
+
+func TestACallOfAToolIsNoNewsForTheLog(t *testing.T) {
+	t.Parallel()
+	logged := &mnemetest.Log{}
+	b := begin(t, instance.Config{Logger: slog.New(slog.NewTextHandler(logged, nil))}, nil)
+	b.shop("default")
+	require.NotEmpty(t, b.agent("", "project", "shop").text("memory_context", nil))
+	require.NotContains(t, logged.String(), "session")
 }

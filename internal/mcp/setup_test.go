@@ -49,7 +49,10 @@ func setupGuarded(t *testing.T) *bundle {
 
 func begin(t *testing.T, c instance.Config, tokens *access.File) *bundle {
 	t.Helper()
-	c.Data, c.Listen, c.NATSListen, c.Logger = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0", slog.New(slog.DiscardHandler)
+	c.Data, c.Listen, c.NATSListen = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
 	i, err := instance.Start(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
