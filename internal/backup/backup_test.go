@@ -246,22 +246,14 @@ func TestTheBackupOfAClusterIsRestoredIntoASingleServer(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
 	cluster := natstest.Start(t)
-	conn, err := eventlog.Connect(cluster.URL(), "test", slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
+	conn, _ := cluster.Log()
 	from := &place{t: t, conn: conn}
-	require.Eventually(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // no server answers before a leader is elected
-		defer cancel()
-		_, err := natsdeploy.Apply(ctx, from.js(), natsdeploy.Settings{MaxBytes: 64 << 20})
-		return err == nil
-	}, mnemetest.Patience, 100*time.Millisecond)
 	from.publish(1, 10, 100)
 	cluster.Leader(conn)
 	dir, _ := from.backup()
 
 	to := start(t)
-	_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	_, err := backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
 	require.NoError(t, err)
 	require.Len(t, to.held(10), 10)
 }

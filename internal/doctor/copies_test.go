@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +14,6 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
-	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // copiesOn returns what the doctor says about copies, each with its level and remedy.
@@ -34,17 +31,10 @@ func TestDoctorSaysWhatACopyLacksInACluster(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
 	cluster := natstest.Start(t)
-	conn, err := eventlog.Connect(cluster.URL(), "doctor", slog.New(slog.DiscardHandler))
+	conn, js := cluster.Log()
+	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
 	require.NoError(t, err)
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // no server answers before a leader is elected
-		defer cancel()
-		info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{MaxBytes: 64 << 20})
-		return err == nil && info.Replicas == natsdeploy.ClusterReplicas
-	}, mnemetest.Patience, 100*time.Millisecond, "a cluster keeps three copies unless told otherwise")
+	require.Equal(t, natsdeploy.ClusterReplicas, stream.CachedInfo().Config.Replicas, "unless told otherwise")
 	_, _, err = natsdeploy.ApplyLeases(mnemetest.Context(t), js, 10*time.Second)
 	require.NoError(t, err)
 	said := func(what ...string) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,7 +20,6 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/view"
-	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
@@ -478,17 +476,7 @@ func TestAReportNamesTheServersWhoseCopiesOfTheLogWereNotReached(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
 	cluster := natstest.Start(t)
-	conn, err := eventlog.Connect(cluster.URL(), "test", slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // no server answers before a leader is elected
-		defer cancel()
-		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{MaxBytes: 1 << 26})
-		return err == nil
-	}, patience, 100*time.Millisecond)
+	conn, _ := cluster.Log()
 	w := setupOn(t, t.TempDir(), conn)
 	w.publish(history(t, "first", "quagmiretext", ""), history(t, "second", "quagmiretext", ""))
 
@@ -499,6 +487,7 @@ func TestAReportNamesTheServersWhoseCopiesOfTheLogWereNotReached(t *testing.T) {
 		require.Eventually(t, func() bool { // nobody answers while the cluster chooses a leader
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // a request to the server that dies has no answer
 			defer cancel()
+			var err error
 			if last, err = e.Last(ctx); err == nil && !last.Running() && last.Report.Scope != scope {
 				_, err = e.Ask(ctx, scope)
 			}

@@ -1,8 +1,6 @@
 package k8s
 
 import (
-	"bufio"
-	"encoding/json"
 	"maps"
 	"os"
 	"os/exec"
@@ -43,15 +41,7 @@ func TestTheBackupFitsTheCluster(t *testing.T) {
 func TestTheBackupCommandBacksUpTheLog(t *testing.T) {
 	t.Parallel()
 	p := built(t)
-	up := exec.Command(filepath.Join(p.dir, "mneme"), "up", "--json", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
-	up.Env, up.Stderr = []string{}, t.Output()
-	out, err := up.StdoutPipe()
-	require.NoError(t, err)
-	start(t, up)
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	require.NoError(t, err)
-	var servers struct{ NATS string }
-	require.NoError(t, json.Unmarshal(line, &servers))
+	nats := p.up(t)
 
 	r := withBackup(t)
 	c := r.workload("backup").container()
@@ -62,7 +52,7 @@ func TestTheBackupCommandBacksUpTheLog(t *testing.T) {
 	folder := t.TempDir()
 	require.Len(t, c.VolumeMounts, 1)
 	for _, name := range []string{"backup-29400000", "backup-29401440"} {
-		maps.Copy(variables, map[string]string{"MNEME_NATS_URL": servers.NATS, "JOB": name})
+		maps.Copy(variables, map[string]string{"MNEME_NATS_URL": nats, "JOB": name})
 		var args []string
 		for _, arg := range c.Command {
 			args = append(args, strings.Replace(expand(arg, variables), c.VolumeMounts[0].MountPath, folder, 1))

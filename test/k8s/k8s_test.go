@@ -203,15 +203,7 @@ func TestProbesAreAnswered(t *testing.T) {
 	r, err := render(tree(t), "overlays/production")
 	require.NoError(t, err)
 	p := built(t)
-	up := exec.Command(filepath.Join(p.dir, "mneme"), "up", "--json", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
-	up.Env, up.Stderr = []string{}, t.Output()
-	out, err := up.StdoutPipe()
-	require.NoError(t, err)
-	start(t, up)
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	require.NoError(t, err)
-	var servers struct{ NATS string }
-	require.NoError(t, json.Unmarshal(line, &servers))
+	nats := p.up(t)
 
 	data := t.TempDir() // shared, because context-api reads what the others write
 	for _, name := range programNames {
@@ -219,7 +211,7 @@ func TestProbesAreAnswered(t *testing.T) {
 		variables, err := r.environment(c)
 		require.NoError(t, err)
 		maps.Copy(variables, map[string]string{
-			"MNEME_NATS_URL": servers.NATS, "MNEME_STORE": "sqlite", "MNEME_DATA": data, "MNEME_LISTEN": free(t),
+			"MNEME_NATS_URL": nats, "MNEME_STORE": "sqlite", "MNEME_DATA": data, "MNEME_LISTEN": free(t),
 			"MNEME_NEO4J_URI": "bolt://127.0.0.1:7687",
 		})
 		if variables["MNEME_PARTITIONS"] != "" { // for an existing log
@@ -241,6 +233,21 @@ func TestProbesAreAnswered(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"/healthz", "/readyz"}, slices.Sorted(slices.Values(paths)))
+}
+
+// up runs mneme up until the end of the test, and returns the address of its NATS server.
+func (p *programs) up(t *testing.T) (nats string) {
+	t.Helper()
+	up := exec.Command(filepath.Join(p.dir, "mneme"), "up", "--json", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	up.Env, up.Stderr = []string{}, t.Output()
+	out, err := up.StdoutPipe()
+	require.NoError(t, err)
+	start(t, up)
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	require.NoError(t, err)
+	var servers struct{ NATS string }
+	require.NoError(t, json.Unmarshal(line, &servers))
+	return servers.NATS
 }
 
 // start runs a command until the end of the test.

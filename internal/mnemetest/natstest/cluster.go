@@ -3,6 +3,7 @@
 package natstest
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -78,6 +79,23 @@ func (c *Cluster) URL() string {
 		urls = append(urls, "nats://"+net.JoinHostPort(o.Host, strconv.Itoa(o.Port)))
 	}
 	return strings.Join(urls, ",")
+}
+
+// Log makes the log once the servers have a leader, and returns a connection to it.
+func (c *Cluster) Log() (*nats.Conn, jetstream.JetStream) {
+	c.t.Helper()
+	conn, err := nats.Connect(c.URL(), nats.MaxReconnects(-1))
+	require.NoError(c.t, err)
+	c.t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(c.t, err)
+	require.Eventually(c.t, func() bool {
+		ctx, cancel := context.WithTimeout(c.t.Context(), time.Second) // no server answers before a leader is elected
+		defer cancel()
+		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{MaxBytes: 64 << 20})
+		return err == nil
+	}, mnemetest.Patience, 100*time.Millisecond)
+	return conn, js
 }
 
 // Leader returns the number of the server that leads the log, once the other copies have
