@@ -54,10 +54,15 @@ func (w *without) learn(err *Error, sent ...string) *Error {
 }
 
 // withoutThoughts leaves out what a model thought before it answered. Most servers do so themselves. Some models get the
-// opening mark in their prompt, and only write the closing one.
+// opening mark in their prompt, and only write the closing one, at the end of a line or before an object. Elsewhere it is
+// a word of the answer.
 func withoutThoughts(text string) string {
 	thoughts, answer, found := strings.Cut(text, "</think>")
-	if opened := strings.Index(thoughts, "<think>"); !found || opened >= 0 && strings.TrimSpace(thoughts[:opened]) != "" {
+	before, _, opened := strings.Cut(thoughts, "<think>")
+	switch {
+	case !found, opened && strings.TrimSpace(before) != "":
+		return text
+	case !opened && !strings.HasPrefix(answer, "{") && !strings.HasPrefix(strings.TrimLeft(answer, " \r"), "\n"):
 		return text
 	}
 	return answer

@@ -248,6 +248,13 @@ func TestWhatAModelThoughtIsNoAnswer(t *testing.T) {
 	text, _, err := w.Condense(t.Context(), llm.ToolResult{Tool: "Bash", Result: strings.Repeat("a test fails\n", 100)})
 	require.NoError(t, err)
 	require.Equal(t, "It strips <think> and </think>.", text, "marks in the midst of an answer belong to it")
+
+	about := draft()
+	about.Conversation = "The parser dropped what came before </think> in an answer."
+	e.Reply(llmtest.Chat(strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(written(t, about))))
+	got, _, err := w.Write(t.Context(), input())
+	require.NoError(t, err)
+	require.Equal(t, about, got, "a mark that ends no line is a word of the answer")
 }
 
 func TestCondense(t *testing.T) {
