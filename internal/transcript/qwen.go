@@ -139,7 +139,7 @@ func (q *qwen) value(out *batch, raw []byte) error {
 func (l *qwenLine) prompt() *events.MessageCreated {
 	m := &events.MessageCreated{Role: "user"}
 	if m.Content, _ = l.Message.said(); l.Payload.HookContext != nil {
-		m.Content = l.Payload.DisplayText
+		m.Content = cmp.Or(l.Payload.DisplayText, m.Content) // of an image alone there is no text to show
 	}
 	if l.Subtype != "" && l.Subtype != "mid_turn_user_message" {
 		m.Origin = originMeta
