@@ -103,7 +103,7 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		t.say("warning: the log has lost %s, which this backup does not have either: keep the backups from before; mneme doctor says what to do", counted(b.Missing, "event"))
 	}
 	if c.Keep > 0 && !lost {
-		b.Removed, err = backup.Prune(filepath.Dir(c.Out), c.Keep)
+		b.Removed, err = backup.Prune(c.Out, c.Keep)
 		for _, path := range b.Removed {
 			t.say("removed %s", path)
 		}

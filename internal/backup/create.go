@@ -50,7 +50,7 @@ func Create(ctx context.Context, conn *nats.Conn, dir string, progress Progress)
 		}
 		return Manifest{}, err
 	}
-	partial := dir + ".partial"
+	partial := dir + partialSuffix
 	if err := os.RemoveAll(partial); err != nil {
 		return Manifest{}, err
 	}

@@ -13,6 +13,7 @@
 //
 // What is left behind if the process dies:
 //
-//	in Create   a directory that ends in ".partial"; no program reads it, the next Create replaces it
+//	in Create   a directory that ends in ".partial"; no program reads it, the next Create of the same name replaces it,
+//	            and Prune removes it after a day
 //	in Restore  part of the log, marked as such: programs refuse it, the next Restore replaces it
 package backup

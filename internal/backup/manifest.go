@@ -19,6 +19,9 @@ const (
 	manifestFile = "manifest.json"
 )
 
+// partialSuffix ends the name of the directory of a backup that is being made.
+const partialSuffix = ".partial"
+
 // format changes when older programs could misread a backup.
 const format = 1
 
