@@ -91,7 +91,8 @@ var agents = []agent{
 		{"SessionStart", 5000, false}, {"BeforeAgent", 3000, false}, {"AfterAgent", 10000, false}, {"SessionEnd", 5000, false},
 	}},
 	{name: QwenCode, title: "Qwen Code", program: "qwen", folder: ".qwen", moved: "QWEN_HOME", keeps: true, shape: shape{shell: true, label: "mneme"}, files: []file{{path: "settings.json", format: hooksAndServers}}, events: []event{
-		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"Stop", 10, true}, {"SessionEnd", 5, false},
+		// Milliseconds: so it read them up to 0.23, and still does from 1000 on.
+		{"SessionStart", 5000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 10000, true}, {"SessionEnd", 5000, false},
 	}},
 	{name: OpenCode, title: "opencode", program: "opencode", folder: ".config/opencode", moved: "OPENCODE_CONFIG_DIR", config: true, byHand: true, files: []file{{path: "plugins/mneme.js", format: plugin}}, events: []event{
 		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true},

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -155,5 +156,20 @@ func TestWhereAnAgentKeepsItsSettingsIsAsked(t *testing.T) {
 		for i, path := range want {
 			require.Equal(t, filepath.Join(home, filepath.FromSlash(path)), list[i].path)
 		}
+	}
+}
+
+// Qwen Code read the timeouts of hooks as milliseconds up to 0.23, and still does so from 1000 on: 5 would end a hook at once.
+func TestHooksOfQwenCodeHaveTimeInAllOfItsVersions(t *testing.T) {
+	home, options := machine(t)
+	_, err := Connect(t.Context(), options(QwenCode))
+	require.NoError(t, err)
+	var settings struct {
+		Hooks map[string][]struct{ Hooks []struct{ Timeout int } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(get(t, filepath.Join(home, ".qwen", "settings.json"))), &settings))
+	require.NotEmpty(t, settings.Hooks)
+	for event, groups := range settings.Hooks {
+		require.GreaterOrEqual(t, groups[0].Hooks[0].Timeout, 1000, event)
 	}
 }
