@@ -49,6 +49,8 @@ func (*RedactScanCmd) Help() string {
 
 A secret in the log can be read by anyone who can read the log: replace it where it is used. "mneme erase" removes a conversation permanently.
 
+Over HTTP the server leaves out the events of deleted conversations, which the log holds until they are erased.
+
 The exit code is 0 if nothing was found, 3 if something was.
 
 Examples:
@@ -118,6 +120,9 @@ func (c *RedactScanCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	}
 	if unreadable > 0 {
 		t.say("skipped: %s that can't be decoded; see mneme failed", counted(unreadable, "event"))
+	}
+	if _, remote := log.(remoteReader); remote {
+		t.say("events of deleted conversations were not read, although the log may still hold them: the server shows them to nobody; operators read them with --over nats")
 	}
 	if g.JSON {
 		err = t.json(places)

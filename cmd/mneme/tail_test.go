@@ -221,3 +221,18 @@ func TestATailOverHTTPContinuesAfterARestart(t *testing.T) {
 	require.Contains(t, f.next(), "third")
 	require.Zero(t, f.interrupt())
 }
+
+func TestAScanOverHTTPSaysWhatItDoesNotRead(t *testing.T) {
+	t.Parallel()
+	s := up(t, t.TempDir())
+	s.publish("c", userMessage("m1", "my key is ghp_"+strings.Repeat("a1B2", 9)))
+	_, stderr, code := s.mneme("conversations", "delete", "c", "--yes")
+	require.Zero(t, code, stderr)
+	_, stderr, code = s.mneme("redact", "scan", "--over", "nats")
+	require.Equal(t, exitDifference, code, "the log still holds it")
+	require.NotContains(t, stderr, "deleted")
+	out, stderr, code := s.mneme("redact", "scan", "--over", "http")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "no secrets found in 1 event")
+	require.Contains(t, stderr, "deleted conversations were not read, although the log may still hold them")
+}
