@@ -458,3 +458,23 @@ func TestOffLoopbackATokenIsDemanded(t *testing.T) {
 	require.ErrorContains(t, err, "--otlp-listen")
 	require.ErrorContains(t, err, "MNEME_TOKENS=true")
 }
+
+// Gemini CLI and Qwen Code have the conventions' spans, in which only the service says which agent it is.
+func TestSpansOfASessionWhoseTranscriptIsRecordedAreLeftOut(t *testing.T) {
+	for service, agent := range map[string]string{"gemini-cli": "gemini_cli", "qwen-code": "qwen_code"} {
+		r := startExporting(t, instance.Config{})
+		started := fmt.Sprintf(`{"specversion":"1.0","type":"dev.mneme.conversation.started.v1","source":"import/%[1]s","id":"%[1]s:s1","subject":"%[1]s:s1","data":{}}`, agent)
+		answer, err := http.Post(r.HTTPURL()+"/v1/events", "application/cloudevents+json", strings.NewReader(started))
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusCreated, answer.StatusCode)
+		_ = r.status() // it is applied
+		for _, session := range []string{"s1", "s2"} {
+			spans := bytes.Replace(request(t, span(chat(session, "Hello", "Hi"))), []byte("weather-bot"), []byte(service), 1)
+			code, text := r.post("/v1/traces", "application/json", spans)
+			require.Equal(t, http.StatusOK, code, text)
+		}
+		require.Equal(t, []string{"user: Hello", "assistant: Hi"}, r.said("otel:s2"))
+		require.EqualValues(t, 1, r.status().LeftOut["recorded from its transcript: test.library"], service)
+	}
+}

@@ -83,10 +83,15 @@ func (e *entry) read(s signal) (recorded, error) {
 	case e.has("traceloop.span.kind") && !e.has("gen_ai.operation.name", "llm.request.type"):
 		return e.traceloop()
 	case e.has("gen_ai.operation.name", inputMessages, outputMessages, allMessages, "llm.request.type", "gen_ai.system"):
-		return e.genAI()
+		r, err := e.genAI()
+		r.agent = transcribed[e.service]
+		return r, err
 	}
 	return recorded{leftOut: unknownEntry}, nil
 }
+
+// transcribed are the agents that follow the conventions and whose transcripts can be recorded, by their service.
+var transcribed = map[string]string{"gemini-cli": "gemini_cli", "qwen-code": "qwen_code"}
 
 func unknownIf(unknown bool) string {
 	if unknown {
