@@ -100,6 +100,9 @@ func (r remoteReader) Tail(ctx context.Context, filter eventlog.Filter, o eventl
 // read reads one stream, after it called began. done reports that nothing is left to read, or that yield returned an error.
 func (r remoteReader) read(ctx context.Context, query parameters, began func(), yield func(eventlog.Message) error) (done bool, err error) {
 	response, err := r.api.open(ctx, http.MethodGet, "/v1/stream", query, "", http.NoBody)
+	if err != nil && refusedBatch(err).isUnknown("query.last", "query.until_end") {
+		return false, errOlderServer
+	}
 	if err != nil {
 		return false, err
 	}

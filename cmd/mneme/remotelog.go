@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -163,10 +164,23 @@ func (r refused) stored() []eventlog.Ack {
 	return nil
 }
 
+// errOlderServer: the server does not know a parameter that is no flag of the user's.
+var errOlderServer = errors.New("the server is of an older version than this program: update it (mneme version)")
+
 // isAbout reports whether something in this place was refused.
 func (r refused) isAbout(location string) bool {
 	for _, e := range r.Errors {
 		if e.Location == location {
+			return true
+		}
+	}
+	return false
+}
+
+// isUnknown reports whether the server does not know one of these parameters.
+func (r refused) isUnknown(locations ...string) bool {
+	for _, e := range r.Errors {
+		if slices.Contains(locations, e.Location) && strings.HasPrefix(e.Message, "unknown query parameter") {
 			return true
 		}
 	}
@@ -199,7 +213,7 @@ func refusalOf(err error) error {
 	case http.StatusUnprocessableEntity:
 		switch {
 		case refusedBatch(err).isAbout("query.as_is"): // no flag of the user's
-			return errors.New("the server is of an older version than this program: update it (mneme version)")
+			return errOlderServer
 		case errors.As(err, new(*program.UsageError)): // about another parameter, not about an event
 			return err
 		}

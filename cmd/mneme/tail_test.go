@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -235,4 +237,16 @@ func TestAScanOverHTTPSaysWhatItDoesNotRead(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "no secrets found in 1 event")
 	require.Contains(t, stderr, "deleted conversations were not read, although the log may still hold them")
+}
+
+func TestAnOlderServerThatKnowsNoEndIsNamed(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprint(w, `{"title":"Unprocessable Entity","detail":"query.last: unknown query parameter; known are from, tenant","errors":[{"message":"unknown query parameter; known are from, tenant","location":"query.last"}]}`)
+	}))
+	t.Cleanup(s.Close)
+	_, stderr, code := mneme(t, "tail", "--over", "http", "--url", s.URL)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "the server is of an older version than this program: update it (mneme version)")
 }
