@@ -30,8 +30,6 @@ type qwenLine struct {
 		Status text `json:"status"`
 	} `json:"toolCallResult"`
 	Payload struct {
-		DisplayText string          `json:"displayText"`
-		HookContext *string         `json:"hookContext"`
 		CustomTitle text            `json:"customTitle"`
 		Compressed  json.RawMessage `json:"compressedHistory"`
 	} `json:"systemPayload"`
@@ -138,9 +136,7 @@ func (q *qwen) value(out *batch, raw []byte) error {
 // prompt returns what the user said. A hook's words, and words of the program such as the end of a task, are not the user's.
 func (l *qwenLine) prompt() *events.MessageCreated {
 	m := &events.MessageCreated{Role: "user"}
-	if m.Content, _ = l.Message.said(); l.Payload.HookContext != nil {
-		m.Content = cmp.Or(l.Payload.DisplayText, m.Content) // of an image alone there is no text to show
-	}
+	m.Content, _ = l.Message.said()
 	if l.Subtype != "" && l.Subtype != "mid_turn_user_message" {
 		m.Origin = originMeta
 	}

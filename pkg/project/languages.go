@@ -24,7 +24,7 @@ var spaced = []language{
 	},
 	{ // French
 		standing: `toujours|jamais|désormais|dorénavant|à l'avenir|à partir de maintenant|chaque fois|en règle générale|par défaut|n'oublie[sz]? pas|souviens-toi|souvenez-vous|` +
-			`gardez? (?:à l'esprit|en tête)|assure-toi|assurez-vous|veillez? à|(?:on|nous) (?:n')?(?:préf|utilis|évit)\pL+|il ne faut|(?:tu|vous) (?:ne )?(?:dois|devez)|convention`,
+			`gardez? (?:à l'esprit|en tête)|assure-toi|assurez-vous|veillez? à|(?:on|nous) (?:n')?(?:préfère|préférons|utilise|utilisons|évite|évitons)|il ne faut|(?:tu|vous) (?:ne )?(?:dois|devez)|convention`,
 		correcting: `non|pas (?:ça|comme ça|celui|celle)|en fait|faux|c'est (?:faux|pas)|ce n'est pas|arrêtez?|s'il (?:te|vous) plaît,? n(?:e |')\pL+|n(?:e |')[\pL-]+ (?:\pL+ )?(?:pas|plus)|attend[sz]|attendez|plutôt|` +
 			`utilisez? .{1,60} plutôt|(?:tu|vous) a(?:s|vez|urais|uriez) (?:oublié|raté|cassé|dû)|pourquoi (?:as-tu|tu as|avez-vous)|j(?:e t)?'ai (?:dit|demandé)|annulez?`,
 		passing: `attend[sz]|attendez|pour l'instant|pour le moment|une seconde|un instant|continue comme ça|on en discute|discutons`,
@@ -52,8 +52,8 @@ var spaced = []language{
 		passing: `esper[ae]|por enquanto|por ora|um segundo|um momento|continua assim`,
 	},
 	{ // Italian
-		standing: `sempre|mai|d'ora in (?:poi|avanti)|in futuro|ogni volta|di regola|per impostazione predefinita|non (?:ti )?dimenticare|ricorda(?:ti)?|assicurati|tieni (?:presente|a mente)|` +
-			`(?:preferiamo|usiamo|dobbiamo)|devi|convenzione`,
+		standing: `sempre|non \pL+ mai|mai più|d'ora in (?:poi|avanti)|in futuro|ogni volta|di regola|per impostazione predefinita|non (?:ti )?dimenticare|ricorda(?:ti)?|assicurati|tieni (?:presente|a mente)|` +
+			`(?:preferiamo|usiamo|dobbiamo)|(?:non )?devi \pL+re|convenzione`,
 		correcting: `no|non (?:così|quello|questo|\pL+re)|in realtà|(?:è )?sbagliato|(?:fermati|basta)[,.!]|per favore,? non|aspetta|invece|` +
 			`usa .{1,60} invece|hai (?:dimenticato|saltato|rotto)|avresti dovuto|perché hai|(?:ti )?ho (?:detto|chiesto)|annulla|ripristina`,
 		passing: `aspetta|per ora|per il momento|un secondo|un attimo|continua così`,
