@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Limits of .gitignore files: longer ones are cut.
+// Limits of .gitignore files.
 const (
-	maxIgnoreBytes = 1 << 20
-	maxPatterns    = 10_000 // of a folder and those above it
+	maxIgnoreBytes = 1 << 20 // of a line; a longer one ends the file
+	maxPatterns    = 10_000  // of a folder and those above it
 )
 
 // pattern is a line of a .gitignore file.
