@@ -9,6 +9,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"mneme.dev/mneme/internal/jsonmarks"
 )
 
 // jsonBodies is huma's JSON format, but strict; see [strictJSON] and [decode].
@@ -22,7 +24,7 @@ var jsonBodies = map[string]huma.Format{
 // the schema refuses them where they are: null, which huma treats as a missing member,
 // and integers that have a fraction, an exponent or more than 64 bits.
 func decode(data []byte, into any) error {
-	if hasMoreMarks(data, maxMarks) { // also before the input is read, which huma does even after a check that failed
+	if jsonmarks.Exceed(data, ",{[", maxMarks) { // also before the input is read, which huma does even after a check that failed
 		return fmt.Errorf("there are more than %d objects, lists and commas", maxMarks)
 	}
 	checked, ok := into.(*any)
@@ -44,22 +46,6 @@ func decode(data []byte, into any) error {
 // maxMarks bounds the values in a body: in memory, and among the errors of the check, each takes hundreds of times the 2
 // bytes that it may take in the body. The largest request, which asks about 10,000 events, has about 40,000 marks.
 const maxMarks = 100_000
-
-// hasMoreMarks reports whether JSON has more than most commas and beginnings of objects and lists.
-func hasMoreMarks(data []byte, most int) bool {
-	inText := false
-	for i := 0; i < len(data) && most >= 0; i++ {
-		switch c := data[i]; {
-		case inText && c == '\\':
-			i++
-		case c == '"':
-			inText = !inText
-		case !inText && (c == ',' || c == '{' || c == '['):
-			most--
-		}
-	}
-	return most < 0
-}
 
 // strictJSON refuses JSON that two readers could understand differently: duplicate
 // members, text that is not UTF-8, and half a surrogate pair. encoding/json takes the

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"mneme.dev/mneme/internal/jsonmarks"
 )
 
 // maxParts bounds the spans, attributes, values and other parts of a request, because one may have 2 bytes and take hundreds of
@@ -20,31 +22,13 @@ var errParts = fmt.Errorf("a request has at most %d spans, attributes and values
 // what is malformed.
 func checkParts(body []byte, asJSON bool, kind protoreflect.MessageDescriptor) error {
 	most := maxParts
-	if asJSON {
-		most -= objects(body)
-	} else {
+	if !asJSON {
 		countParts(body, kind, &most, protowire.DefaultRecursionLimit)
 	}
-	if most < 0 {
+	if most < 0 || asJSON && jsonmarks.Exceed(body, "{", maxParts) {
 		return errParts
 	}
 	return nil
-}
-
-// objects counts the objects in JSON.
-func objects(raw []byte) (n int) {
-	inText := false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case inText && c == '\\':
-			i++
-		case c == '"':
-			inText = !inText
-		case c == '{' && !inText:
-			n++
-		}
-	}
-	return n
 }
 
 // countParts subtracts from most the messages within a message of a kind, down to a depth, until it is negative.

@@ -59,6 +59,7 @@ type messageTool struct {
 	} `json:"function"`
 }
 
+// messagePart is a part of a message in the form of Gemini's API.
 type messagePart struct {
 	Text    *text `json:"text"`
 	Thought bool  `json:"thought"`

@@ -37,21 +37,7 @@ type qwenLine struct {
 
 // qwenContent is what a side said, in the form of Gemini's API.
 type qwenContent struct {
-	Parts []struct {
-		Text    *text `json:"text"`
-		Thought bool  `json:"thought"`
-		Call    *struct {
-			ID   text            `json:"id"`
-			Name text            `json:"name"`
-			Args json.RawMessage `json:"args"`
-		} `json:"functionCall"`
-		Response *struct {
-			ID       text            `json:"id"`
-			Response json.RawMessage `json:"response"`
-		} `json:"functionResponse"`
-		Inline json.RawMessage `json:"inlineData"`
-		File   json.RawMessage `json:"fileData"`
-	} `json:"parts"`
+	Parts []messagePart `json:"parts"`
 }
 
 // qwenHook begins the part of a prompt that a hook has added.
