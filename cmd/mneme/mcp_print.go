@@ -40,6 +40,9 @@ var mcpClients = []mcpClient{
 	{name: "opencode", where: "~/.config/opencode/opencode.json, or opencode.json in the repository", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcp": map[string]any{"mneme": map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}}}
 	}},
+	{name: "pi", where: "~/.pi/agent/mcp.json, or .pi/mcp.json in the repository", format: asJSON, show: func(command string, args []string) any {
+		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"command": command, "args": args, "exposure": "direct"}}}
+	}},
 	{name: "copilot-cli", where: "~/.copilot/mcp-config.json", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"type": "local", "command": command, "args": args, "tools": []string{"*"}}}}
 	}},

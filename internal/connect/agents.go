@@ -34,6 +34,7 @@ const (
 	Goose      = "goose"
 	OpenHands  = "openhands"
 	QwenCode   = "qwen-code"
+	Pi         = "pi"
 )
 
 // hookProgram is what agents run at their events.
@@ -58,7 +59,7 @@ type agent struct {
 	files   []file  // that connect it, in the order in which they are written
 	events  []event // at which it runs the hook; none if what a hook prints does not reach the model
 	shape   shape   // of the hooks
-	typed   bool    // its MCP servers name their type and their tools
+	server  server  // what its MCP servers have besides a command and arguments
 	byHand  bool    // its user must add the MCP server
 	keeps   bool    // its transcripts hold what a hook showed
 }
@@ -97,11 +98,14 @@ var agents = []agent{
 	{name: OpenCode, title: "opencode", program: "opencode", folder: ".config/opencode", moved: "OPENCODE_CONFIG_DIR", config: true, byHand: true, files: []file{{path: "plugins/mneme.js", format: plugin}}, events: []event{
 		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true},
 	}},
+	{name: Pi, title: "pi", program: "pi", folder: ".pi/agent", moved: "PI_CODING_AGENT_DIR", keeps: true, server: server{Exposure: "direct"}, files: []file{{path: "extensions/mneme.js", format: plugin}, {path: "mcp.json", format: servers}}, events: []event{
+		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true}, {"SessionEnd", 3000, false},
+	}},
 	{name: Cursor, title: "Cursor", program: "cursor-agent", folder: ".cursor", shape: shape{shell: true, flat: true, version: true}, files: []file{{path: "hooks.json", format: hooks}, {path: "mcp.json", format: servers}}, events: []event{
 		{"sessionStart", 5, false}, {"beforeSubmitPrompt", 3, false},
 	}},
 	// If events have these names instead of its own, it sends what Claude Code would send.
-	{name: CopilotCLI, title: "Copilot CLI", program: "copilot", folder: ".copilot", moved: "COPILOT_HOME", keeps: true, typed: true, shape: shape{shell: true, version: true}, files: []file{{path: "hooks/mneme.json", format: hooks}, {path: "mcp-config.json", format: servers}}, events: []event{
+	{name: CopilotCLI, title: "Copilot CLI", program: "copilot", folder: ".copilot", moved: "COPILOT_HOME", keeps: true, server: server{Type: "local", Tools: []string{"*"}}, shape: shape{shell: true, version: true}, files: []file{{path: "hooks/mneme.json", format: hooks}, {path: "mcp-config.json", format: servers}}, events: []event{
 		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
 	}},
 	{name: Cline, title: "Cline", program: "cline", folder: ".cline/data", moved: "CLINE_DATA_DIR", files: []file{{path: "settings/cline_mcp_settings.json", format: servers}}},

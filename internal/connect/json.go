@@ -48,14 +48,14 @@ type server struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
 	Tools   []string `json:"tools,omitempty"` // that the agent may use
+	// Exposure "direct" has pi tell its model of the tools from the start.
+	Exposure string `json:"exposure,omitempty"`
 }
 
-// server returns our MCP server in the agent's form.
-func (a *agent) server(command []string) server {
-	s := server{Command: command[0], Args: command[1:]}
-	if a.typed {
-		s.Type, s.Tools = "local", []string{"*"}
-	}
+// serverOf returns our MCP server in the agent's form.
+func (a *agent) serverOf(command []string) server {
+	s := a.server
+	s.Command, s.Args = command[0], command[1:]
 	return s
 }
 
@@ -416,7 +416,7 @@ func (f jsonFile) writeServer(d *document, want Commands) error {
 			}
 		}
 	case v == nil:
-		d.member(servers.Object, "mneme", f.server(want.MCP), 2)
+		d.member(servers.Object, "mneme", f.serverOf(want.MCP), 2)
 	case command == nil:
 		return errors.New("mcpServers.mneme is another server: rename it, or remove it")
 	case !slices.Equal(command, want.MCP):

@@ -2,17 +2,18 @@ package connect
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 )
 
-// pluginFile is a plugin of opencode, which is all ours:
+// pluginFile is a plugin of an agent that runs programs of JavaScript, which is all ours:
 //
 //	// Written by mneme connect; mneme disconnect opencode removes it.
+//	import { spawn } from "node:child_process"
+//
 //	const command = ["…/mneme-hook", "opencode"]
 //	…
 type pluginFile struct{ *agent }
@@ -21,23 +22,26 @@ func plugin(a *agent) format { return pluginFile{a} }
 
 //go:generate go run ./plugingen ../../deploy/plugins
 
-//go:embed opencode.js
-var pluginText string
+//go:embed plugins
+var plugins embed.FS
 
-const (
-	pluginMark    = "// Written by mneme connect; mneme disconnect opencode removes it."
-	pluginCommand = `const command = ["mneme-hook", "opencode"]` // in pluginText
-)
+// pluginCommand is the command in plugins/hook.js, with which each plugin begins.
+const pluginCommand = `const command = ["mneme-hook"]`
 
 // pluginLine matches the line with the command of the hook.
 var pluginLine = regexp.MustCompile(`(?m)^const command = (\[.*\])\r?$`)
+
+// mark returns the first line of the file.
+func (f pluginFile) mark() string {
+	return "// Written by mneme connect; mneme disconnect " + f.name + " removes it."
+}
 
 // read implements [format].
 func (f pluginFile) read(raw []byte) (c Commands, events int, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return c, 0, nil
 	}
-	if !bytes.HasPrefix(bytes.TrimPrefix(raw, byteOrderMark), []byte(pluginMark)) {
+	if !bytes.HasPrefix(bytes.TrimPrefix(raw, byteOrderMark), []byte(f.mark())) {
 		return c, 0, errors.New("mneme connect did not write it, so nothing was changed: give it another name first")
 	}
 	m := pluginLine.FindSubmatch(raw)
@@ -55,7 +59,15 @@ func (f pluginFile) write(raw []byte, want Commands) ([]byte, error) {
 	if want.Hook == nil {
 		return nil, nil
 	}
-	return []byte(strings.Replace(pluginText, pluginCommand, "const command = "+quoted(want.Hook), 1)), nil
+	text := []byte(f.mark() + "\n")
+	for _, part := range []string{"hook", f.name} {
+		read, err := plugins.ReadFile("plugins/" + part + ".js")
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, read...)
+	}
+	return bytes.Replace(text, []byte(pluginCommand), []byte("const command = "+quoted(want.Hook)), 1), nil
 }
 
 // ClaudePlugin returns the files of a plugin for Claude Code and of the marketplace that offers it, by their path in the

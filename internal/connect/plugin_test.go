@@ -83,16 +83,20 @@ await show("ses_4")
 if (plugin["experimental.chat.system.transform"]) throw new Error("recorded text gets into the system prompt")
 `
 
-func TestThePluginOfOpencodeShowsTheModelWhatTheHookSays(t *testing.T) {
+// runPlugin connects an agent, runs a program that does with the plugin what the agent does, and returns what the program
+// printed and which events the hook heard, with its arguments. The hook has something to say at a start and at each prompt
+// but "two".
+func runPlugin(t *testing.T, agent, folder, program string, env ...string) (printed string, heard []string) {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("NOT RUN: there is no node in PATH to run the plugin of opencode")
+		t.Skip("NOT RUN: there is no node in PATH to run the plugin of " + agent)
 	}
 	home, options := machine(t)
-	heard := filepath.Join(home, "heard")
+	log := filepath.Join(home, "heard")
 	put(t, options("").Hook, `#!/bin/sh
 event=$(cat)
-echo "$* $event" >> "`+heard+`"
+echo "$* $event" >> "`+log+`"
 case "$event" in
 *'"prompt":"two"'*) ;; # nothing fits
 *UserPromptSubmit*) echo '{"hookSpecificOutput": {"additionalContext": "of the prompt"}}' ;;
@@ -100,17 +104,22 @@ case "$event" in
 esac
 `)
 	require.NoError(t, os.Chmod(options("").Hook, 0o700))
-	o := options(OpenCode)
+	o := options(agent)
 	o.Flags = []string{"--url", "http://it's"}
 	_, err = Connect(t.Context(), o)
 	require.NoError(t, err)
-	folder := t.TempDir()
-	put(t, filepath.Join(folder, "mneme.mjs"), get(t, filepath.Join(home, ".config", "opencode", "plugins", "mneme.js")))
-	put(t, filepath.Join(folder, "calls.mjs"), calls)
-	command := exec.CommandContext(t.Context(), node, filepath.Join(folder, "calls.mjs"))
-	command.Env = append(os.Environ(), "OPENCODE_DB=/data/opencode.db")
+	run := t.TempDir()
+	put(t, filepath.Join(run, "mneme.mjs"), get(t, filepath.Join(home, folder, "mneme.js")))
+	put(t, filepath.Join(run, "calls.mjs"), program)
+	command := exec.CommandContext(t.Context(), node, filepath.Join(run, "calls.mjs"))
+	command.Env = append(os.Environ(), env...)
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", out)
+	return string(out), strings.Split(strings.TrimSpace(get(t, log)), "\n")
+}
+
+func TestThePluginOfOpencodeShowsTheModelWhatTheHookSays(t *testing.T) {
+	out, got := runPlugin(t, OpenCode, filepath.Join(".config", "opencode", "plugins"), calls, "OPENCODE_DB=/data/opencode.db")
 	require.Equal(t, `ses_1 [["of the start","of the prompt"],[]]
 ses_1 [["of the start","of the prompt"],[],[],[]]
 ses_2 [[],[]]
@@ -119,11 +128,10 @@ ses_1 [["of the start"],[],[],[]]
 ses_3 [["of the start"],[],["of the prompt"],[]]
 ses_3 [["of the start"],[],["of the prompt"],[]]
 ses_4 [["of the start","of the prompt"],[],["of the prompt"],[]]
-`, string(out))
+`, out)
 	event := func(name, session, more string) string {
 		return `opencode --url http://it's {"hook_event_name":"` + name + `","session_id":"` + session + `","transcript_path":"/data/opencode.db","cwd":"/shop",` + more + `}`
 	}
-	got := strings.Split(strings.TrimSpace(get(t, heard)), "\n")
 	require.Len(t, got, 11)
 	require.Equal(t, []string{
 		event("SessionStart", "ses_1", `"source":"startup"`), event("UserPromptSubmit", "ses_1", `"prompt":"one"`), event("UserPromptSubmit", "ses_1", `"prompt":"two"`),
@@ -133,6 +141,55 @@ ses_4 [["of the start","of the prompt"],[],["of the prompt"],[]]
 	require.ElementsMatch(t, []string{
 		event("SessionStart", "ses_4", `"source":"resume"`), event("UserPromptSubmit", "ses_4", `"prompt":"four"`), event("UserPromptSubmit", "ses_4", `"prompt":"five"`),
 	}, got[8:], "at once, and the start is asked for once")
+}
+
+// piCalls is a program that does with the extension what pi does in four sessions, and prints the messages it adds.
+const piCalls = `
+import extension from "./mneme.mjs"
+const session = async (id, file, entries) => {
+  const on = {}
+  extension({ on: (name, handler) => (on[name] = handler) })
+  const context = { cwd: "/shop", sessionManager: { getSessionId: () => id, getSessionFile: () => file, getEntries: () => entries } }
+  const happens = (name, event) => on[name](event, context)
+  const ask = async (prompt) => console.log(id, JSON.stringify(await happens("before_agent_start", { prompt }) ?? null))
+  return { happens, ask }
+}
+const fresh = await session("fresh", "/s/fresh.jsonl", [{ type: "model_change" }])
+await fresh.happens("session_start", { reason: "startup" })
+await fresh.ask("one")
+await fresh.ask("two")
+await fresh.ask(undefined) // another extension's message starts the model
+await fresh.happens("session_compact", {})
+await fresh.ask("two")
+await fresh.happens("session_shutdown", { reason: "quit" })
+const old = await session("old", "/s/old.jsonl", [{ type: "message" }])
+await old.happens("session_start", { reason: "resume" })
+await old.ask("two")
+const reloaded = await session("old", "/s/old.jsonl", [{ type: "message" }])
+await reloaded.happens("session_start", { reason: "reload" })
+await reloaded.ask("two")
+const unkept = await session("unkept", undefined, [])
+await unkept.happens("session_start", { reason: "startup" })
+await unkept.ask("one")
+unkept.happens("agent_end", {})
+await unkept.happens("session_shutdown", { reason: "quit" })
+`
+
+func TestTheExtensionOfPiShowsTheModelWhatTheHookSays(t *testing.T) {
+	out, heard := runPlugin(t, Pi, filepath.Join(".pi", "agent", "extensions"), piCalls)
+	message := func(text string) string {
+		return `{"message":{"customType":"mneme","content":"` + text + `","display":false}}`
+	}
+	require.Equal(t, "fresh "+message(`of the start\n\nof the prompt`)+"\nfresh null\nfresh null\nfresh "+message("of the start")+
+		"\nold "+message("of the start")+"\nold null\nunkept null\n", out)
+	event := func(name, session, more string) string {
+		return `pi --url http://it's {"hook_event_name":"` + name + `","session_id":"` + session + `","transcript_path":"/s/` + session + `.jsonl","cwd":"/shop"` + more + `}`
+	}
+	require.Equal(t, []string{
+		event("SessionStart", "fresh", `,"source":"startup"`), event("UserPromptSubmit", "fresh", `,"prompt":"one"`), event("UserPromptSubmit", "fresh", `,"prompt":"two"`),
+		event("SessionStart", "fresh", `,"source":"compact"`), event("UserPromptSubmit", "fresh", `,"prompt":"two"`), event("SessionEnd", "fresh", ""),
+		event("SessionStart", "old", `,"source":"resume"`), event("UserPromptSubmit", "old", `,"prompt":"two"`), event("UserPromptSubmit", "old", `,"prompt":"two"`),
+	}, heard, "nothing of the session without a file")
 }
 
 func TestThePluginOfClaudeCodeIsTheOneThatConnectWrites(t *testing.T) {

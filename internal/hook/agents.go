@@ -45,6 +45,7 @@ var Agents = []Agent{
 	{Name: "gemini-cli", Prefix: "gemini_cli:", events: map[string]moment{"SessionStart": begins, "BeforeAgent": asks, "AfterAgent": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "qwen-code", Prefix: "qwen_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "opencode", Prefix: "opencode:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests}, answer: specific},
+	{Name: "pi", Prefix: "pi:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "cursor", Prefix: "cursor:", events: map[string]moment{"sessionStart": begins, "beforeSubmitPrompt": asks}, answer: ofCursor},
 	{Name: "copilot-cli", Prefix: "copilot_cli:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly},
 	{Name: "openhands", Prefix: "openhands:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly, hex: true},

@@ -54,7 +54,7 @@ func TestAConversationBelongsToTheAgentOfItsPrefix(t *testing.T) {
 		require.Equal(t, want, [2]string{agent.Name, session})
 		require.Equal(t, conversation, agent.Prefix+session)
 	}
-	agent, _ := Of("pi:a")
+	agent, _ := Of("aider:a")
 	require.Nil(t, agent)
 	for _, a := range Agents {
 		require.NotEmpty(t, a.PromptEvent())

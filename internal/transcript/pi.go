@@ -19,6 +19,8 @@ const (
 	piSource = "import/pi"
 	// piPrefix and the id of a session of pi make the id of its conversation.
 	piPrefix = "pi:"
+	// piOwn is the type of the messages with which mneme's extension shows a context.
+	piOwn = "mneme"
 )
 
 // piLine is a line of a session, as pi (github.com/badlogic/pi-mono) and OpenClaw write it. Each type
@@ -32,10 +34,11 @@ type piLine struct {
 	ModelID text `json:"modelId"`
 	Version text `json:"version"`
 
-	Message *piMessage `json:"message"`
-	Summary text       `json:"summary"` // of a compaction or a branch_summary
-	Content piTexts    `json:"content"` // of a custom_message
-	Name    *text      `json:"name"`    // of a session_info
+	Message    *piMessage `json:"message"`
+	Summary    text       `json:"summary"` // of a compaction or a branch_summary
+	Content    piTexts    `json:"content"` // of a custom_message, as is the next one
+	CustomType text       `json:"customType"`
+	Name       *text      `json:"name"` // of a session_info
 }
 
 // piMessage is what a message line holds.
@@ -145,7 +148,9 @@ func (p *pi) refuse(out *batch, err error) { out.refuse(err) }
 // piIgnored are the known types of lines that are not part of the conversation.
 var piIgnored = map[string]bool{
 	"model_change": true, "thinking_level_change": true, "label": true,
-	"custom": true, // an extension's own state
+	"custom":       true, // an extension's own state
+	"usage":        true, // of a call of a model that answers no prompt
+	"context_edit": true, // the model no longer sees a message
 }
 
 func (p *pi) value(out *batch, raw []byte) error {
@@ -171,7 +176,11 @@ func (p *pi) value(out *batch, raw []byte) error {
 	case "branch_summary": // of a branch that was left; the model sees it
 		p.add(out, &l, at, &events.MessageCreated{Role: "system", Content: string(l.Summary), Origin: originMeta})
 	case "custom_message": // an extension's, which the model sees as the user's
-		p.add(out, &l, at, &events.MessageCreated{Role: "user", Content: l.Content.join(), Origin: originMeta})
+		said := &events.MessageCreated{Role: "user", Content: l.Content.join(), Origin: originMeta}
+		if l.CustomType == piOwn {
+			said.Role = "system" // it begins no turn
+		}
+		p.add(out, &l, at, said)
 	case "session_info":
 		if l.Name != nil {
 			title := string(*l.Name)
@@ -242,6 +251,7 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 		id := at + ":bash"
 		p.event(out, l, id, &events.ToolCalled{ToolCallID: id, MessageID: p.message, ToolName: "bash", Arguments: json.RawMessage(`{"command":` + string(quote(string(m.Command))) + `}`)})
 		return p.result(out, l, id, string(m.Output), m.Cancelled || m.ExitCode != nil && *m.ExitCode != 0)
+	case "system": // the prompt of the system, and which tools there are
 	case "":
 		return errors.New("message.role: is missing")
 	default:

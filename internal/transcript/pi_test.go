@@ -35,6 +35,7 @@ func TestASessionOfPiBecomesAConversation(t *testing.T) {
 		`9 CONV:a1b2c3db:compaction 05 {"message_id":"CONV:a1b2c3db:compaction","role":"system","content":"The cart starts at zero.","origin":"compaction"}`,
 		`10 CONV:a1b2c3dc 06 {"message_id":"CONV:a1b2c3dc","role":"system","content":"They tried to read it.","origin":"meta"}`,
 		`11 CONV:a1b2c3dd 07 {"message_id":"CONV:a1b2c3dd","role":"user","content":"Fix the cart","origin":"meta"}`,
+		`18 CONV:a1b2c3e4 10 {"message_id":"CONV:a1b2c3e4","role":"system","content":"earlier sessions","origin":"meta"}`,
 	}
 	for i := range want {
 		want[i] = strings.ReplaceAll(want[i], "CONV", conversation)

@@ -1,35 +1,8 @@
-// Written by mneme connect; mneme disconnect opencode removes it.
-import { spawn } from "node:child_process"
 import { homedir } from "node:os"
 import { join } from "node:path"
 
-const command = ["mneme-hook", "opencode"]
-
 // Where opencode keeps its sessions, unless it is of another channel: then the server sees by itself that it has changed.
 const database = process.env.OPENCODE_DB ?? join(process.env.XDG_DATA_HOME ?? join(homedir(), ".local", "share"), "opencode", "opencode.db")
-
-// hook tells mneme-hook of an event and returns what the model should see. It never fails.
-const hook = (event) =>
-  new Promise((done) => {
-    try {
-      const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "ignore"], timeout: 3000 })
-      let out = ""
-      child.stdout.setEncoding("utf8") // or a character could be cut between two parts
-      child.stdout.on("data", (part) => (out += part))
-      child.stdin.on("error", () => {})
-      child.on("error", () => done(""))
-      child.on("close", () => {
-        try {
-          done(JSON.parse(out).hookSpecificOutput.additionalContext)
-        } catch {
-          done("")
-        }
-      })
-      child.stdin.end(JSON.stringify(event))
-    } catch {
-      done("")
-    }
-  })
 
 export const Mneme = async ({ directory }) => {
   const fresh = new Set() // sessions that began since opencode started
