@@ -44,7 +44,11 @@ func head(project, conversation string, asOf uint64, used, most int) string {
 func (c *call) context(ctx context.Context, in contextArguments) (answer, error) {
 	in.Query = plain.Prefix(in.Query, maxQuery)
 	if in.Conversation != "" {
-		id := events.ConversationID{Tenant: c.tenant, ID: in.Conversation}
+		name, err := c.named(ctx, in.Conversation)
+		if err != nil {
+			return answer{}, err
+		}
+		id := events.ConversationID{Tenant: c.tenant, ID: name}
 		if err := c.permit(ctx, id); err != nil {
 			return answer{}, err
 		}

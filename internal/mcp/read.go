@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,9 @@ type record struct {
 func (c *call) read(ctx context.Context, in readArguments) (answer, error) {
 	conversation, kind, n, err := parseRef(in.Ref)
 	if err != nil {
+		return answer{}, err
+	}
+	if conversation, err = c.named(ctx, conversation); err != nil {
 		return answer{}, err
 	}
 	part, shown, err := parseCursor(in.Cursor)
@@ -104,9 +108,15 @@ func page(project, conversation string, r record, part uint64, shown, most int) 
 	return answer{text: out, seq: r.asOf}
 }
 
-var errRef = refusal("ref is not one that an answer of mneme showed: ID#turn=7 or ID#seq=18414")
+var errRef = refusal("ref is not one that an answer of mneme showed: ID#turn=7, ID#seq=18414 or [ID, turn 7]")
+
+// cited matches the form in which contexts name a turn.
+var cited = regexp.MustCompile(`^\[?(.+), turn ([0-9]+)\]?$`)
 
 func parseRef(ref string) (conversation, kind string, n uint64, err error) {
+	if m := cited.FindStringSubmatch(ref); m != nil {
+		ref = m[1] + "#turn=" + m[2]
+	}
 	at := strings.LastIndexByte(ref, '#')
 	if at <= 0 || at > conversationBytes {
 		return "", "", 0, errRef

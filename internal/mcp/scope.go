@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"mneme.dev/mneme/events"
@@ -14,6 +15,7 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/window/projects"
 )
 
 // The headers that name what a request is about, for clients that cannot change their URL.
@@ -196,6 +198,34 @@ func (c *call) permit(ctx context.Context, id events.ConversationID) error {
 		return err
 	}
 	return c.noConversation(id)
+}
+
+// named returns the id of the conversation that an argument names: an id, or the short form of one with which the context
+// of this project names it.
+func (c *call) named(ctx context.Context, name string) (string, error) {
+	if projects.ShortID(name) != name {
+		return name, nil
+	}
+	p, err := c.find(ctx, "", graph.Latest)
+	var none refusal
+	if errors.As(err, &none) { // no project is named
+		return name, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	ids, err := c.entered(ctx, p)
+	if err != nil || slices.Contains(ids, name) {
+		return name, err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return projects.ShortID(id) != name })
+	switch len(ids) {
+	case 0:
+		return name, nil
+	case 1:
+		return ids[0], nil
+	}
+	return "", refuse("several conversations are called %s: %s", name, plain.Clip(strings.Join(ids, ", "), suggestedRoom))
 }
 
 func (c *call) noConversation(id events.ConversationID) error {

@@ -228,7 +228,11 @@ var errNoSearch = refusal("searches are switched off on this server")
 
 // inConversation searches the messages of one conversation, its tool results, or both in turn.
 func (c *call) inConversation(ctx context.Context, in searchArguments, kind string, keep window.Filter, out *found, most int) ([]hit, error) {
-	id := events.ConversationID{Tenant: c.tenant, ID: in.Conversation}
+	name, err := c.named(ctx, in.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	id := events.ConversationID{Tenant: c.tenant, ID: name}
 	if err := c.permit(ctx, id); err != nil {
 		return nil, err
 	}

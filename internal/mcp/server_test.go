@@ -176,6 +176,34 @@ func TestCursorsReachEveryHitOnce(t *testing.T) {
 	require.Contains(t, a.refused("memory_search", arguments{"cursor": "next"}), "cursor")
 }
 
+func TestATurnThatTheContextOfAProjectNamesCanBeRead(t *testing.T) {
+	b := setup(t)
+	const first, second = "codex:01a2293b-5530-76b4-97c5-0e18d91ec3b9", "codex:01a2293b-8ecc-773e-a9d9-bd5f95317a9d"
+	b.say("default", first, started("shop"), said("m1", "user", "Where is the price rounded?"), said("m2", "assistant", "In money.go"),
+		said("m3", "user", "No, always round half to even here."), said("m4", "assistant", "Done"))
+	b.say("default", second, started("shop"), said("m1", "user", "Why is the voucher wrong?"), said("m2", "assistant", "Because of the sign"))
+	b.applied()
+	a := b.agent("", "project", "shop")
+	text := a.text("memory_context", nil)
+	require.Contains(t, text, "[d91ec3b9, turn 2] User: No, always round half to even here.", "sessions of the same minute begin alike")
+	require.Contains(t, text, "[95317a9d] ")
+
+	for _, ref := range []string{"[d91ec3b9, turn 2]", "d91ec3b9, turn 2", "d91ec3b9#turn=2", "[" + first + ", turn 2]", first + "#turn=2"} {
+		read := a.text("memory_read", arguments{"ref": ref})
+		require.Contains(t, read, first+" turn 2 of 2", ref)
+		require.Contains(t, read, "always round half to even", ref)
+	}
+	require.Contains(t, a.text("memory_context", arguments{"conversation": "95317a9d"}), "Why is the voucher wrong?")
+	require.Equal(t, second, value[hits](a, "memory_search", arguments{"conversation": "95317a9d", "query": "voucher"}).Hits[0].Conversation)
+	require.Contains(t, a.refused("memory_read", arguments{"ref": "00000000#turn=1"}), "no conversation")
+	require.Contains(t, b.agent("", "project", "blog").refused("memory_read", arguments{"ref": "d91ec3b9#turn=2"}), "no conversation", "it is another project's")
+	require.Contains(t, b.agent("").refused("memory_read", arguments{"ref": "d91ec3b9#turn=2"}), "no conversation")
+
+	b.say("default", "other:1-d91ec3b9", started("shop"), said("m1", "user", "Hello"))
+	b.applied()
+	require.Contains(t, a.refused("memory_read", arguments{"ref": "d91ec3b9#turn=2"}), "other:1-d91ec3b9, "+first)
+}
+
 func TestARefFromASearchCanBeRead(t *testing.T) {
 	b := setup(t)
 	b.shop("default")

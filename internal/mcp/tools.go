@@ -120,7 +120,7 @@ func Definitions(write bool) []*sdk.Tool {
 			Name: ToolRead, Title: "Read a record in full",
 			Description: "Read a ref from memory in full, in pages: a turn, a message, or a tool call with its result.",
 			InputSchema: object([]string{"ref", "max_chars", "cursor"}, []string{"ref"}, property{
-				"ref":       text("ID#turn=7 or ID#seq=18414"),
+				"ref":       text("ID#turn=7, ID#seq=18414 or [ID, turn 7]"),
 				"max_chars": number("", minReadChars, maxReadChars, readChars),
 				"cursor":    text("next_cursor of the last answer"),
 			}),

@@ -81,10 +81,10 @@ func TestWrongArgumentsAreNamedWithWhatIsAllowed(t *testing.T) {
 		args arguments
 		want string
 	}{
-		{"memory_read", nil, "ref is missing (ID#turn=7 or ID#seq=18414)"},
-		{"memory_read", arguments{"ref": 7}, "ref must be a text, not 7 (ID#turn=7 or ID#seq=18414)"},
-		{"memory_read", arguments{"ref": nil, "max_chars": "8000"}, `ref must be a text, not null (ID#turn=7 or ID#seq=18414); max_chars must be a whole number from 1000 to 40000, not "8000"`},
-		{"memory_read", arguments{"id": "x"}, `ref is missing (ID#turn=7 or ID#seq=18414); memory_read has no argument "id", only ref, max_chars, cursor`},
+		{"memory_read", nil, "ref is missing (ID#turn=7, ID#seq=18414 or [ID, turn 7])"},
+		{"memory_read", arguments{"ref": 7}, "ref must be a text, not 7 (ID#turn=7, ID#seq=18414 or [ID, turn 7])"},
+		{"memory_read", arguments{"ref": nil, "max_chars": "8000"}, `ref must be a text, not null (ID#turn=7, ID#seq=18414 or [ID, turn 7]); max_chars must be a whole number from 1000 to 40000, not "8000"`},
+		{"memory_read", arguments{"id": "x"}, `ref is missing (ID#turn=7, ID#seq=18414 or [ID, turn 7]); memory_read has no argument "id", only ref, max_chars, cursor`},
 		{"memory_search", arguments{"kind": "tools"}, `kind must be one of message, tool, all, not "tools"`},
 		{"memory_search", arguments{"limit": 26}, "limit must be a whole number from 1 to 25, not 26"},
 		{"memory_search", arguments{"limit": 2.5}, "limit must be a whole number from 1 to 25, not 2.5"},

@@ -3,7 +3,6 @@ package projects
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,24 +17,23 @@ const (
 	maxAsked  = 220
 	maxEnded  = 320
 	maxOpen   = 200
+	shortID   = 8
 )
 
-// short names a conversation in the text: enough of its id to find it.
-func short(id string) string {
+// ShortID returns the name of a conversation in the text: the last 8 characters of its id. Many agents begin an id with the
+// time, so that sessions of the same minute, or even month, begin alike.
+func ShortID(id string) string {
 	if i := strings.LastIndexAny(id, ":/"); i >= 0 && i+1 < len(id) {
 		id = id[i+1:]
 	}
-	return plain.Prefix(plain.Flat(dated.ReplaceAllString(id, "")), 8)
+	return plain.Suffix(plain.Flat(id), shortID)
 }
-
-// dated matches the date that some agents put before the random part of an id.
-var dated = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}[-T_]`)
 
 func cite(s *project.Session, turn int) string {
 	if turn == 0 {
-		return "[" + short(s.ID.ID) + "]"
+		return "[" + ShortID(s.ID.ID) + "]"
 	}
-	return fmt.Sprintf("[%s, turn %d]", short(s.ID.ID), turn)
+	return fmt.Sprintf("[%s, turn %d]", ShortID(s.ID.ID), turn)
 }
 
 // clip puts a text on one line of at most n characters.
