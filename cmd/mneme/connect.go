@@ -30,6 +30,7 @@ func (*ConnectCmd) Help() string {
     gemini-cli    ~/.gemini/settings.json, or in .gemini in GEMINI_CLI_HOME
     qwen-code     ~/.qwen/settings.json, or in QWEN_HOME
     opencode      a plugin, ~/.config/opencode/plugins/mneme.js, or in OPENCODE_CONFIG_DIR
+    kimi-code     ~/.kimi-code/config.toml and mcp.json, or in KIMI_CODE_HOME
     pi            an extension, ~/.pi/agent/extensions/mneme.js, and mcp.json, or in PI_CODING_AGENT_DIR
     cursor        ~/.cursor/hooks.json and mcp.json; its sessions are not recorded
     copilot-cli   ~/.copilot/hooks/mneme.json and mcp-config.json, or in COPILOT_HOME

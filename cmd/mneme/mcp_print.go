@@ -43,6 +43,7 @@ var mcpClients = []mcpClient{
 	{name: "pi", where: "~/.pi/agent/mcp.json, or .pi/mcp.json in the repository", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"command": command, "args": args, "exposure": "direct"}}}
 	}},
+	{name: "kimi-code", where: "~/.kimi-code/mcp.json, or .kimi-code/mcp.json in the repository", show: common, format: asJSON},
 	{name: "copilot-cli", where: "~/.copilot/mcp-config.json", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"type": "local", "command": command, "args": args, "tools": []string{"*"}}}}
 	}},

@@ -197,10 +197,22 @@ func (r *Receiver) ring(agent, session, path string, turn func(*file)) error {
 		r.status.Refused++
 		return err
 	}
+	r.heard(agent)
+	return nil
+}
+
+// Heard says that a hook of an agent has called that names no file. If the agent's folder is not followed yet, it is now, if
+// the agent is connected.
+func (r *Receiver) Heard(agent string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard(agent)
+}
+
+func (r *Receiver) heard(agent string) {
 	if r.Follow != nil && !slices.ContainsFunc(r.followed, func(f Followed) bool { return f.Agent == agent }) {
 		signal(r.unknown)
 	}
-	return nil
 }
 
 // queue has the worker look at a file. It returns [ErrBusy] or [ErrClosed]. The caller holds mu.

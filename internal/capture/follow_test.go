@@ -279,6 +279,23 @@ func TestAnAgentIsFollowedFromItsFirstDoorbellUntilItIsDisconnected(t *testing.T
 	require.Equal(t, 2+3*2, b.events(t, "t"))
 }
 
+func TestAnAgentWhoseHooksNameNoFileIsFollowedFromItsFirstEvent(t *testing.T) {
+	b := setup(t)
+	b.sessions(3)
+	var connected atomic.Bool
+	p := told
+	p.walk = time.Hour
+	r := b.follower(Config{Follow: func() []Folder {
+		if connected.Load() {
+			return []Folder{{"claude-code", b.root}}
+		}
+		return nil
+	}}, p)
+	connected.Store(true)
+	r.Heard("claude-code")
+	b.awaitEvents(3 * 2)
+}
+
 func TestAFolderOfWhichTheSystemDoesNotTellIsWalkedMoreOften(t *testing.T) {
 	b := setup(t)
 	add(t, b.path(session), prompt(0))

@@ -35,6 +35,7 @@ var agents = map[string]agent{
 	"qwen-code":   {format: "qwen-code", env: "QWEN_HOME", home: ".qwen", folder: "projects", takes: isQwenChat},
 	"opencode":    {format: "opencode", env: "XDG_DATA_HOME", inside: "opencode", home: ".local/share/opencode", takes: isDatabaseOf("opencode")},
 	"pi":          {format: "pi", env: "PI_CODING_AGENT_DIR", home: ".pi/agent", folder: "sessions"},
+	"kimi-code":   {format: "kimi-code", env: "KIMI_CODE_HOME", home: ".kimi-code", folder: "sessions", takes: isKimi},
 	"copilot-cli": {format: "copilot-cli", env: "COPILOT_HOME", home: ".copilot", folder: "session-state"},
 	"goose":       {format: "goose", env: "XDG_DATA_HOME", inside: "goose", home: ".local/share/goose", folder: "sessions", takes: isDatabaseOf("goose")},
 	"kilo":        {format: "opencode", env: "XDG_DATA_HOME", inside: "kilo", home: ".local/share/kilo", takes: isDatabaseOf("opencode")},
@@ -61,6 +62,9 @@ func isChat(path string) bool {
 func isQwenChat(path string) bool {
 	return isLines(path) && filepath.Base(filepath.Dir(path)) == "chats"
 }
+
+// isKimi reports whether a file is what an agent of Kimi Code recorded.
+func isKimi(path string) bool { return filepath.Base(path) == "wire.jsonl" }
 
 // isDatabaseOf returns a function that reports whether a file is a database of the format.
 func isDatabaseOf(format string) func(string) bool {
@@ -129,6 +133,7 @@ func agentNamed(name string) (agent, error) {
 //	qwen-code     $QWEN_HOME/projects, else ~/.qwen/projects
 //	opencode      $XDG_DATA_HOME/opencode, else ~/.local/share/opencode
 //	pi            $PI_CODING_AGENT_DIR/sessions, else ~/.pi/agent/sessions
+//	kimi-code     $KIMI_CODE_HOME/sessions, else ~/.kimi-code/sessions
 //	copilot-cli   $COPILOT_HOME/session-state, else ~/.copilot/session-state
 //	goose         $XDG_DATA_HOME/goose/sessions, else ~/.local/share/goose/sessions
 //	kilo          $XDG_DATA_HOME/kilo, else ~/.local/share/kilo

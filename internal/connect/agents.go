@@ -35,6 +35,7 @@ const (
 	OpenHands  = "openhands"
 	QwenCode   = "qwen-code"
 	Pi         = "pi"
+	KimiCode   = "kimi-code"
 )
 
 // hookProgram is what agents run at their events.
@@ -100,6 +101,9 @@ var agents = []agent{
 	}},
 	{name: Pi, title: "pi", program: "pi", folder: ".pi/agent", moved: "PI_CODING_AGENT_DIR", keeps: true, server: server{Exposure: "direct"}, files: []file{{path: "extensions/mneme.js", format: plugin}, {path: "mcp.json", format: servers}}, events: []event{
 		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true}, {"SessionEnd", 3000, false},
+	}},
+	{name: KimiCode, title: "Kimi Code", program: "kimi", folder: ".kimi-code", moved: "KIMI_CODE_HOME", keeps: true, shape: shape{shell: true}, files: []file{{path: "config.toml", format: hooksTOML}, {path: "mcp.json", format: servers}}, events: []event{
+		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"PostCompact", 5, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
 	}},
 	{name: Cursor, title: "Cursor", program: "cursor-agent", folder: ".cursor", shape: shape{shell: true, flat: true, version: true}, files: []file{{path: "hooks.json", format: hooks}, {path: "mcp.json", format: servers}}, events: []event{
 		{"sessionStart", 5, false}, {"beforeSubmitPrompt", 3, false},

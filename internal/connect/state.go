@@ -254,6 +254,8 @@ func Next(o Options) (lines []string) {
 		lines = append(lines, "To let the agent also search by itself: mneme mcp --print opencode shows what to add to opencode.json.", reads(o)+" An opencode that runs loads the plugin when it is started again.")
 	case Pi:
 		lines = append(lines, "In a pi that runs, type /reload.", reads(o))
+	case KimiCode:
+		lines = append(lines, "Start a new session: what mneme knows is shown with its first prompt.", reads(o))
 	case Codex:
 		lines = append(lines, "Start codex and trust the hooks with /hooks: Codex skips hooks that are not trusted without a word. Do so again after each change of them.", reads(o))
 	case Cursor:

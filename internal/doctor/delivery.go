@@ -70,17 +70,25 @@ func written(f *hook.Fired) (files []string, err error) {
 		return nil, err
 	}
 	for _, root := range roots {
+		parents := []string{root}
+		projects, _ := os.ReadDir(root) // some agents keep the sessions of each project apart
+		for _, p := range projects {
+			if p.IsDir() {
+				parents = append(parents, filepath.Join(root, p.Name()))
+			}
+		}
 		for _, name := range []string{f.Session, strings.ReplaceAll(f.Session, "-", "")} {
-			folder := filepath.Join(root, name)
 			if name == "." || !filepath.IsLocal(name) {
 				continue
 			}
-			_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-				if err == nil && entry.Type().IsRegular() {
-					files = append(files, path)
-				}
-				return nil // what can't be read counts as absent
-			})
+			for _, parent := range parents {
+				_ = filepath.WalkDir(filepath.Join(parent, name), func(path string, entry fs.DirEntry, err error) error {
+					if err == nil && entry.Type().IsRegular() {
+						files = append(files, path)
+					}
+					return nil // what can't be read counts as absent
+				})
+			}
 		}
 	}
 	if len(files) == 0 {

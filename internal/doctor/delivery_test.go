@@ -67,3 +67,15 @@ func TestAConversationOfOpenHandsIsFoundByItsFolder(t *testing.T) {
 	seen, _ = delivered(t.Context(), s, []hook.Fired{fired}, time.Now())
 	require.Contains(t, seen, "can't be read")
 }
+
+func TestASessionOfKimiCodeIsFoundInTheFolderOfItsProject(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("KIMI_CODE_HOME", home)
+	folder := filepath.Join(home, "sessions", "wd_shop_1", "session_0123", "agents", "main")
+	require.NoError(t, os.MkdirAll(folder, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "wire.jsonl"), []byte(`{"text": "<mneme-context id=\"hook-77\">"}`), 0o600))
+	s := &connect.State{Agent: connect.KimiCode, Keeps: true}
+	seen, wrong := delivered(t.Context(), s, []hook.Fired{{Agent: connect.KimiCode, Session: "session_0123", Context: "hook-77"}}, time.Now())
+	require.Contains(t, seen, "wire.jsonl holds hook-77")
+	require.Empty(t, wrong)
+}

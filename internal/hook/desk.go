@@ -23,7 +23,7 @@ const (
 
 // Doorbell is told that a session's transcript has grown. Ring must return at once, and must not trust the path,
 // because anyone can send the event. It must ignore a path outside of the folders where the agent keeps its
-// transcripts.
+// transcripts. The path is empty if the agent's hooks do not name it.
 type Doorbell interface {
 	Ring(tenant, agent, session, path string, turn Turn)
 }
@@ -87,7 +87,7 @@ func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e r
 	d.memory.fired(where, Fired{Agent: a.Name, Session: e.Session, Transcript: e.Transcript, Folder: e.Folder, Event: e.Name, At: d.now().UTC()})
 	if d.doorbell != nil {
 		session, subagent := a.turns(e, late)
-		if e.Transcript != "" {
+		if e.Transcript != "" || e.Subagent == "" {
 			d.doorbell.Ring(tenant, a.Name, e.Session, e.Transcript, session)
 		}
 		if e.SubagentTranscript != "" {
@@ -109,19 +109,36 @@ func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e r
 
 func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring.Event) (Text, error) {
 	conversation := a.conversation(e.Session)
-	switch a.moment(e.Name, e.Source) {
-	case compacted:
+	m := a.moment(e.Name, e.Source)
+	if m == compacted || m == begins && e.Source == "clear" {
 		d.memory.forget(where)
-		return d.begin(ctx, past, where.tenant, conversation, e.Folder, true)
-	case begins:
-		if e.Source == "clear" {
-			d.memory.forget(where)
+	}
+	switch m {
+	case begins, compacted:
+		again := m == compacted || e.Source == "resume"
+		if a.late {
+			d.memory.owe(where, again)
+			return Text{}, nil
 		}
-		return d.begin(ctx, past, where.tenant, conversation, e.Folder, e.Source == "resume")
+		return d.begin(ctx, past, where.tenant, conversation, e.Folder, again)
 	case asks:
-		return d.prompt(ctx, past, where, conversation, e)
+		var start Text
+		if again, ok := d.memory.owed(where); ok {
+			var err error
+			if start, err = d.begin(ctx, past, where.tenant, conversation, e.Folder, again); err != nil {
+				return Text{}, err
+			}
+		}
+		fits, err := d.prompt(ctx, past, where, conversation, e)
+		return joined(start, fits), err
 	}
 	return Text{}, nil
+}
+
+// joined puts two texts one after the other.
+func joined(a, b Text) Text {
+	parts := slices.DeleteFunc([]string{strings.TrimSpace(a.Text), strings.TrimSpace(b.Text)}, func(s string) bool { return s == "" })
+	return Text{strings.Join(parts, "\n\n"), max(a.Seq, b.Seq)}
 }
 
 // begin returns what a session sees at its start.
@@ -141,8 +158,7 @@ func (d *Desk) begin(ctx context.Context, past Past, tenant, conversation, folde
 	if err != nil {
 		return Text{}, err
 	}
-	parts := slices.DeleteFunc([]string{strings.TrimSpace(story.Text), strings.TrimSpace(project.Text)}, func(s string) bool { return s == "" })
-	return Text{strings.Join(parts, "\n\n"), max(story.Seq, project.Seq)}, nil
+	return joined(story, project), nil
 }
 
 // Limits of an answer to a prompt. Measured with `mneme bench hook`, see docs/benchmarks.md: shorter texts, more files,

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -68,6 +69,7 @@ func TestEachAgentIsAnsweredInItsOwnForm(t *testing.T) {
 		"cursor":      `{"continue": true, "additional_context": "<t>"}`,
 		"copilot-cli": `{"additionalContext": "<t>"}`,
 		"openhands":   `{"additionalContext": "<t>"}`,
+		"kimi-code":   `{"message": "<t>"}`,
 	} {
 		require.JSONEq(t, want, string(Find(agent).Answer("E", "<t>")))
 		require.Empty(t, Find(agent).Answer("E", ""))
@@ -78,6 +80,39 @@ func TestEachAgentIsAnsweredInItsOwnForm(t *testing.T) {
 func TestASessionHasTheConversationOfItsTranscript(t *testing.T) {
 	require.Equal(t, "openhands:0123abcd", Find("openhands").conversation("0123-ab-cd"))
 	require.Equal(t, "copilot_cli:0123-ab-cd", Find("copilot-cli").conversation("0123-ab-cd"))
+}
+
+// past is a memory that has something for each question.
+type past struct{}
+
+func (past) Project(context.Context, string, string, string, int) (Text, error) {
+	return Text{"project", 7}, nil
+}
+func (past) Story(context.Context, string, string, int) (Text, error) { return Text{"story", 5}, nil }
+func (past) Said(context.Context, string, string, string, string, int) ([]Passage, uint64, error) {
+	return []Passage{{Conversation: "c", Seq: 3, Label: "[c]", Text: "see cart.go"}}, 9, nil
+}
+
+func TestAnAgentThatAcceptsNothingAtAStartIsShownItWithTheNextPrompt(t *testing.T) {
+	d, a := NewDesk(nil), Find("kimi-code")
+	take := func(e ring.Event, late bool) string {
+		e.Session, e.Folder = "s", "/shop"
+		text, err := d.Take(t.Context(), past{}, "default", a, e, late)
+		require.NoError(t, err)
+		return text
+	}
+	require.Empty(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "hello"}, false), "nothing has begun")
+	require.Empty(t, take(ring.Event{Name: "SessionStart", Source: "startup"}, false))
+	require.Empty(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "hello"}, true), "it is over")
+	text := take(ring.Event{Name: "UserPromptSubmit", Prompt: "what is in cart.go"}, false)
+	require.Contains(t, text, "\n\nproject\n\nEarlier sessions in this project, found by names in the prompt:\n- [c]: see cart.go")
+	require.Contains(t, text, `seq="9"`)
+	require.Empty(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "what is in cart.go"}, false), "both were shown")
+
+	require.Empty(t, take(ring.Event{Name: "PostCompact"}, false))
+	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "\n\nstory\n\nproject\n")
+	require.Empty(t, take(ring.Event{Name: "SessionStart", Source: "resume"}, false))
+	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "story")
 }
 
 func TestTheEndOfATurnIsTold(t *testing.T) {

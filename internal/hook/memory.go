@@ -59,6 +59,7 @@ type visit struct {
 	Fired
 	shown map[passage]bool
 	order []passage
+	owed  *bool // what its start should have shown has not been shown yet; true if the session was not new
 }
 
 // at returns the visit of a session, which is the newest from now on. The caller holds the lock.
@@ -124,6 +125,26 @@ func (m *memory) forget(p place) {
 	defer m.mu.Unlock()
 	v := m.at(p)
 	v.shown, v.order = map[passage]bool{}, nil
+}
+
+// owe notes that a session is still to see what belongs to its start. again means that it was not new.
+func (m *memory) owe(p place, again bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at(p).owed = &again
+}
+
+// owed returns what owe noted, once.
+func (m *memory) owed(p place) (again, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.at(p)
+	if v.owed == nil {
+		return false, false
+	}
+	again = *v.owed
+	v.owed = nil
+	return again, true
 }
 
 // spoke notes that a context was shown in a session.

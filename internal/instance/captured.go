@@ -134,6 +134,10 @@ func (d doorbell) Ring(tenant, agent, session, path string, turn hook.Turn) {
 	if tenant != capturedTenant || !slices.Contains(d.agents, agent) {
 		return
 	}
+	if path == "" {
+		d.to.Heard(agent)
+		return
+	}
 	ring := d.to.Ring
 	switch turn {
 	case hook.Began:

@@ -22,7 +22,7 @@
 //
 //   - pi: what pi and OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
 //
-//   - gemini-cli, qwen-code, cline, opencode, goose, crush, copilot-cli, openhands, aider, swe-agent: what these agents write, see their
+//   - gemini-cli, qwen-code, kimi-code, cline, opencode, goose, crush, copilot-cli, openhands, aider, swe-agent: what these agents write, see their
 //     descriptions in the table. Cline's is that of Roo Code and Kilo Code too, opencode's that of newer versions of Kilo.
 //
 //   - messages: lists of messages of the APIs of OpenAI, Anthropic and Gemini.
@@ -69,6 +69,7 @@
 //	format        conversation                  message                                   tool call
 //	gemini-cli    gemini_cli:<session>          its UUID, else <conversation>:<its id>    its id
 //	qwen-code     qwen_code:<session>           <conversation>:<its UUID>                 <conversation>:<its id>
+//	kimi-code     kimi_code:<session>           <conversation>:<its id, step or line>     <conversation>:<its id>
 //	cline         cline:, roo: or kilo:<task>   <conversation>:<its id, else a hash>      <conversation>:<its id>
 //	opencode      opencode: or kilo:<session>   its id                                    the id of its part
 //	goose         goose:<session>               <conversation>:<its id, else its row>     <conversation>:<its id>

@@ -70,6 +70,11 @@ var formats = []Format{
 		converter: newQwen,
 	},
 	{
+		Name: kimiFormat, Native: true, Doc: "sessions of Kimi Code, ~/.kimi-code/sessions/<folder>/<session>/agents/<agent>/wire.jsonl",
+		detect:    isKimi,
+		converter: newKimi,
+	},
+	{
 		Name: claudeCodeFormat, Native: true, Doc: "Claude Code's own transcripts, ~/.claude/projects/<project>/<session>.jsonl",
 		detect: func(p *probe) bool {
 			return p.Type != "" && (p.SessionID != "" || p.UUID != "" || p.LeafUUID != "" || p.MessageID != "")
@@ -240,6 +245,7 @@ type probe struct {
 	Model          text            `json:"model"`
 	Instructions   text            `json:"instructions"`
 	CallID         text            `json:"call_id"`
+	Protocol       text            `json:"protocol_version"`
 }
 
 // probeOf decodes the first value of a line; a line can hold more than one. It returns nil if that value is neither an

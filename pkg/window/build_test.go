@@ -347,3 +347,12 @@ func TestTheManifestNamesTheSummariesOfAnotherSource(t *testing.T) {
 	require.Equal(t, 2, story.Items)
 	require.Equal(t, []string{foreign.ID}, story.Foreign)
 }
+
+func TestAMessageThatShowedTheModelAContextIsNoLineOfTheNextOne(t *testing.T) {
+	made := newTalk(t, "c").user("Fix the cart").
+		add(&events.MessageCreated{MessageID: "shown", Role: "system", Origin: "meta"}). // its text was removed when it was recorded
+		add(&events.MessageCreated{MessageID: "reminder", Role: "system", Origin: "meta", Content: "Tests are slow"}).
+		assistant("Fixed").build(window.Request{})
+	require.Equal(t, 1, strings.Count(made.Markdown(), "**System** (meta)"))
+	require.Contains(t, made.Markdown(), "**System** (meta): Tests are slow")
+}

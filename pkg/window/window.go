@@ -336,7 +336,7 @@ func (b *builder) itemsOf(w *window, s *step, piece int) []Item {
 		n++
 	}
 	items := slices.Grow([]Item(nil), n) // an item takes some hundred bytes
-	if s.message != nil {
+	if s.message != nil && !saysNothing(s.message) {
 		items = append(items, b.messageItem(s.message, b.messageText(s.message, piece)))
 	}
 	for i := range s.calls {
@@ -349,6 +349,12 @@ func (b *builder) itemsOf(w *window, s *step, piece int) []Item {
 		slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
 	return items
+}
+
+// saysNothing reports whether a message is one in which the agent's program showed the model a context of mneme's: its text
+// is not recorded.
+func saysNothing(m *graph.Message) bool {
+	return m.Role == "system" && m.Via != "" && m.Content.Chars == 0
 }
 
 // itemsWithin shows a step in room characters, with each text at most piece characters long, or

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -74,6 +75,18 @@ func Decode(raw []byte) (e Event, err error) {
 			if *to != "" {
 				break
 			}
+		}
+	}
+	if e.Prompt == "" { // Kimi Code sends its parts
+		var parts []struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(members["prompt"], &parts) == nil {
+			texts := make([]string, len(parts))
+			for i, part := range parts {
+				texts[i] = part.Text
+			}
+			e.Prompt = strings.Join(texts, "\n")
 		}
 	}
 	if e.Folder == "" { // Cursor names the folders that are open

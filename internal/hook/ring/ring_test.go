@@ -233,6 +233,10 @@ func TestTheEventsOfAllAgentsAreUnderstood(t *testing.T) {
 		`{"event_type":"UserPromptSubmit","tool_name":null,"message":"hello","session_id":"0123-ab","working_dir":"/shop","metadata":{}}`: {
 			Name: "UserPromptSubmit", Session: "0123-ab", Folder: "/shop", Prompt: "hello",
 		},
+		// Kimi Code 2.1
+		`{"hook_event_name":"UserPromptSubmit","session_id":"session_01","cwd":"/shop","client_type":"kimi_code_cli","prompt":[{"type":"text","text":"hello"},{"type":"image_url","imageUrl":{}}],"is_steer":false}`: {
+			Name: "UserPromptSubmit", Session: "session_01", Folder: "/shop", Prompt: "hello\n",
+		},
 	} {
 		e, err := ring.Decode([]byte(raw))
 		require.NoError(t, err)
