@@ -35,7 +35,7 @@ type Agent struct {
 	Prefix string // with the id of a session it makes the id of the conversation
 	events map[string]moment
 	answer func(event, text string) any
-	late   bool // what it is to see at a start, it sees at the next prompt: it accepts a text at no other event
+	prompt bool // it accepts a text at a prompt only: what it is to see at a start, it sees at the next prompt
 	hex    bool // its hooks write the id of a session with dashes, its files without
 }
 
@@ -47,7 +47,7 @@ var Agents = []Agent{
 	{Name: "qwen-code", Prefix: "qwen_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "opencode", Prefix: "opencode:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests}, answer: specific},
 	{Name: "pi", Prefix: "pi:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
-	{Name: "kimi-code", Prefix: "kimi_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "PostCompact": compacted, "Stop": rests, "SessionEnd": rests}, answer: inMessage, late: true},
+	{Name: "kimi-code", Prefix: "kimi_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "PostCompact": compacted, "Stop": rests, "SessionEnd": rests}, answer: inMessage, prompt: true},
 	{Name: "cursor", Prefix: "cursor:", events: map[string]moment{"sessionStart": begins, "beforeSubmitPrompt": asks}, answer: ofCursor},
 	{Name: "copilot-cli", Prefix: "copilot_cli:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly},
 	{Name: "openhands", Prefix: "openhands:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly, hex: true},

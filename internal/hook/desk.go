@@ -116,7 +116,7 @@ func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring
 	switch m {
 	case begins, compacted:
 		again := m == compacted || e.Source == "resume"
-		if a.late {
+		if a.prompt {
 			d.memory.owe(where, again)
 			return Text{}, nil
 		}
