@@ -112,8 +112,9 @@ func together[U Unit](gives []func(U)) func(U) {
 }
 
 // reduceIn runs a batch in one transaction that is already fenced: everything between reading the
-// checkpoint and the commit. skip holds events that failed before.
-func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry, skip map[uint64]error, give func(U)) (out outcome, err error) {
+// checkpoint and the commit. skip holds events that failed before, and known the keys that were passed on in the
+// transaction before.
+func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry, skip map[uint64]error, known *freed, give func(U)) (out outcome, err error) {
 	var failed []Failed
 	fail := func(e *entry, class Class, reason string) {
 		e.result = result(class)
@@ -141,7 +142,7 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 	}
 
 	bad := poison{}
-	keys := holders{claims: claims, held: held}
+	keys := holders{claims: claims, held: held, freed: known}
 	next := 0 // index of the entry's first claim
 	for _, e := range entries {
 		if e.invalid != nil {
@@ -169,10 +170,11 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 			fail(e, ClassInvalid, fmt.Sprintf("the conversation was deleted at sequence %d", deleted))
 		case holder.Seq == 0:
 			if err := p.reduce(u, &e.event); err != nil {
-				if bad[e.seq] = err; !errors.Is(err, ErrInvalid) {
+				bad[e.seq] = err
+				keys.refuse(e.seq)
+				if !errors.Is(err, ErrInvalid) {
 					return out, bad
 				}
-				keys.refuse(e.seq)
 				continue // the unit is unchanged
 			}
 			keys.applied(first, own)
@@ -184,7 +186,7 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 		default:
 			fail(e, ClassInvalid, fmt.Sprintf("the event at sequence %d has the same identity and other content; the first one counts", holder.Seq))
 		}
-		if len(bad) > 0 && e.result != resultApplied { // the store may have given it keys that another event holds now
+		if keys.none != nil && e.result != resultApplied { // the store may have given it keys that another event holds now
 			keys.refuse(e.seq)
 		}
 	}
@@ -209,7 +211,12 @@ func classOf(err error) Class {
 // that event is refused, its keys pass to the next event that claims them, which the store does not know.
 type holders struct {
 	claims []Claim
-	held   map[int]Claim           // by index of the claim, as [Tx.Claim] returned it
+	held   map[int]Claim // by index of the claim, as [Tx.Claim] returned it
+	*freed
+}
+
+// freed says what became of the keys of refused events.
+type freed struct {
 	none   map[uint64]bool         // events that hold no keys, whatever the store says; nil until a reducer refuses one
 	passed map[events.Digest]Claim // keys of events that were applied since
 }
@@ -339,7 +346,7 @@ func (p *Projection[U]) applyOnce(ctx context.Context, s Store[U], mine Checkpoi
 		if out = (outcome{checkpoint: cp}); len(rest) == 0 {
 			return nil
 		}
-		if out, err = p.reduceIn(ctx, tx, rest, skip, give); err != nil {
+		if out, err = p.reduceIn(ctx, tx, rest, skip, &freed{}, give); err != nil {
 			return err
 		}
 		last := rest[len(rest)-1]

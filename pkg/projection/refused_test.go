@@ -1,6 +1,7 @@
 package projection_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,4 +94,36 @@ func TestABatchOfFailingEventsIsNotTriedOnceForEach(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, b.failed(), n)
 	require.Less(t, tried, 40*n)
+}
+
+func TestARepairOfManyFailingEventsIsNotTriedOnceForEach(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	p := graph.Projection()
+	reduce := p.Reducers[events.TypeMessageCreated]
+	p.Reducers[events.TypeMessageCreated] = func(u *graph.Unit, e *events.Recorded) error {
+		if bytes.Contains(e.Data, []byte("refuse")) {
+			return errors.New("told to fail")
+		}
+		return reduce(u, e)
+	}
+	var payloads []events.Payload
+	for i := range n {
+		for _, content := range []string{"refuse this", "and take this with the same id", "but not this"} {
+			payloads = append(payloads, &events.MessageCreated{MessageID: fmt.Sprint(i), Role: "user", Content: content})
+		}
+	}
+	b, tried := setup(t, 1), 0
+	messages := messagesOf(t, payloads)
+	cp, err := b.store.Acquire(t.Context(), 0, p.Fingerprint())
+	require.NoError(t, err)
+	cp, err = p.Apply(t.Context(), b.store, cp, messages)
+	require.NoError(t, err)
+	require.EqualValues(t, n, cp.Applied)
+	require.Len(t, b.failed(), 2*n)
+
+	applied, failed, err := p.Reapply(t.Context(), counted{b.store, &tried}, cp, events.ConversationID{Tenant: "t", ID: "c"}, messages)
+	require.NoError(t, err)
+	require.Equal(t, []int{n, 2 * n}, []int{applied, failed})
+	require.Less(t, tried, 6*len(messages))
 }

@@ -109,13 +109,15 @@ func (p *Projection[U]) reapply(ctx context.Context, s Store[U], mine Checkpoint
 		return outcome{}, err
 	}
 	skip := map[uint64]error{}
-	limit := maxBatchEvents
-	for {
-		out, err := p.repairOnce(ctx, s, mine, id, h, limit, skip)
+	limit, scan := maxBatchEvents, false
+	for attempt := 1; ; attempt++ {
+		out, err := p.repairOnce(ctx, s, mine, id, h, limit, scan, skip)
+		scan = false
 		var bad poison
 		switch {
 		case errors.As(err, &bad):
 			maps.Copy(skip, bad)
+			scan = attempt%mostAttempts == 0
 		case errors.Is(err, ErrRejected) && limit > 1:
 			limit = 1 // one by one, to see which event is refused
 		case errors.Is(err, ErrTooLarge):
@@ -133,8 +135,13 @@ type prepared[U Unit] struct {
 	give func(U)
 }
 
-// repairOnce is one attempt: one transaction, limit events at a time.
-func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpoint, id events.ConversationID, h *history, limit int, skip map[uint64]error) (total outcome, err error) {
+// repairOnce is one attempt: one transaction, limit events at a time. An attempt ends at the first piece with an event
+// whose reducer fails, and a conversation with many of them would be repeated once for each. So a scan applies one event
+// at a time and goes on without those that fail, to find all of them in one attempt, which is then undone.
+func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpoint, id events.ConversationID, h *history, limit int, scan bool, skip map[uint64]error) (total outcome, err error) {
+	if scan {
+		limit = 1
+	}
 	ready := map[uint64]prepared[U]{} // by the sequence of the piece's first event
 	if p.Prepare != nil {
 		err := h.pieces(limit, func(piece []*entry) error {
@@ -152,6 +159,7 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 	p.derive(h.held)
 	err = s.Update(ctx, mine.Partition, func(tx Tx[U]) error {
 		total = outcome{}
+		found, known := poison{}, &freed{} // of a scan
 		cp, err := tx.Checkpoint(ctx)
 		if err != nil {
 			return err
@@ -162,7 +170,7 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 		if err := tx.Drop(ctx, id); err != nil {
 			return err
 		}
-		return h.pieces(limit, func(piece []*entry) error {
+		err = h.pieces(limit, func(piece []*entry) error {
 			give := together(p.derive(piece))
 			if p.Prepare != nil {
 				of := ready[piece[0].seq]
@@ -171,7 +179,11 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 				}
 				give = of.give
 			}
-			out, err := p.reduceIn(ctx, tx, piece, skip, give)
+			out, err := p.reduceIn(ctx, tx, piece, skip, known, give)
+			if bad, ok := errors.AsType[poison](err); ok && scan {
+				maps.Copy(found, bad)
+				return nil
+			}
 			if errors.Is(err, ErrRejected) && len(piece) == 1 && skip[piece[0].seq] == nil {
 				return poison{piece[0].seq: err}
 			}
@@ -183,6 +195,10 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 			total.failed += out.failed
 			return nil
 		})
+		if err == nil && len(found) > 0 {
+			err = found
+		}
+		return err
 	})
 	return total, err
 }
