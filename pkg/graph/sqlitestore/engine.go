@@ -111,30 +111,48 @@ func (s *Store[U]) Hash(ctx context.Context, id events.ConversationID) (h projec
 	return h, err
 }
 
+// hashedTogether is how many conversations are hashed in one snapshot. All of them take minutes in a large store, and
+// the WAL grows with all that is written as long as a snapshot is open.
+const hashedTogether = 64
+
 // Hashes implements projection.ReadStore. SQLite compares text bytewise, as Go does.
 func (s *Store[U]) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
-	return s.Snapshot(ctx, func(q Queryer) error {
-		var ids []events.ConversationID
+	var ids []events.ConversationID
+	if err := s.Snapshot(ctx, func(q Queryer) error {
 		rows, err := q("SELECT tenant, id FROM conversation ORDER BY tenant, id")
-		if err := Each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var id events.ConversationID
 			err := rows.Scan(&id.Tenant, &id.ID)
 			ids = append(ids, id)
 			return err
+		})
+	}); err != nil {
+		return err
+	}
+	for page := range slices.Chunk(ids, hashedTogether) {
+		var list []projection.ConversationHash
+		if err := s.Snapshot(ctx, func(q Queryer) error {
+			for _, id := range page {
+				h, err := s.codec.Hash(q, id)
+				if err != nil {
+					return err
+				}
+				list = append(list, h)
+			}
+			return nil
 		}); err != nil {
 			return err
 		}
-		for _, id := range ids {
-			h, err := s.codec.Hash(q, id)
-			if err != nil {
-				return err
+		for _, h := range list {
+			if h.Hash == (events.Digest{}) { // its rows were removed since it was listed
+				continue
 			}
 			if err := yield(h); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // store is the engine's half of a store, whatever its unit: positions, claims and failed events.
