@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sourcegraph/conc/iter"
+
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -280,6 +282,10 @@ func scanHolders(rows [][]any) (map[holder]projection.Claim, error) {
 	return held, nil
 }
 
+// hashedTogether is how many conversations are hashed at the same time. Each takes at least one round trip to the server,
+// and most conversations are short; a long one takes tens of megabytes of memory.
+const hashedTogether = 4
+
 // hashes yields the hash of each conversation, by tenant and id.
 func (s *store) hashes(ctx context.Context, hash func(context.Context, events.ConversationID) (projection.ConversationHash, error), yield func(projection.ConversationHash) error) error {
 	rows, err := s.Read(ctx, "MATCH (c:"+s.Conversation+") WHERE c.key STARTS WITH $prefix RETURN c.tenant, c.id", map[string]any{"prefix": s.prefix()})
@@ -300,16 +306,21 @@ func (s *store) hashes(ctx context.Context, hash func(context.Context, events.Co
 		}
 		return strings.Compare(a.ID, b.ID)
 	})
-	for _, id := range ids {
-		h, err := hash(ctx, id)
+	several := iter.Mapper[events.ConversationID, projection.ConversationHash]{MaxGoroutines: hashedTogether}
+	for page := range slices.Chunk(ids, 8*hashedTogether) {
+		list, err := several.MapErr(page, func(id *events.ConversationID) (projection.ConversationHash, error) {
+			return hash(ctx, *id)
+		})
 		if err != nil {
 			return err
 		}
-		if h.Hash == (events.Digest{}) { // not visible to readers yet
-			continue
-		}
-		if err := yield(h); err != nil {
-			return err
+		for _, h := range list {
+			if h.Hash == (events.Digest{}) { // not visible to readers yet
+				continue
+			}
+			if err := yield(h); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
