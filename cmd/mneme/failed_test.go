@@ -98,8 +98,8 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	halted := "the log ends at sequence 3: mneme rebuild graph"
 	status := httpapi.Status{
 		Projections: []httpapi.ProjectionStatus{
-			{Name: "graph", Partition: 0, State: "live", Holder: "a", Rate: 2.5},
-			{Name: "graph", Partition: 1, State: "halted", Holder: "b", Error: halted},
+			{Name: "graph", Partition: 0, State: "live", Holder: "a", Rate: 2.5, Failed: 7},
+			{Name: "graph", Partition: 1, State: "halted", Holder: "b", Failed: 7, Error: halted},
 			{Name: "graph", Partition: 2, State: "halted", Holder: "b", Error: halted},
 			{Name: "files", Partition: 0, State: "idle"},
 		},
@@ -117,6 +117,8 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	out, stderr, code := mneme(t, "status", "--url", server.URL, "--color", "never")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "graph\t\t0\t1\thalted\t0\t0\t0\tb\t")
+	require.Contains(t, out, "live\t0\t0\t2.5\ta\t0\t0\t0\t0\t7\t\n")
+	require.NotContains(t, out, "7\t"+halted, "skipped events of all partitions are shown once")
 	require.Contains(t, out, "a\tingestor\tv1\t2026-01-02T03:04:05Z\tlive\tgraph 0\t")
 	require.Contains(t, out, "b\tingestor\t\t\thalted\tgraph 1-2,4 graph/2 0\t")
 	require.Contains(t, out, "older\t\t\t\tunknown\t")

@@ -49,8 +49,12 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	rows, styles := [][]any{}, []style{}
-	for _, p := range s.Projections {
-		rows = append(rows, []any{p.Name, p.Store, p.Generation, p.Partition, p.State, p.Checkpoint, p.Lag, eventRate(p.Rate), p.Holder, p.Epoch, p.Retries, p.Applied, p.Duplicates, p.Failed, p.Error})
+	for i, p := range s.Projections {
+		failed := any(p.Failed) // of all partitions: once for each projection
+		if i > 0 && s.Projections[i-1].Name == p.Name {
+			failed = ""
+		}
+		rows = append(rows, []any{p.Name, p.Store, p.Generation, p.Partition, p.State, p.Checkpoint, p.Lag, eventRate(p.Rate), p.Holder, p.Epoch, p.Retries, p.Applied, p.Duplicates, failed, p.Error})
 		level, _, _ := doctor.Judge(p, s.Rebuilds)
 		styles = append(styles, levels[level])
 	}

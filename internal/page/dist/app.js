@@ -2783,7 +2783,7 @@ function Operations({ p: p3 }) {
               }
             ), children: "Rebuild" }) }),
             /* @__PURE__ */ a3("td", { class: "n", children: count(x2.lag) }),
-            /* @__PURE__ */ a3("td", { class: "n", children: count(x2.failed) }),
+            /* @__PURE__ */ a3("td", { class: "n", children: x2.partition === 0 && count(x2.failed) }),
             /* @__PURE__ */ a3("td", { class: "n", children: count(x2.checkpoint) }),
             /* @__PURE__ */ a3("td", { class: "n", children: count(Math.round(x2.rate)) }),
             /* @__PURE__ */ a3("td", { class: "n", children: x2.partition }),

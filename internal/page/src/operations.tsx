@@ -75,7 +75,7 @@ export function Operations({ p }: { p: Params }) {
               <td>{x.name}</td><td><State of={x.state} />{x.error && <div class={isBad(x.state) ? "bad-text" : "dim"}><Text of={x.error} /></div>}</td>
               <td>{mayRebuild === undefined && x.partition === 0 && <button class="quiet" onClick={() => void act("models", `Rebuild ${x.name} from the log? The old one serves until the new one has caught up.`, "Starting the rebuild…",
                 async () => { await post("/v1/rebuilds", { projection: x.name }); return `The rebuild of ${x.name} has started.`; })}>Rebuild</button>}</td>
-              <td class="n">{count(x.lag)}</td><td class="n">{count(x.failed)}</td><td class="n">{count(x.checkpoint)}</td><td class="n">{count(Math.round(x.rate))}</td><td class="n">{x.partition}</td><td class="n">{x.generation}</td><td class="nowrap"><Text of={x.holder ?? ""} /></td>
+              <td class="n">{count(x.lag)}</td><td class="n">{x.partition === 0 && count(x.failed)}</td><td class="n">{count(x.checkpoint)}</td><td class="n">{count(Math.round(x.rate))}</td><td class="n">{x.partition}</td><td class="n">{x.generation}</td><td class="nowrap"><Text of={x.holder ?? ""} /></td>
             </tr>
           ))}</tbody>
         </table></div>
