@@ -11,7 +11,8 @@ import (
 // unknown or deleted reads like an empty one.
 type Reader interface {
 	projection.ReadStore
-	// Indexes lists the newest scan of each index of a tenant, sorted by project and sequence, at most [MaxIndexes].
+	// Indexes lists the newest scan of each index of a tenant, sorted by project and sequence. If there are more than [MaxIndexes],
+	// it lists those with the newest scans.
 	Indexes(ctx context.Context, tenant string, asOf uint64) ([]Scan, error)
 	// Scanned returns the newest scan of an index, nil if there is none.
 	Scanned(ctx context.Context, id events.ConversationID, asOf uint64) (*Scan, error)

@@ -105,7 +105,7 @@ func (t codebaseTx) Save(ctx context.Context, u *codebase.Unit) error {
 
 const (
 	scanColumns    = "s.seq, s.event_id, s.project, s.root, s.done, s.files"
-	selectIndexes  = "SELECT " + scanColumns + " FROM conversation AS k INDEXED BY conversation_listed JOIN scan AS s ON s.c = k.c AND s.seq = (SELECT max(seq) FROM scan WHERE c = k.c AND seq <= ?) WHERE k.tenant = ? AND k.project <> '' LIMIT ?"
+	selectIndexes  = "SELECT " + scanColumns + " FROM conversation AS k INDEXED BY conversation_listed JOIN scan AS s ON s.c = k.c AND s.seq = (SELECT max(seq) FROM scan WHERE c = k.c AND seq <= ?) WHERE k.tenant = ? AND k.project <> '' ORDER BY s.seq DESC LIMIT ?"
 	selectScan     = "SELECT " + scanColumns + " FROM scan AS s WHERE s.c = ? AND s.seq <= ? ORDER BY s.seq DESC LIMIT 1"
 	selectCodebase = "SELECT c, last_seq, deleted_seq FROM conversation WHERE tenant = ? AND id = ?"
 	selectVersions = "SELECT seq, event_id, path, hash, removed, language, lines, left_out, scopes, CASE WHEN ? THEN bags END FROM version INDEXED BY version_by_conversation WHERE c = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ?"

@@ -134,6 +134,19 @@ func codebaseCases(w codebaseShop) []namedCase {
 				require.Empty(t, x.At("b.go", 0, 0, graph.Latest), "it was removed")
 			})
 		}},
+		{"of more indexes than are listed, those with the newest scans are", func(t *testing.T) {
+			h := NewHistory()
+			for i := range codebase.MaxIndexes + 2 {
+				h.Add(fmt.Sprintf("code:%04d", i), &events.CodeScanned{Project: fmt.Sprintf("%04d", i), Root: "/r", Done: true})
+			}
+			h.Add("code:0000", &events.CodeScanned{Project: "0000", Root: "/r", Done: true})
+			b := w.bench(t)
+			b.apply(h.Messages)
+			indexes, err := b.store.Indexes(b.ctx, "t", graph.Latest)
+			require.NoError(t, err)
+			require.Len(t, indexes, codebase.MaxIndexes)
+			require.Equal(t, []string{"0000", "0003"}, []string{indexes[0].Project, indexes[1].Project})
+		}},
 		{"a deleted index is empty, and is listed no more", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("code:p", codeFile("a.go", "alpha"))
