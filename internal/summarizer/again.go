@@ -2,10 +2,12 @@ package summarizer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 
+	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary"
 )
@@ -77,6 +79,9 @@ func (r *Reactor) revise(ctx context.Context, c *summary.Conversation, profile P
 		return err
 	}
 	seq, err := r.publish(ctx, c.ID, e, kindSummary, newest)
+	if errors.Is(err, eventlog.ErrConflict) {
+		return fmt.Errorf("summary %s is not rewritten, because the conversation was deleted or got another summary in the meantime; try again: %w", old.SummaryID, err)
+	}
 	if err != nil {
 		return err
 	}

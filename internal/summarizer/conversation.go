@@ -35,14 +35,15 @@ func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) (l
 				return later, err
 			}
 		}
-		if done && profile.Condense {
-			if err := r.condenseNew(ctx, c, profile.Condenser); err != nil {
-				return later, err
-			}
+		if !done {
+			continue
 		}
-		if done {
-			return r.reflect(ctx, c, profile)
+		var condensing error // the analysis does without, and does not wait for another model
+		if profile.Condense {
+			condensing = r.condenseNew(ctx, c, profile.Condenser)
 		}
+		later, err = r.reflect(ctx, c, profile)
+		return later, errors.Join(condensing, err)
 	}
 	return later, nil
 }

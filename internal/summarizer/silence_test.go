@@ -2,11 +2,13 @@ package summarizer_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/summarizer"
 )
@@ -30,4 +32,23 @@ func TestASilentCondenserDoesNotUseUpTheDeadlineOfSummaries(t *testing.T) {
 	b.await("summarized", func() bool { return b.reactor.Figures().Written > 0 })
 	require.Zero(t, b.reactor.Figures().Fallbacks)
 	require.GreaterOrEqual(t, writer.Calls(), 4)
+}
+
+func TestASilentCondenserDoesNotHoldUpTheAnalysis(t *testing.T) {
+	t.Parallel()
+	writer := llmtest.New(t)
+	writer.Reply(llmtest.Chat(`{"main_topic": "the flaky upload", "key_findings": [], "action_items": []}`))
+	b := setup(t, func(p *summarizer.Profile) { p.Model, p.StoryAfter = modelAt(t, writer), time.Millisecond })
+	b.endpoint.Reply(llmtest.Failure(http.StatusServiceUnavailable, "", ""))
+	e, err := events.New(conversation.ID, "test", "task", &events.MessageCreated{MessageID: "task", Role: "user", Content: strings.Repeat("repair the upload ", 200)})
+	require.NoError(t, err)
+	_, err = b.Log.Publish(t.Context(), conversation.Tenant, e)
+	require.NoError(t, err)
+	b.step(0, 3)
+	b.await("analysed", func() bool {
+		_, err := b.Log.LastOfKind(t.Context(), conversation.Tenant, conversation.ID, events.Kind(events.TypeInsightWritten))
+		return err == nil
+	})
+	b.await("it waits for the condenser", func() bool { return b.reactor.Figures().Waiting == 1 })
+	require.Positive(t, b.endpoint.Calls())
 }
