@@ -33,7 +33,8 @@ const (
 type Memory interface {
 	// Conversations lists the conversations to analyze.
 	Conversations(ctx context.Context) ([]Conversation, error)
-	// Answers calls yield for each stored answer about a conversation, and returns how large the conversation is.
+	// Answers calls yield for each stored answer about a conversation, and returns how large the conversation is. It
+	// returns [ErrDeleted] if the conversation was deleted.
 	Answers(ctx context.Context, conversation string, yield func(*Answer)) (Size, error)
 	// Record returns what the model reads of a conversation: a context, found by query if that is not empty.
 	Record(ctx context.Context, conversation, query string, maxChars int) (string, error)
@@ -139,7 +140,7 @@ func (a *Analyst) Outcome() *Outcome { return &a.out }
 func (a *Analyst) Cause() error { return a.cause }
 
 // Find lists the conversations, each once, and the answers that are stored already. It leaves out conversations in
-// which nothing was said.
+// which nothing was said, and those that are deleted while it works.
 func (a *Analyst) Find(ctx context.Context) error {
 	list, err := a.memory.Conversations(ctx)
 	if err != nil {
@@ -156,7 +157,9 @@ func (a *Analyst) Find(ctx context.Context) error {
 	group.SetLimit(a.Parallel)
 	for i, c := range list {
 		group.Go(func() (err error) {
-			found[i], err = a.known(ctx, c)
+			if found[i], err = a.known(ctx, c); errors.Is(err, ErrDeleted) {
+				return nil
+			}
 			return err
 		})
 	}
@@ -164,7 +167,7 @@ func (a *Analyst) Find(ctx context.Context) error {
 		return err
 	}
 	for _, r := range found {
-		if r.size.Chars > 0 {
+		if r != nil && r.size.Chars > 0 {
 			a.out.Conversations = append(a.out.Conversations, r)
 		}
 	}
@@ -236,9 +239,9 @@ func (e *storeError) Unwrap() error { return e.error }
 // Error implements error.
 func (e *storeError) Error() string { return "the answer could not be stored: " + e.error.Error() }
 
-// errDeleted means that a conversation was deleted while the model read it. Its answer is not stored: it would bring back
-// what an erasure removes.
-var errDeleted = errors.New("the conversation was deleted in the meantime")
+// ErrDeleted means that a conversation was deleted since it was listed. If the model has read it by then, its answer is
+// not stored: it would bring back what an erasure removes.
+var ErrDeleted = errors.New("the conversation was deleted in the meantime")
 
 // Ask asks about each conversation without an answer. It stops when the model is not available, a cap or a quota is
 // reached, or answers can't be stored: the next ones would be paid for and lost.
@@ -313,7 +316,7 @@ func (a *Analyst) ask(ctx context.Context, r *Analyzed) error {
 		return &storeError{err}
 	}
 	if deleted {
-		return errDeleted
+		return ErrDeleted
 	}
 	seq, err := a.memory.Store(ctx, e)
 	if err != nil {

@@ -24,6 +24,7 @@ type held struct {
 	size    map[string]analysis.Size
 	answers map[string][]analysis.Answer
 	stored  map[string]string // content of events by their id
+	deleted string            // a conversation that was deleted since it was listed
 	grow    bool              // each conversation grows when it is read
 	full    error             // no answer can be stored
 }
@@ -47,6 +48,9 @@ func (h *held) Conversations(context.Context) (list []analysis.Conversation, err
 func (h *held) Answers(_ context.Context, id string, yield func(*analysis.Answer)) (analysis.Size, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.deleted == id {
+		return analysis.Size{}, fmt.Errorf("not found: %w", analysis.ErrDeleted)
+	}
 	for _, a := range h.answers[id] {
 		yield(&a)
 	}
@@ -131,6 +135,16 @@ func TestAConversationThatIsNamedTwiceIsPaidForOnce(t *testing.T) {
 	a := run(t, h, e, nil)
 	require.Equal(t, 2, a.Outcome().Calls)
 	require.Len(t, a.Outcome().Conversations, 2)
+}
+
+func TestAConversationThatIsDeletedWhileOthersAreFoundIsLeftOut(t *testing.T) {
+	t.Parallel()
+	e, h := llmtest.New(t), newHeld(3)
+	e.Reply(llmtest.Chat(`{"answer":"1"}`))
+	h.deleted = "c01"
+	a := run(t, h, e, nil)
+	require.Len(t, a.Outcome().Conversations, 2)
+	require.Zero(t, a.Outcome().Unanswered())
 }
 
 func TestAConversationThatGrowsIsAskedAboutAgain(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -237,6 +238,10 @@ func (r *run) Answers(ctx context.Context, id string, yield func(*analysis.Answe
 		ctx, end := r.a.own(ctx)
 		out, err := r.a.analyses(ctx, in)
 		end()
+		var gone huma.StatusError
+		if errors.As(err, &gone) && gone.GetStatus() == http.StatusNotFound {
+			err = fmt.Errorf("%w: %w", analysis.ErrDeleted, err)
+		}
 		if err != nil {
 			return size, err
 		}
