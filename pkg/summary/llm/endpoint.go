@@ -133,7 +133,7 @@ func (e *endpoint) note(err *Error) {
 		e.last = err.Reason
 	case err.Class.passing():
 		e.last = err.Reason
-		if !err.NotBefore.IsZero() {
+		if !err.NotBefore.IsZero() && (e.pause == nil || err.NotBefore.After(e.pause.NotBefore)) {
 			e.pause = err
 		}
 	}

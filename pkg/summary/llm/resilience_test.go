@@ -127,6 +127,30 @@ func TestRetryAfter(t *testing.T) {
 			require.Equal(t, 1, e.Calls())
 		})
 	}
+	t.Run("a shorter one of a call that was under way", func(t *testing.T) {
+		t.Parallel()
+		e, w := setup(t)
+		began, arrived, first := time.Now(), make(chan struct{}), make(chan struct{})
+		e.Reply(func(w http.ResponseWriter, r *http.Request) {
+			close(arrived)
+			<-first
+			llmtest.Busy(http.StatusTooManyRequests, "60")(w, r)
+		}, llmtest.Busy(http.StatusTooManyRequests, "120"))
+		slow := make(chan error)
+		go func() {
+			_, _, err := w.Write(t.Context(), input())
+			slow <- err
+		}()
+		<-arrived
+		_, _, err := w.Write(t.Context(), input())
+		until := failed(t, err, llm.ClassLimited, summary.ErrUnavailable).NotBefore
+		after(t, until, began, 2*time.Minute)
+		close(first)
+		require.Error(t, <-slow)
+		_, _, err = w.Write(t.Context(), input())
+		require.Equal(t, until, failed(t, err, llm.ClassLimited, summary.ErrUnavailable).NotBefore)
+		require.Equal(t, 2, e.Calls())
+	})
 	t.Run("absurd", func(t *testing.T) {
 		t.Parallel()
 		for value, longest := range map[string]time.Duration{"1e300": time.Hour, "99999999": time.Hour, "NaN": 0, "-5": 0, "soon": 0, "Mon, 02 Jan 2006 15:04:05 GMT": 0} {
