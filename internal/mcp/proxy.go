@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -84,7 +85,7 @@ const listWithin = 5 * time.Second
 // and has the server list the tools, which depend on the token, and answer each call. It also runs while there is no
 // server: it then lists all tools, and calls say what is missing, because a host shows nothing of a program that ended.
 func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteCloser, logger *slog.Logger) error {
-	p := &proxy{Remote: remote, watched: map[string]int{}}
+	p := &proxy{Remote: remote, dialing: make(chan struct{}, 1), watched: map[string]int{}}
 	defer p.drop(nil)
 	o := options(logger)
 	o.SubscribeHandler, o.UnsubscribeHandler = p.subscribe, p.unsubscribe
@@ -107,6 +108,8 @@ func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteClo
 type proxy struct {
 	Remote
 	updated func(address string)
+	dialing chan struct{} // has room for who makes a connection: others wait no longer than they have time
+
 	mu      sync.Mutex
 	session *sdk.ClientSession // nil until the first call
 	deaf    *atomic.Bool       // of the session: one of its subscriptions has ended
@@ -226,15 +229,17 @@ func (p *proxy) subscribe(ctx context.Context, r *sdk.SubscribeRequest) error {
 
 func (p *proxy) unsubscribe(ctx context.Context, r *sdk.UnsubscribeRequest) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.watched[r.Params.URI]--; p.watched[r.Params.URI] > 0 {
+	session := p.session
+	p.watched[r.Params.URI]--
+	last := p.watched[r.Params.URI] <= 0
+	if last {
+		delete(p.watched, r.Params.URI)
+	}
+	p.mu.Unlock()
+	if !last || session == nil {
 		return nil
 	}
-	delete(p.watched, r.Params.URI)
-	if p.session == nil {
-		return nil
-	}
-	return p.problem(p.session.Unsubscribe(ctx, &sdk.UnsubscribeParams{URI: r.Params.URI}))
+	return p.problem(session.Unsubscribe(ctx, &sdk.UnsubscribeParams{URI: r.Params.URI}))
 }
 
 // problem returns why a request got no answer: the server's refusal, without how it came here, or why it does not answer.
@@ -287,31 +292,52 @@ func traceOf(meta sdk.Meta) sdk.Meta {
 // connected returns the connection to the server, and whether it was just made. If a subscription has ended, it makes a
 // new one, which subscribes again: calls need no connection that lasts, so they don't notice that the server was restarted.
 func (p *proxy) connected(ctx context.Context, client string) (session *sdk.ClientSession, fresh bool, err error) {
+	if session = p.usable(false); session != nil {
+		return session, false, nil
+	}
+	select {
+	case p.dialing <- struct{}{}:
+		defer func() { <-p.dialing }()
+	case <-ctx.Done():
+		return nil, true, ctx.Err()
+	}
+	if session = p.usable(true); session != nil {
+		return session, false, nil
+	}
+	deaf := &atomic.Bool{}
+	if session, err = p.dial(ctx, client, p.updated, func() { deaf.Store(true) }); err != nil {
+		return nil, true, err
+	}
+	p.mu.Lock()
+	old, addresses := p.session, slices.Collect(maps.Keys(p.watched))
+	p.session, p.deaf = session, deaf
+	p.mu.Unlock()
+	if old != nil {
+		go func() { _ = old.Close() }() // other calls may still use it: they are repeated
+	}
+	for _, address := range addresses {
+		_ = session.Subscribe(ctx, &sdk.SubscribeParams{URI: address}) // if it fails, the request at hand says why
+	}
+	return session, true, nil
+}
+
+// usable returns the connection, nil if there is none, or if one of its subscriptions has ended and it is time for a new
+// one. If the caller then makes one, others use the old one for the time being.
+func (p *proxy) usable(making bool) *sdk.ClientSession {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if p.session != nil && !(len(p.watched) > 0 && p.deaf.Load() && now.After(p.again)) {
-		return p.session, false, nil
+	if p.session == nil || len(p.watched) == 0 || !p.deaf.Load() || !now.After(p.again) {
+		return p.session
 	}
-	if p.session != nil {
+	if making {
 		if now.Sub(p.again) > maxAgain {
 			p.pause = 0
 		}
 		p.pause = min(max(2*p.pause, time.Second), maxAgain)
 		p.again = now.Add(p.pause)
 	}
-	deaf := &atomic.Bool{}
-	if session, err = p.dial(ctx, client, p.updated, func() { deaf.Store(true) }); err != nil {
-		return nil, true, err
-	}
-	if old := p.session; old != nil {
-		go func() { _ = old.Close() }() // other calls may still use it: they are repeated
-	}
-	p.session, p.deaf = session, deaf
-	for address := range p.watched {
-		_ = session.Subscribe(ctx, &sdk.SubscribeParams{URI: address}) // if it fails, the request at hand says why
-	}
-	return session, true, nil
+	return nil
 }
 
 // drop closes a connection; nil means the current one.

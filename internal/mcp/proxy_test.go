@@ -145,6 +145,40 @@ func TestACallThatTheAgentCancelsEndsNoSubscription(t *testing.T) {
 	b.hears(heard, "after a call was cancelled")
 }
 
+// unconnected lets no connection be made, and tells of the first try.
+type unconnected struct{ begun chan struct{} }
+
+// RoundTrip implements http.RoundTripper.
+func (u unconnected) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case u.begun <- struct{}{}:
+	default:
+	}
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func TestAServerThatDoesNotAnswerACallDoesNotKeepTheListOfToolsWaiting(t *testing.T) {
+	b := setup(t)
+	road := unconnected{make(chan struct{}, 1)}
+	host, _ := b.hostBy(road)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := host.CallTool(ctx, &sdk.CallToolParams{Name: mcp.ToolSearch})
+		ended <- err
+	}()
+	<-road.begun
+	listing, stop := context.WithTimeout(t.Context(), mnemetest.Patience)
+	defer stop()
+	list, err := host.ListTools(listing, nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, list.Tools)
+	require.Empty(t, ended, "the call still waits")
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
 func TestARefusalIsToldInTheWordsOfTheServer(t *testing.T) {
 	b := setup(t)
 	b.shop("default")
