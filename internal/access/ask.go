@@ -21,7 +21,7 @@ const (
 // Nobody knows whether the token exists.
 var (
 	errNoAnswer = fmt.Errorf("%w: the log's server, which keeps the tokens, does not answer", ErrUnavailable)
-	errTooMany  = fmt.Errorf("%w: too many requests with unknown tokens", ErrUnavailable)
+	errTooMany  = fmt.Errorf("%w: %w", ErrUnavailable, ErrTooMany)
 )
 
 // asking finds a token that was made a moment ago: the watch of an overloaded server may bring it seconds later, and its
@@ -54,7 +54,7 @@ func (t *Tokens) brings(w *watched, revision uint64) {
 }
 
 // ask asks the bucket about a token that is not known, and adds it if it exists. It returns [ErrUnavailable] if there
-// is no answer, or if too many other tokens are asked about.
+// is no answer, and also [ErrTooMany] if too many other tokens are asked about.
 func (t *Tokens) ask(ctx context.Context, hash Hash) error {
 	t.mu.RLock()
 	w := t.watched

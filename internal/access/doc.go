@@ -14,4 +14,5 @@
 //	ErrInvalid      the token is unknown, revoked, expired, or was never one: 401
 //	ErrNothing      the identity provider vouches for the bearer, but no rule grants anything: 403
 //	ErrUnavailable  the identity provider or the log's server has to be asked, and does not answer: 503, try again
+//	ErrTooMany      too many requests bring unknown tokens: 429, try again; the server itself does not fail
 package access

@@ -24,6 +24,10 @@ var (
 	// ErrUnavailable: the token may be valid, but the one who knows does not answer: the identity provider, of whose keys
 	// the one to check it with is missing, or the log's server.
 	ErrUnavailable = errors.New("the token can't be checked now; try again")
+
+	// ErrTooMany: nobody is asked, because of all the requests with tokens that nobody knows. The error is also
+	// ErrUnavailable.
+	ErrTooMany = errors.New("too many requests with unknown tokens")
 )
 
 // Role is what a token may do. Each role includes the ones before it.

@@ -89,7 +89,9 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, access.ErrNoToken):
 		w.Header().Set("WWW-Authenticate", challenge)
 	case errors.Is(err, access.ErrUnavailable):
-		status = http.StatusServiceUnavailable
+		if status = http.StatusServiceUnavailable; errors.Is(err, access.ErrTooMany) {
+			status = http.StatusTooManyRequests // whoever guesses tokens must not look like a failure of the server
+		}
 		w.Header().Set("Retry-After", later().Get("Retry-After"))
 	case errors.Is(err, access.ErrOtherOrigin):
 		status = http.StatusForbidden

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -265,6 +266,36 @@ func TestTheTableNamesNoRouteThatDoesNotExist(t *testing.T) {
 	for id := range access.Routes {
 		require.True(t, routes[id], id)
 	}
+}
+
+// An alert tells of answers with 5xx.
+func TestGuessedTokensDoNotLookLikeAFailureOfTheServer(t *testing.T) {
+	t.Parallel()
+	i, err := instance.Start(t.Context(), instance.Config{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: settings.Access{Tokens: true},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	b := &bundle{t, i}
+	statuses := make(chan int, 100)
+	var all sync.WaitGroup
+	for range cap(statuses) {
+		all.Go(func() {
+			response, _ := b.send(http.MethodGet, "/v1/status", bearer(access.NewToken()), nil)
+			if statuses <- response.StatusCode; response.StatusCode == http.StatusTooManyRequests {
+				assert.NotEmpty(t, response.Header.Get("Retry-After"))
+			}
+		})
+	}
+	all.Wait()
+	close(statuses)
+	count := map[int]int{}
+	for status := range statuses {
+		count[status]++
+	}
+	require.Len(t, count, 2, "%v", count)
+	require.NotZero(t, count[http.StatusUnauthorized], "%v", count)
+	require.NotZero(t, count[http.StatusTooManyRequests], "%v", count)
 }
 
 func TestARefusalSaysWhatIsMissing(t *testing.T) {

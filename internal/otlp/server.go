@@ -89,6 +89,9 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 		if s.Gate != nil {
 			grant, err := s.Gate.Check(r)
 			switch {
+			case errors.Is(err, access.ErrTooMany):
+				answer(w, r, http.StatusTooManyRequests, codes.ResourceExhausted, err.Error())
+				return
 			case errors.Is(err, access.ErrUnavailable):
 				answer(w, r, http.StatusServiceUnavailable, codes.Unavailable, err.Error())
 				return
