@@ -35,7 +35,7 @@ type IndexCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*IndexCmd) Help() string {
-	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; this needs a token with the role write if the server requires one. Whatever a .gitignore names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
+	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; this needs a token with the role write if the server requires one. Whatever a .gitignore or the core.excludesFile of git names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
 
 Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has changed. You can stop it at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to two minutes and then continues. If PATH is a part of a repository that no longer exists, its files are removed from the index.
 
@@ -54,7 +54,7 @@ Examples:
 
 // Run indexes and prints the counts.
 func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	options, err := c.options(g)
+	options, err := c.options(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 }
 
 // options returns what to index, without the log to publish to.
-func (c *IndexCmd) options(g *Globals) (o codeindex.Options, err error) {
+func (c *IndexCmd) options(ctx context.Context, g *Globals) (o codeindex.Options, err error) {
 	rules, err := redactRules(c.Redacting)
 	if err != nil {
 		return o, err
@@ -129,6 +129,7 @@ func (c *IndexCmd) options(g *Globals) (o codeindex.Options, err error) {
 	o = codeindex.Options{
 		Root: root, Below: strings.TrimPrefix(filepath.ToSlash(below), "."), Project: cmp.Or(c.Project, repositoryOf(root)), Tenant: g.Tenant,
 		Redact: rules, MaxFiles: c.MaxFiles, ListSkipped: c.ListSkipped, DryRun: c.DryRun, State: c.State,
+		Ignores: codeindex.UserIgnores(ctx, root),
 	}
 	if o.State == "" {
 		o.State, err = stateFile("index", strings.TrimRight(g.URL, "/"), g.Tenant, root, o.Project)

@@ -70,7 +70,7 @@ func (c *WatchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	indexed, err := c.folders(g, api)
+	indexed, err := c.folders(ctx, g, api)
 	if err != nil {
 		return err
 	}

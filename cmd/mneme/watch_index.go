@@ -36,13 +36,13 @@ type codeFolder struct {
 }
 
 // folders returns the folders to keep indexed.
-func (c *WatchCmd) folders(g *Globals, api *client) (list []*codeFolder, err error) {
+func (c *WatchCmd) folders(ctx context.Context, g *Globals, api *client) (list []*codeFolder, err error) {
 	for _, path := range c.Index {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, usageError("%s: no such file or folder; name the folder of a project", path)
 		}
 		command := IndexCmd{Path: path, MaxFiles: codeindex.DefaultMaxFiles, Redacting: c.Redacting}
-		options, err := command.options(g)
+		options, err := command.options(ctx, g)
 		if err != nil {
 			return nil, err
 		}

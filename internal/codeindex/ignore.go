@@ -2,11 +2,14 @@ package codeindex
 
 import (
 	"bufio"
+	"context"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Limits of .gitignore files.
@@ -115,6 +118,37 @@ func excludeFile(root string) string {
 		}
 	}
 	return filepath.Join(git, "info", "exclude")
+}
+
+// UserIgnores returns the file of what the user ignores in every repository. Where it is can depend on the repository, and
+// on files that git's settings include, so git is asked; without git it is where git looks by default.
+func UserIgnores(ctx context.Context, root string) string {
+	ctx, cancel := context.WithTimeout(ctx, gitWithin)
+	defer cancel()
+	named, err := exec.CommandContext(ctx, "git", "-C", root, "config", "--type=path", "--get", "core.excludesFile").Output()
+	if err == nil {
+		return below(root, string(named))
+	}
+	settings := os.Getenv("XDG_CONFIG_HOME")
+	if settings == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		settings = filepath.Join(home, ".config")
+	}
+	return filepath.Join(settings, "git", "ignore")
+}
+
+const gitWithin = 10 * time.Second
+
+// readOutside is as readPatterns, of a file outside of the working tree. There git follows links.
+func readOutside(list []pattern, file string) []pattern {
+	file, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return list
+	}
+	return readPatterns(list, file, 0)
 }
 
 // below returns a path that a file of git names, from the folder that it counts from.

@@ -56,6 +56,9 @@ type Options struct {
 	// Known says what the read model holds, if there is no state: nil if nothing.
 	Known    func(ctx context.Context, project string) (*State, error)
 	MaxFiles int // 0 means DefaultMaxFiles
+	// Ignores is a file of further paths to leave out, as in a .gitignore file, which has precedence: see [UserIgnores].
+	// It may be absent.
+	Ignores string
 	// ListSkipped fills [Report].SkippedFiles.
 	ListSkipped bool
 	// DryRun publishes nothing and remembers nothing.
@@ -151,7 +154,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	w := newWalker(r.Root, r.MaxFiles, r.skip)
+	w := newWalker(r.Root, r.Ignores, r.MaxFiles, r.skip)
 	if err := w.walk(ctx, r.Below); err != nil {
 		return err
 	}

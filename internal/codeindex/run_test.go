@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -180,6 +181,42 @@ func TestIgnoredFilesLinksAndOtherRepositoriesAreLeftOut(t *testing.T) {
 	b.write(t, ".gitignore", "*.go\n")
 	require.Equal(t, 3, b.run(t).Removed, "what is ignored from now on leaves the index")
 	require.Empty(t, b.index())
+}
+
+func TestWhatTheUserIgnoresEverywhereIsLeftOutUnlessTheRepositorySaysOtherwise(t *testing.T) {
+	b := setup(t)
+	dotfiles := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dotfiles, "ignored"), []byte("*.local.go\nmine.go\nnotes.go\n"), 0o600))
+	b.Ignores = filepath.Join(t.TempDir(), "ignore")
+	require.NoError(t, os.Symlink(filepath.Join(dotfiles, "ignored"), b.Ignores))
+	b.write(t, ".git/info/exclude", "!mine.go\n")
+	b.write(t, ".gitignore", "!notes.go\n")
+	for _, name := range []string{"env.local.go", "sub/env.local.go", "mine.go", "notes.go"} {
+		b.write(t, name, goFile("F"))
+	}
+	b.run(t)
+	require.Len(t, b.index(), 2)
+	require.Contains(t, b.index(), "mine.go")
+	require.Contains(t, b.index(), "notes.go")
+}
+
+func TestTheUsersIgnoredPathsAreWhereGitFindsThem(t *testing.T) {
+	settings, root := t.TempDir(), t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", settings)
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(settings, "config"))
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	byDefault := filepath.Join(settings, "git", "ignore")
+	require.Equal(t, byDefault, UserIgnores(t.Context(), root))
+
+	require.NoError(t, os.WriteFile(filepath.Join(settings, "config"), []byte("[include]\n\tpath = more\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(settings, "more"), []byte("[core]\n\texcludesFile = "+filepath.Join(settings, "mine")+"\n"), 0o600))
+	if _, err := exec.LookPath("git"); err == nil {
+		require.Equal(t, filepath.Join(settings, "mine"), UserIgnores(t.Context(), root))
+	} else {
+		t.Log("git is not installed: not tested with it")
+	}
+	t.Setenv("PATH", "")
+	require.Equal(t, byDefault, UserIgnores(t.Context(), root))
 }
 
 func TestALinkedWorktreeLeavesOutWhatItsRepositoryExcludes(t *testing.T) {

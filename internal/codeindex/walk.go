@@ -33,6 +33,7 @@ type found struct {
 type walker struct {
 	root     string
 	most     int
+	ignores  string // see [Options]
 	excluded func(string) bool
 	files    []found
 	skip     func(path, reason string) // is called for each file that is left out
@@ -56,8 +57,8 @@ func (u unread) hides(path string) bool {
 // circle.
 func (w *walker) walk(ctx context.Context, below string) error {
 	var at []string
-	patterns := readPatterns(nil, excludeFile(w.root), 0)
-	if below != "" { // folders above it may ignore it, or files in it
+	patterns := readOutside(readOutside(nil, w.ignores), excludeFile(w.root)) // the later ones count
+	if below != "" {                                                          // folders above it may ignore it, or files in it
 		for _, part := range strings.Split(below, "/") {
 			patterns = readPatterns(patterns, filepath.Join(w.root, filepath.Join(at...), ".gitignore"), len(at))
 			at = append(at, part)
@@ -128,11 +129,11 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []pattern) er
 	return nil
 }
 
-func newWalker(root string, most int, skip func(path, reason string)) *walker {
+func newWalker(root, ignores string, most int, skip func(path, reason string)) *walker {
 	if most <= 0 {
 		most = DefaultMaxFiles
 	}
-	return &walker{root: root, most: most, skip: skip, excluded: files.Exclude(append([]string{"vendor"}, names(files.DefaultExclusions)...))}
+	return &walker{root: root, ignores: ignores, most: most, skip: skip, excluded: files.Exclude(append([]string{"vendor"}, names(files.DefaultExclusions)...))}
 }
 
 // names keeps the patterns of single names, because a project may itself be in a folder whose path matches a longer
