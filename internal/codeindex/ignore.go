@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ const (
 // pattern is a line of a .gitignore file.
 type pattern struct {
 	depth    int      // of the folder that has the file, from the root
-	parts    []string // components for [path.Match], or ** for any number of them
+	parts    []string // components with *, ? and sets such as [a-z], or ** for any number of them
 	anywhere bool     // it is one component, for names at any depth
 	folders  bool     // it matches only folders
 	again    bool     // what it matches is not ignored after all
@@ -67,11 +66,6 @@ func (p *pattern) matches(parts []string, folder bool) bool {
 	return at == len(p.parts)
 }
 
-func matches(pattern, name string) bool {
-	ok, _ := path.Match(pattern, name) // a pattern that is wrong matches nothing
-	return ok
-}
-
 // parsePattern reads a line of the .gitignore file of a folder that is so deep below the root; nil if it says nothing.
 func parsePattern(line string, depth int) *pattern {
 	line = strings.TrimSuffix(line, "\r")
@@ -88,23 +82,9 @@ func parsePattern(line string, depth int) *pattern {
 		return nil
 	}
 	rest, anchored := strings.CutPrefix(line, "/")
-	p.parts = strings.Split(inverted(rest), "/")
+	p.parts = strings.Split(rest, "/")
 	p.anywhere = len(p.parts) == 1 && !anchored
 	return p
-}
-
-// inverted writes a class that begins with ! as path.Match knows it.
-func inverted(line string) string {
-	out := []byte(line)
-	for i := 0; i+1 < len(out); i++ {
-		switch {
-		case out[i] == '\\':
-			i++
-		case out[i] == '[' && out[i+1] == '!':
-			out[i+1] = '^'
-		}
-	}
-	return string(out)
 }
 
 // excludeFile returns the file of ignored files that a repository shares with nobody. A linked worktree, whose .git is a file

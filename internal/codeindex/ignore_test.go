@@ -32,6 +32,10 @@ func TestPathsAreIgnoredAsByGit(t *testing.T) {
 		{"a\\ ", list{"a "}, list{"a"}},
 		{"# a\n\\#b\n\\!c", list{"#b", "!c"}, list{"a", "b", "c", "# a"}},
 		{"[!ab].py\n[c-e]x", list{"c.py", "dx"}, list{"a.py", "b.py", "fx"}},
+		{"[[:digit:]].py\n[![:alnum:]_]x\n[[:nothing:]]", list{"1.py", "-x"}, list{"a.py", "ax", "_x", "[.py", "n"}},
+		{"*[-.]local\n[a-]b\n[]-]c\n[\\]]d\n[b-", list{"a.local", "a-local", "ab", "-b", "]c", "-c", "]d"}, list{"alocal", "bb", "b", "[b-"}},
+		{"a**b*c", list{"abc", "axbxc"}, list{"ab", "a/bc"}},
+		{"?.md\n??.py", list{"a.md", "é.py"}, list{"é.md", "a.py"}}, // git compares bytes
 		{"a?.py", list{"ab.py"}, list{"a.py", "a/.py"}},
 		{"[", nil, list{"a"}},
 		{"\ufeffa.py", list{"a.py"}, list{"b.py"}},
