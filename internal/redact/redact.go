@@ -155,7 +155,7 @@ func (r *rule) at(text string, places []int, all []Finding, done [][]int) []Find
 		if place < from || !r.before(text[from:place]) {
 			continue
 		}
-		if m := r.find.FindStringSubmatchIndex(text[place:]); m != nil {
+		if m := r.find.FindStringSubmatchIndex(text[place:]); m != nil && (r.within == nil || r.within(text[:place])) {
 			all, from = r.add(text, place, m, all, done)
 		}
 	}

@@ -51,6 +51,23 @@ func TestPasswordsOfCurlAreReplaced(t *testing.T) {
 	}
 }
 
+func TestPasswordsOfBothOptionsOfACurlAreReplaced(t *testing.T) {
+	got, kinds := Default().Text("curl -u web:" + "hunter22secret https://a.example -u admin:" + "Tr0ub4dor3x")
+	require.Equal(t, "curl -u web:[redacted:password] https://a.example -u admin:[redacted:password]", got)
+	require.Len(t, kinds, 2)
+}
+
+func TestPasswordsOfCurlAreFoundNearItsName(t *testing.T) {
+	for between, found := range map[string]bool{
+		strings.Repeat("é", maxCommand):                             true,
+		strings.Repeat("é", maxCommand+1):                           false,
+		"https://a.example/?" + strings.Repeat("&a", maxCommand-19): true, // an & and what follows count as one
+	} {
+		_, kinds := Default().Text("curl " + between + " -u admin:" + "hunter22secret")
+		require.Equal(t, found, len(kinds) == 1, between)
+	}
+}
+
 func TestSecretsOfAlignedAssignmentsAndOfSeveralWordsAreReplaced(t *testing.T) {
 	for in, want := range map[string]string{
 		"API_TOKEN        = \"" + `q7Rw2Lm9Xk"`:           "API_TOKEN        = \"[redacted:password]\"",

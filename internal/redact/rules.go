@@ -4,11 +4,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Version is the version of the rules in this package. It grows whenever a text can be redacted
 // differently than before.
-const Version = "3"
+const Version = "4"
 
 // rule finds secrets of one kind.
 type rule struct {
@@ -21,6 +22,8 @@ type rule struct {
 	// gates only, with ^ at its beginning, which spares it the rest of a long text. It must not read far where it fails,
 	// because the next gate can be close.
 	before func(text string) bool
+	// within accepts a match that begins at a gate by all of the text before it; nil accepts all.
+	within func(text string) bool
 	// extend returns the end of the secret that begins with a match; the end of the match means that it is none. Nil: the
 	// match is the secret.
 	extend func(text string, end int) int
@@ -59,6 +62,34 @@ func scheme(text string) bool {
 		case !isAlphanumeric(c) && c != '+' && c != '.' && c != '-':
 			return false
 		}
+	}
+	return false
+}
+
+// maxCommand is how many characters of a command are read, back from an option to the name of the program.
+const maxCommand = 300
+
+// curl accepts a text that ends in the middle of a command of curl. A command ends with its line, and at the signs ; and |
+// and && and at a & before a space.
+func curl(text string) bool {
+	if before, ok := strings.CutSuffix(text, "curl"); ok && noWord(before) {
+		return true
+	}
+	next := ' ' // the character after what is left of the text
+	for n := 0; n <= maxCommand; {
+		if before, ok := strings.CutSuffix(text, "curl "); ok && noWord(before) {
+			return true
+		}
+		c, size := utf8.DecodeLastRuneInString(text)
+		switch {
+		case size == 0 || strings.ContainsRune("\n|;", c):
+			return false
+		case c != '&':
+			n++
+		case strings.ContainsRune(" \t\n\f\r|;&", next):
+			return false
+		}
+		text, next = text[:len(text)-size], c
 	}
 	return false
 }
@@ -118,7 +149,7 @@ var defaults = []rule{
 	unprefixed("jwt", `eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, "eyJ"),
 
 	{kind: "url-password", gates: []string{"://"}, find: regexp.MustCompile(`^://[^\s/:@"'<>\[\]{}()` + "`" + `]{0,100}:([^\s/:@"'<>` + "`" + `]{3,200})@[A-Za-z0-9\[]`), before: scheme, plausible: password},
-	{kind: "password", gates: []string{"curl "}, find: regexp.MustCompile(`\bcurl (?:(?:[^\n|;&]|&[^\s|;&]){0,300}?[ \t])?` + curlUser + `\\?["']?[^\s:/"'\\]{1,64}:(/?[^\s/"'\\][^\s"'\\]{5,199})`), plausible: password},
+	{kind: "password", gates: []string{" -", "\t-"}, find: regexp.MustCompile(`^[ \t]` + curlUser + `\\?["']?[^\s:/"'\\]{1,64}:(/?[^\s/"'\\][^\s"'\\]{5,199})`), before: anywhere, within: curl, plausible: password},
 	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: regexp.MustCompile(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+([A-Za-z0-9+/=_.~-]{12,})`), plausible: credential},
 	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER "}, find: regexp.MustCompile(`^(?:Bearer|bearer|BEARER) +([A-Za-z0-9+/=_.~-]{20,})`), before: noWord, plausible: credential},
 	{kind: "password"},
