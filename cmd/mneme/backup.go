@@ -31,6 +31,7 @@ type BackupCmd struct {
 type BackupCreateCmd struct {
 	Out  string `required:"" placeholder:"DIR" complete:"file" help:"The new directory to write the backup to."`
 	Keep int    `placeholder:"N" help:"Afterwards, remove the oldest backups in the same directory until N are left; none while the log has lost events."`
+	Once bool   `help:"If a complete backup is in DIR already, keep it and only do what --keep says: for a job that is retried with the same DIR."`
 }
 
 // Help implements kong.HelpProvider.
@@ -88,6 +89,11 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	progress, finish := t.steps()
 	m, err := backup.Create(ctx, conn, c.Out, progress)
 	finish()
+	what := "backed up to"
+	if errors.Is(err, backup.ErrExists) && c.Once {
+		what = "already complete:"
+		m, err = backup.Verify(c.Out, nil)
+	}
 	if errors.Is(err, backup.ErrExists) {
 		return &program.UsageError{Err: err}
 	}
@@ -111,7 +117,7 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 			return fmt.Errorf("the backup is complete, but older ones could not be removed: %w", err)
 		}
 	}
-	return b.print(g, t, "backed up to")
+	return b.print(g, t, what)
 }
 
 // missingEvents returns how many events the log has lost.

@@ -108,3 +108,28 @@ func TestABackupOfALogThatHasLostEventsWarns(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &made))
 	require.EqualValues(t, 1, made.Missing)
 }
+
+// On Kubernetes, the pods of a job have the same name for its backup. The first may be killed, or fail, after it was made.
+func TestARetriedJobKeepsTheBackupAndRemovesOlderOnes(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	s := up(t, filepath.Join(folder, "data"))
+	s.publish("c", userMessage("m1", "first"))
+	for _, name := range []string{"older", "night"} {
+		_, stderr, code := s.mneme("backup", "--out", filepath.Join(folder, name))
+		require.Zero(t, code, stderr)
+	}
+	retry := []string{"backup", "--out", filepath.Join(folder, "night"), "--keep", "1"}
+	_, stderr, code := s.mneme(retry...)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "already exists")
+	require.DirExists(t, filepath.Join(folder, "older"))
+	out, stderr, code := s.mneme(append(retry, "--once")...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "already complete: "+filepath.Join(folder, "night"))
+	require.Contains(t, stderr, "removed "+filepath.Join(folder, "older"))
+
+	require.NoError(t, os.Remove(filepath.Join(folder, "night", "stream.arc.s2")))
+	_, _, code = s.mneme(append(retry, "--once")...)
+	require.Equal(t, exitFailed, code, "it is not complete")
+}

@@ -277,7 +277,7 @@ programs:
 	require.Equal(t, "passwords/operator", variables(nats)["MNEME_NATS_OPERATOR_PASSWORD"])
 	job := got["CronJob backup"].(*batchv1.CronJob).Spec
 	require.Equal(t, "@daily", job.Schedule)
-	require.Equal(t, []string{"--keep", "30"}, job.JobTemplate.Spec.Template.Spec.Containers[0].Command[5:])
+	require.Equal(t, []string{"--keep", "30"}, job.JobTemplate.Spec.Template.Spec.Containers[0].Command[6:])
 	require.Equal(t, "high", job.JobTemplate.Spec.Template.Spec.PriorityClassName)
 	require.Equal(t, "slow", *got["PersistentVolumeClaim backups"].(*corev1.PersistentVolumeClaim).Spec.StorageClassName)
 	claim := nats.Spec.VolumeClaimTemplates[0].Spec
