@@ -114,7 +114,8 @@ func (e *examination) model(ctx context.Context, models *service.Models, m readm
 		e.add(check, Warning, path+" does not exist", "start mneme up, or its program, which builds it from the log")
 		return
 	case errors.Is(err, projection.ErrRebuild):
-		e.add(check, Failed, err.Error(), "stop mneme, move it away, start again: it is rebuilt from the log")
+		every := filepath.Join(filepath.Dir(path), "*-[0-9]*.db*") // another version made them all
+		e.add(check, Failed, err.Error(), "stop mneme, move "+every+" away, start again: all read models are rebuilt from the log")
 		return
 	case errors.Is(err, projection.ErrDamaged):
 		e.add(check, Failed, err.Error(), damagedRemedy(m.Name))

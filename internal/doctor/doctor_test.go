@@ -121,6 +121,15 @@ func TestTheDataDirectoryIsCheckedWithoutAServer(t *testing.T) {
 	require.Equal(t, Warning, findings["read model graph"].Level)
 	require.Contains(t, findings["read model graph"].Detail, "rebuild needed: mneme rebuild graph (it was built as older")
 	require.Contains(t, findings["read model graph"].Remedy, "mneme up rebuilds it by itself")
+
+	db, err = sql.Open("sqlite", sqlitestore.WriterDSN(sqlitestore.Path(filepath.Join(data, "models"), "graph", 1)))
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "PRAGMA user_version = 1")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	findings = examine(t, "http://"+nowhere, "nats://"+nowhere, data)
+	require.Equal(t, Failed, findings["read model graph"].Level)
+	require.Contains(t, findings["read model graph"].Remedy, "move "+filepath.Join(data, "models", "*-[0-9]*.db*")+" away", "as mneme up says when it starts")
 }
 
 func TestWhoeverReachesOnlyTheAPINeedsNoNATS(t *testing.T) {
