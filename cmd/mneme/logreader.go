@@ -103,6 +103,9 @@ func (r remoteReader) read(ctx context.Context, query parameters, began func(), 
 	if err != nil && refusedBatch(err).isUnknown("query.last", "query.until_end") {
 		return false, errOlderServer
 	}
+	if err != nil && refusedBatch(err).isAbout("query.last") {
+		err = fmt.Errorf("%w over HTTP; NATS has no such limit: name its server with --nats-url or MNEME_NATS_URL; --from begins at any sequence", err)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -195,6 +195,9 @@ func TestTheLogIsReadOverHTTPWithATokenAlone(t *testing.T) {
 	require.Equal(t, want, got)
 	require.Contains(t, got, `"seq":2`)
 
+	_, stderr, code = mneme(t, append([]string{"tail", "--last", "10001"}, alone...)...)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "10000 over HTTP; NATS has no such limit: name its server with --nats-url")
 	_, stderr, code = mneme(t, append([]string{"tail", "--from", "99"}, alone...)...)
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "beyond the end of the log")
