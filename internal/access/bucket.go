@@ -160,15 +160,15 @@ func (b *Bucket) Follow(ctx context.Context, t *Tokens, logger *slog.Logger, loa
 	var writer sync.WaitGroup
 	defer writer.Wait()
 	writer.Go(func() { b.writeUses(ctx, t, logger) })
-	said := ""
+	said, trouble := "", "the access tokens can't be read yet; retrying until they can"
 	for ctx.Err() == nil {
-		err := b.watch(ctx, t, logger, func() { said = ""; loaded() })
+		err := b.watch(ctx, t, logger, func() { said, trouble = "", "lost the watch of the access tokens; restarting it"; loaded() })
 		if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, errReplaced) {
 			t.keep(nil) // until the bucket is restored, or read again, no token is accepted
 		}
 		if err != nil && err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
-			logger.Warn("lost the watch of the access tokens; restarting it", "error", err)
+			logger.Warn(trouble, "error", err)
 		}
 		select {
 		case <-time.After(rewatchEvery):

@@ -19,11 +19,8 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// loadWithin is how long a program waits for the tokens before it serves.
-const loadWithin = 30 * time.Second
-
 // OpenGate returns who may use the API by these settings, or nil if no token is required.
-// It waits until the tokens are loaded, and keeps them up to date until close is called. The
+// It waits until the tokens are loaded or ctx ends, and keeps them up to date until close is called. The
 // identity provider need not answer yet.
 //
 // The tokens are in a file if the settings name one, otherwise in a bucket of the NATS server.
@@ -67,12 +64,15 @@ func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *s
 	loaded := make(chan struct{})
 	once := sync.OnceFunc(func() { close(loaded) })
 	ended.Go(func() { store.Follow(running, gate.Tokens, logger, once) })
-	select {
-	case <-loaded:
-	case <-time.After(loadWithin):
-		return nil, nil, fmt.Errorf("the access tokens could not be loaded within %s; the log says why", loadWithin)
-	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("the access tokens %w", ErrNeverAvailable)
+	for waiting := true; waiting; { // as for NATS itself; Follow logs what is in the way
+		select {
+		case <-loaded:
+			waiting = false
+		case <-time.After(SayEvery):
+			logger.Warn("waiting for the access tokens")
+		case <-ctx.Done():
+			return nil, nil, fmt.Errorf("the access tokens %w", ErrNeverAvailable)
+		}
 	}
 	if gate.Tokens.Len() == 0 && gate.JWT == nil {
 		logger.Warn("tokens are required, but there is none yet: make one with mneme tokens create")
