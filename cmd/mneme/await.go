@@ -9,6 +9,7 @@ import (
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/doctor"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -23,11 +24,14 @@ var sayWaiting = 10 * time.Second
 // awaitApplied waits until every projection except embeddings, which no answer needs, has
 // applied a sequence. Every ten seconds it says what it waits for. It fails if waiting does
 // not help: a projection is halted, its read model is damaged, or its disk stays full.
-func (c *client) awaitApplied(ctx context.Context, t *terminal, seq uint64) error {
+func (c *client) awaitApplied(ctx context.Context, t *terminal, patience *importer.Patience, seq uint64) error {
 	said := time.Now()
 	for {
 		var s httpapi.Status
-		if err := c.get(ctx, "/v1/status", nil, &s); err != nil {
+		if err := patience.Ask(ctx, func() (err error) {
+			s, err = c.status(ctx)
+			return err
+		}); err != nil {
 			return err
 		}
 		behind := behindOf(s.Projections, seq)

@@ -22,9 +22,13 @@ func waits(t *testing.T, first, then httpapi.ProjectionStatus) (said string, err
 	t.Helper()
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		p := first
-		if asked.Add(1) > 6 {
+		p, number := first, asked.Add(1)
+		if number > 6 {
 			p = then
+		}
+		if number == 2 { // it restarts
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
 		}
 		_ = json.NewEncoder(w).Encode(httpapi.Status{Projections: []httpapi.ProjectionStatus{p, {Name: "embeddings", State: "halted"}}})
 	}))
@@ -33,7 +37,8 @@ func waits(t *testing.T, first, then httpapi.ProjectionStatus) (said string, err
 	sayWaiting = 2 * pollApplied
 	defer func() { sayWaiting = before }()
 	var out bytes.Buffer
-	err = newClient(server.URL, "").awaitApplied(t.Context(), newTerminal(&out, &out, "never"), 9)
+	screen := newTerminal(&out, &out, "never")
+	err = newClient(server.URL, "").awaitApplied(t.Context(), screen, screen.patient(screen.progress(1, "")), 9)
 	return out.String(), err
 }
 

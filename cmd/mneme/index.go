@@ -37,7 +37,7 @@ type IndexCmd struct {
 func (*IndexCmd) Help() string {
 	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; this needs a token with the role write if the server requires one. Whatever a .gitignore or the core.excludesFile of git names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
 
-Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has changed. You can stop it at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to two minutes and then continues. If PATH is a part of a repository that no longer exists, its files are removed from the index.
+Run it again after changes: it reads only files whose size or time has changed, and publishes only those whose text has changed. You can stop it at any time; the next run continues. If the server goes away or a quota is used up, it waits for up to 15 minutes and then continues. If PATH is a part of a repository that no longer exists, its files are removed from the index.
 
 The files that are left out are counted by reason. "Of kinds it can't cut" (with --json: unknown) are files, such as images, whose names belong to no language that mneme knows; docs/code.md lists the languages. --list-skipped names all files that are left out. Folders that are left out whole are neither counted nor named.
 

@@ -34,7 +34,7 @@ type ImportCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
-	return `Importing again changes nothing, because known events are recognized. Files are read in the order of their changes, so that the sessions that changed last are the newest. If the server goes away during an import, the import waits for it for up to two minutes and then continues.
+	return `Importing again changes nothing, because known events are recognized. Files are read in the order of their changes, so that the sessions that changed last are the newest. If the server goes away during an import, the import waits for it for up to 15 minutes and then continues.
 
 Events are published over HTTP to --url; if the server asks for a token, with one that has the role write, into that token's tenant and within its quotas. Operators can name a NATS server, with --nats-url or --nats-creds-file: events then go there, into --tenant, and no quota stops them. Either way the identities are the same, and which events are known is asked over HTTP.
 
@@ -109,7 +109,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	imported := err == nil
 	if imported && c.Wait {
-		err = api.awaitApplied(ctx, t, report.LastSeq)
+		err = api.awaitApplied(ctx, t, patience, report.LastSeq)
 	}
 	if imported && unread == nil && report.Read == 0 && !g.JSON {
 		t.say("nothing to import: there is no message and no call in %s", counted(len(files), "file"))

@@ -11,7 +11,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Patience repeats requests to a server that can't answer at the moment: for two minutes, first after a second and then
+// Patience repeats requests to a server that can't answer at the moment: for a quarter of an hour, first after a second and then
 // after longer waits, or when the server says. If the server still can't answer then, or says that it will take longer,
 // the error is its last one.
 type Patience struct {
@@ -28,7 +28,7 @@ type Patience struct {
 const (
 	firstWait   = time.Second
 	longestWait = 20 * time.Second
-	maxPatience = 2 * time.Minute
+	maxPatience = 15 * time.Minute // longer than a database takes to restart, or an update of a cluster
 )
 
 // Ask calls ask until it succeeds, or fails for another reason than a busy server.
