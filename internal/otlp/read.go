@@ -75,7 +75,7 @@ func (e *entry) read(s signal) (recorded, error) {
 	case s == logs && name == "codex":
 		return e.codex()
 	case s == logs && e.name != inferenceEvent:
-		return recorded{leftOut: unknownIf(name != "gemini_cli" && name != "gen_ai")}, nil
+		return recorded{leftOut: unknownIf(!slices.Contains([]string{"gemini_cli", "qwen-code", "gen_ai"}, name))}, nil
 	case e.has("ai.operationId") && !e.has(inputMessages, outputMessages):
 		return e.aiSDK()
 	case e.has("openinference.span.kind"):

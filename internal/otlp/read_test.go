@@ -158,6 +158,7 @@ func TestLogRecordsOfAgentsAreRead(t *testing.T) {
 	details := read(inferenceEvent, attributes{"gen_ai.operation.name": "chat", inputMessages: []any{map[string]any{"role": "user", "parts": []any{map[string]any{"type": "text", "content": "Hello"}}}}})
 	require.Equal(t, []string{"Hello"}, details.call.input[0].texts)
 	require.Equal(t, notContent, read("gemini_cli.user_prompt", attributes{"prompt": "Hello"}).leftOut, "the inference event has it")
+	require.Equal(t, notContent, read("qwen-code.user_prompt", attributes{"prompt": "Hello"}).leftOut, "its spans have it")
 	require.Equal(t, unknownEntry, read("http.request", attributes{}).leftOut)
 }
 
