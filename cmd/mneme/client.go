@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
+
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
@@ -188,12 +190,41 @@ func decodeRows[T any](rows []json.RawMessage) ([]T, error) {
 }
 
 func (c *client) raw(ctx context.Context, method, path string, query parameters, contentType string, body []byte) ([]byte, error) {
-	response, err := c.open(ctx, method, path, query, contentType, bytes.NewReader(body))
+	sent, err := packed(body)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.open(ctx, method, path, query, contentType, sent)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	return io.ReadAll(response.Body)
+}
+
+// minPacked is the size from which on a body is compressed: a smaller one takes few packets anyway.
+const minPacked = 4 << 10
+
+// packedBody is a body that was compressed with gzip.
+type packedBody struct{ *bytes.Reader }
+
+// packed returns a body as it is sent, a large one compressed: an import then sends about a quarter of the bytes.
+func packed(body []byte) (io.Reader, error) {
+	if len(body) < minPacked {
+		return bytes.NewReader(body), nil
+	}
+	var small bytes.Buffer
+	w, err := gzip.NewWriterLevel(&small, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(body); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return packedBody{bytes.NewReader(small.Bytes())}, nil
 }
 
 // isOfTenant reports whether a path takes a tenant, which every other path refuses. Where a request may be about all
@@ -226,6 +257,11 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	}
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
+	}
+	if packed, ok := body.(packedBody); ok {
+		request.Header.Set("Content-Encoding", "gzip")
+		request.ContentLength = packed.Size()
+		request.GetBody = func() (io.ReadCloser, error) { again := *packed.Reader; return io.NopCloser(&again), nil }
 	}
 	response, err = c.http.Do(request)
 	attention.hear()

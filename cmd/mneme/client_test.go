@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -77,4 +79,32 @@ func TestAnInterruptedCommandSaysSo(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, exitFailed, run(ctx, []string{"verify", "--url", server.URL}, &stdout, &stderr))
 	require.Equal(t, "mneme: interrupted\n", stderr.String())
+}
+
+func TestALargeBodyIsSentCompressed(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		in := io.Reader(r.Body)
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			unpacked, err := gzip.NewReader(r.Body)
+			if err != nil {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+			in = unpacked
+		}
+		got, err := io.ReadAll(in)
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode([]int64{r.ContentLength, int64(len(got))})
+	}))
+	t.Cleanup(server.Close)
+	for size, compressed := range map[int]bool{0: false, 100: false, minPacked: true, 1 << 20: true} {
+		var answer []int
+		require.NoError(t, newClient(server.URL, "").post(t.Context(), "/v1/events", "text/plain", bytes.Repeat([]byte("a"), size), &answer))
+		require.Equal(t, size, answer[1])
+		require.Equal(t, compressed, answer[0] < size, answer)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -285,7 +286,7 @@ func TestAnImportPassesAProxyThatTakesOnlySmallRequests(t *testing.T) {
 	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.ContentLength > 256<<10: // as nginx does with client_max_body_size
+		case r.ContentLength > 16<<10: // as nginx does with client_max_body_size
 			refused.Add(1)
 			w.Header().Set("Content-Type", "text/html")
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -298,7 +299,9 @@ func TestAnImportPassesAProxyThatTakesOnlySmallRequests(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	file := filepath.Join(dir, "recording.jsonl")
 	lines := recording(t, file, 3, 5, 60)
-	large := fmt.Sprintf(`{"kind":"message","conversation_id":"large","id":"m1","role":"user","content":%q}`+"\n", strings.Repeat("x", 300<<10))
+	random := make([]byte, 150<<10) // compression does not make it small
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
+	large := fmt.Sprintf(`{"kind":"message","conversation_id":"large","id":"m1","role":"user","content":"%x"}`+"\n", random)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, append([]byte(large), text...), 0o600))
