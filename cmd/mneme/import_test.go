@@ -123,19 +123,24 @@ func TestTheNewestRecordingIsTheNewestConversation(t *testing.T) {
 	s := up(t, filepath.Join(dir, "data"))
 	folder := filepath.Join(dir, "recordings")
 	require.NoError(t, os.Mkdir(folder, 0o755))
-	for age, name := range []string{"b", "c", "a"} {
+	now := time.Now()
+	for age, name := range []string{"b", "c", "copied", "a"} {
 		file := filepath.Join(folder, name+".jsonl")
-		line := fmt.Sprintf(`{"kind":"message","conversation_id":%q,"id":"m1","role":"user","content":"Hello"}`, name)
+		changed := now.Add(-time.Duration(age+1) * time.Hour)
+		said := ""
+		if name == "copied" { // its lines know when they were written, the file does not
+			said, changed = fmt.Sprintf(`,"time":%q`, changed.Format(time.RFC3339)), now.Add(-time.Minute)
+		}
+		line := fmt.Sprintf(`{"kind":"message","conversation_id":%q,"id":"m1","role":"user","content":"Hello"%s}`, name, said)
 		require.NoError(t, os.WriteFile(file, []byte(line+"\n"), 0o644))
-		changed := time.Now().Add(-time.Duration(age+1) * time.Hour)
 		require.NoError(t, os.Chtimes(file, changed, changed))
 	}
-	require.Equal(t, 3, read[importer.Report](s, "import", folder, "--wait").Published)
+	require.Equal(t, 4, read[importer.Report](s, "import", folder, "--wait").Published)
 	var ids []string
 	for _, c := range read[[]httpapi.Conversation](s, "conversations", "list") {
 		ids = append(ids, c.ID)
 	}
-	require.Equal(t, []string{"b", "c", "a"}, ids)
+	require.Equal(t, []string{"b", "c", "copied", "a"}, ids)
 }
 
 func TestAnExportIsImportedFromTheCommandLine(t *testing.T) {

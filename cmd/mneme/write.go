@@ -34,7 +34,7 @@ type ImportCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
-	return `Importing again changes nothing, because known events are recognized. Files are read in the order of their changes, so that the sessions that changed last are the newest. If the server goes away during an import, the import waits for it for up to 15 minutes and then continues.
+	return `Importing again changes nothing, because known events are recognized. Files are read in the order of their last messages, or of their changes if they hold no times, so that the newest sessions come last. If the server goes away during an import, the import waits for it for up to 15 minutes and then continues.
 
 Events are published over HTTP to --url; if the server asks for a token, with one that has the role write, into that token's tenant and within its quotas. Operators can name a NATS server, with --nats-url or --nats-creds-file: events then go there, into --tenant, and no quota stops them. Either way the identities are the same, and which events are known is asked over HTTP.
 
@@ -74,7 +74,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	byChange(files)
+	byTime(ctx, files)
 	var total int64
 	for _, f := range files {
 		total += f.Size
@@ -146,16 +146,18 @@ func (c *ImportCmd) way(g *Globals) (tenant string, overNATS bool, err error) {
 	return tenant, true, err
 }
 
-// byChange sorts recordings by when they last changed: lists and contexts of projects go by the order of the log, in
-// which the newest session is then the last.
-func byChange(files []transcript.File) {
-	changed := make(map[string]time.Time, len(files))
+// byTime sorts recordings by their last message: lists and contexts of projects go by the order of the log, in which the
+// newest session is then the last. When a file changed only counts if it holds no times, because copies change now.
+func byTime(ctx context.Context, files []transcript.File) {
+	last := make(map[string]time.Time, len(files))
 	for _, f := range files {
-		if info, err := os.Stat(f.Path); err == nil {
-			changed[f.Path] = info.ModTime()
+		at := f.LastTime(ctx)
+		if info, err := os.Stat(f.Path); at.IsZero() && err == nil {
+			at = info.ModTime()
 		}
+		last[f.Path] = at
 	}
-	slices.SortStableFunc(files, func(a, b transcript.File) int { return changed[a.Path].Compare(changed[b.Path]) })
+	slices.SortStableFunc(files, func(a, b transcript.File) int { return last[a.Path].Compare(last[b.Path]) })
 }
 
 func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {

@@ -40,11 +40,17 @@ type lines struct {
 	done   bool
 }
 
+// How compressed data begins.
+var (
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+	gzipMagic = []byte{0x1f, 0x8b}
+)
+
 func newLines(ctx context.Context, r io.Reader) *lines {
 	l := &lines{src: &source{ctx: ctx, r: r}, limit: MaxLineBytes}
 	plain := bufio.NewReaderSize(l.src, 64<<10)
 	l.buf = plain
-	if magic, _ := plain.Peek(4); bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+	if magic, _ := plain.Peek(len(zstdMagic)); bytes.Equal(magic, zstdMagic) {
 		// A window that needs more memory than this is refused as damaged.
 		packed, err := zstd.NewReader(plain, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(64<<20))
 		if err != nil {
@@ -55,7 +61,7 @@ func newLines(ctx context.Context, r io.Reader) *lines {
 		l.buf = bufio.NewReaderSize(packed, 256<<10)
 		return l
 	}
-	if magic, _ := plain.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+	if magic, _ := plain.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) {
 		packed, err := gzip.NewReader(plain)
 		if err != nil {
 			l.broken = err
