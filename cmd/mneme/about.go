@@ -86,8 +86,8 @@ func (c *ConversationsAboutCmd) Run(ctx context.Context, g *Globals, t *terminal
 		}
 	}
 	if err := t.table([]column{
-		{Name: "CONVERSATION", Min: 16}, {Name: "HOW"}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4},
-		{Name: "COUNT", Right: true, Drop: 2}, {Name: "FILE", Min: 16}, {Name: "SYMBOL", Drop: 5}, {Name: "TITLE", Min: 12, Drop: 1},
+		conversationColumn, {Name: "HOW"}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4},
+		{Name: "COUNT", Right: true, Drop: 2}, {Name: "FILE", Min: 16, End: true}, {Name: "SYMBOL", Drop: 5}, {Name: "TITLE", Min: 12, Drop: 1},
 	}, rows); err != nil {
 		return err
 	}

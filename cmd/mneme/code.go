@@ -96,7 +96,7 @@ func (c *CodeSearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	for i, s := range found.Scopes {
 		rows[i] = []any{fmt.Sprintf("%s:%d-%d", s.Path, s.StartLine, s.EndLine), s.Kind, s.Name, fmt.Sprintf("%.2f", s.Score)}
 	}
-	return t.table([]column{{Name: "WHERE", Min: 20}, {Name: "KIND", Drop: 1}, {Name: "NAME", Min: 12}, {Name: "SCORE", Drop: 2}}, rows)
+	return t.table([]column{{Name: "WHERE", Min: 20, End: true}, {Name: "KIND", Drop: 1}, {Name: "NAME", Min: 12}, {Name: "SCORE", Drop: 2}}, rows)
 }
 
 // indexed returns what the server holds of the index of a project, nil if nothing.

@@ -99,7 +99,7 @@ func (c *CodeConversationsCmd) Run(ctx context.Context, g *Globals, t *terminal)
 		}
 	}
 	if err := t.table([]column{
-		{Name: "CONVERSATION", Min: 16}, {Name: "BY", Drop: 2}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4}, {Name: "NAMED AS", Min: 16}, {Name: "TITLE", Min: 12, Drop: 1},
+		conversationColumn, {Name: "BY", Drop: 2}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4}, {Name: "NAMED AS", Min: 16}, {Name: "TITLE", Min: 12, Drop: 1},
 	}, rows); err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal)
 		rows[i] = []any{c.ID, c.Status, c.TurnCount, c.MessageCount, c.ToolCallCount, c.TotalChars, when(c.UpdatedAt), c.Title}
 	}
 	return t.table([]column{
-		{Name: "CONVERSATION", Min: 16}, {Name: "STATUS", Drop: 5}, {Name: "TURNS", Right: true, Drop: 1}, {Name: "MESSAGES", Right: true, Drop: 3},
+		conversationColumn, {Name: "STATUS", Drop: 5}, {Name: "TURNS", Right: true, Drop: 1}, {Name: "MESSAGES", Right: true, Drop: 3},
 		{Name: "TOOL CALLS", Right: true, Drop: 6}, {Name: "CHARS", Right: true, Drop: 4}, {Name: "UPDATED", Drop: 2}, {Name: "TITLE", Min: 16},
 	}, rows)
 }

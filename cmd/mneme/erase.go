@@ -221,7 +221,7 @@ func (c *EraseCmd) list(g *Globals, t *terminal, found *httpapi.Erasure) error {
 	for _, one := range found.Conversations {
 		rows = append(rows, []any{one.ID, one.Events})
 	}
-	if err := t.table([]column{{Name: "CONVERSATION", Min: 12}, {Name: "EVENTS", Right: true}}, rows); err != nil {
+	if err := t.table([]column{conversationColumn, {Name: "EVENTS", Right: true}}, rows); err != nil {
 		return err
 	}
 	t.say("%s with %s would be erased", counted(len(found.Conversations), "conversation"), counted(found.Todo, "event"))
@@ -363,7 +363,7 @@ func (c *EraseCmd) prove(ctx context.Context, g *Globals, t *terminal) error {
 			rows = append(rows, []any{h.File, h.Offset, h.Canary, h.Form})
 		}
 		if len(rows) > 0 {
-			err = t.table([]column{{Name: "FILE", Min: 12}, {Name: "OFFSET", Right: true}, {Name: "TEXT", Right: true}, {Name: "FORM"}}, rows)
+			err = t.table([]column{{Name: "FILE", Min: 12, End: true}, {Name: "OFFSET", Right: true}, {Name: "TEXT", Right: true}, {Name: "FORM"}}, rows)
 		}
 		t.say("searched %s with %s: %s found", counted(found.Files, "file"), counted(uint64(found.Bytes), "byte"), counted(len(found.Hits), "place"))
 	}

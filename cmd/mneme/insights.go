@@ -101,6 +101,7 @@ func insightFields(by string) []insightField {
 	count := func(heading, csv string) insightField {
 		return insightField{column{Name: heading, Right: true}, csv, func(g *insight.Group) any { return g.Calls.Count }, nil}
 	}
+	name.End = by == "project" || by == "file"
 	switch by {
 	case "tool":
 		return append([]insightField{name, count("CALLS", "calls")}, insightCallFields...)
@@ -115,7 +116,7 @@ func insightFields(by string) []insightField {
 		return append([]insightField{name}, insightFileFields...)
 	}
 	if by == "conversation" {
-		name.Min = 32
+		name.column = conversationColumn
 		fields := []insightField{name}
 		for _, f := range insightWorkFields {
 			switch f.csv {
@@ -126,7 +127,7 @@ func insightFields(by string) []insightField {
 				fields = append(fields, f)
 			}
 		}
-		return append(fields, insightTimeField, insightField{column{Name: "TITLE", Min: 16}, "title", func(g *insight.Group) any { return g.Title }, nil})
+		return append(fields, insightTimeField, insightField{column{Name: "TITLE", Min: 12}, "title", func(g *insight.Group) any { return g.Title }, nil})
 	}
 	return append([]insightField{name}, insightWorkFields...)
 }

@@ -266,7 +266,7 @@ func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	return t.table([]column{
 		{Name: "SEQ", Right: true, Drop: 4}, {Name: "TURN", Right: true, Drop: 5}, {Name: "TOOL", Min: 8}, {Name: "ENDED"}, {Name: "TOOK", Right: true, Drop: 2},
-		{Name: "CALL", Min: 10, Drop: 3}, {Name: "ARGUMENTS", Min: 20, Drop: 1},
+		{Name: "CALL", Min: 10, Whole: 40, Drop: 3}, {Name: "ARGUMENTS", Min: 20, Drop: 1},
 	}, cells)
 }
 

@@ -114,7 +114,7 @@ func (c *ProjectsListCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	for i, p := range list {
 		rows[i] = []any{p.Name, when(p.Newest.UpdatedAt), p.Newest.ID, p.Newest.Asked}
 	}
-	return t.table([]column{{Name: "PROJECT", Min: 20}, {Name: "UPDATED", Drop: 2}, {Name: "NEWEST", Min: 12, Drop: 1}, {Name: "ASKED", Min: 16, Drop: 3}}, rows)
+	return t.table([]column{{Name: "PROJECT", Min: 20, End: true}, {Name: "UPDATED", Drop: 2}, {Name: "NEWEST", Min: 12, Drop: 1}, {Name: "ASKED", Min: 16, Drop: 3}}, rows)
 }
 
 // ProjectsShowCmd shows a project.
@@ -175,7 +175,7 @@ func (c *ProjectsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		rows[i] = []any{s.ID, s.Agent, s.TurnCount, when(s.UpdatedAt), state, s.Asked}
 	}
 	return t.table([]column{
-		{Name: "CONVERSATION", Min: 16}, {Name: "AGENT", Drop: 3}, {Name: "TURNS", Right: true, Drop: 2}, {Name: "UPDATED", Drop: 1}, {Name: "STATE", Drop: 4}, {Name: "ASKED", Min: 16},
+		conversationColumn, {Name: "AGENT", Drop: 3}, {Name: "TURNS", Right: true, Drop: 2}, {Name: "UPDATED", Drop: 1}, {Name: "STATE", Drop: 4}, {Name: "ASKED", Min: 16},
 	}, rows)
 }
 

@@ -156,7 +156,7 @@ func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	return t.table([]column{
 		{Name: "KIND"}, {Name: "TOOL", Min: 8, Drop: 2}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4},
-		{Name: "COUNT", Right: true, Drop: 1}, {Name: "PATH", Min: 20},
+		{Name: "COUNT", Right: true, Drop: 1}, {Name: "PATH", Min: 20, End: true},
 	}, rows)
 }
 
@@ -175,7 +175,7 @@ func showDirectories(g *Globals, t *terminal, answer []json.RawMessage) error {
 		}
 	}
 	return t.table([]column{
-		{Name: "DIRECTORY", Min: 12}, {Name: "KIND"}, {Name: "TOOL", Min: 8, Drop: 2}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4},
+		{Name: "DIRECTORY", Min: 12, End: true}, {Name: "KIND"}, {Name: "TOOL", Min: 8, Drop: 2}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4},
 		{Name: "COUNT", Right: true, Drop: 1}, {Name: "FILE", Min: 12},
 	}, rows)
 }

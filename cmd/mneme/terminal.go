@@ -129,6 +129,9 @@ func (t *terminal) paint(s style, text string) string {
 // column is a column of a table: see [console.Column].
 type column = console.Column
 
+// conversationColumn has the ids of conversations. Those of all agents are whole at 60 letters.
+var conversationColumn = column{Name: "CONVERSATION", Min: 16, Whole: 60}
+
 // table prints rows under headings. A row has a cell for each column: a string, a
 // number, a [when], or a list of strings.
 func (t *terminal) table(columns []column, rows [][]any) error {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,22 @@ func TestNarrowTableCutsCellsThenDropsColumns(t *testing.T) {
 	require.Equal(t, "A\ufe0f …", Cut("A\ufe0f   A", 4), "a letter with a variation selector")
 }
 
+func TestAnIDStaysWholeIfOtherColumnsCanGo(t *testing.T) {
+	t.Parallel()
+	columns := []Column{{Name: "ID", Min: 6, Whole: 20}, {Name: "TURNS", Right: true, Drop: 1}, {Name: "PATH", Min: 8, End: true}}
+	rows := [][]string{{"conversation-one", "1", "/home/someone/a/file.go"}, {"a conversation with a long id", "2", "b"}}
+	require.Equal(t, []string{
+		"ID                    PATH",
+		"conversation-one      …one/a/file.go",
+		"a conversation with…  b",
+	}, Layout(columns, rows, 36))
+	require.Equal(t, []string{
+		"ID         TURNS  PATH",
+		"conversa…      1  …/file.go",
+		"a conver…      2  b",
+	}, Layout(columns, rows, 27), "otherwise all are narrowed")
+}
+
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -53,7 +70,9 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 			}
 		}
 		width := rapid.IntRange(4, 120).Draw(t, "width")
-		for _, l := range Layout(columns, rows, width) {
+		wanted := slices.Clone(columns)
+		wanted[0].Whole, wanted[3].End = rapid.IntRange(0, 40).Draw(t, "whole"), rapid.Bool().Draw(t, "end")
+		for _, l := range Layout(wanted, rows, width) {
 			if Width(l) > width || strings.ContainsAny(l, "\n\r\x1b") {
 				t.Fatalf("%q is %d wide, the terminal %d", l, Width(l), width)
 			}

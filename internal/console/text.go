@@ -65,6 +65,14 @@ func Cut(s string, width int) string {
 	return cut
 }
 
+// cutStart shortens a text to a width and begins it with … if something was cut.
+func cutStart(s string, width int) string {
+	if more := Width(s) - width; more > 0 {
+		return ansi.TruncateLeft(s, more+1, "…")
+	}
+	return s
+}
+
 // Wrap breaks lines at a width, between words where it can.
 func Wrap(s string, width int) string {
 	if width < 1 {
