@@ -148,7 +148,7 @@ func (c *TailCmd) line(t *terminal, m *eventlog.Message) error {
 		parts = append(parts, pad(address.Tenant, 10))
 	}
 	if c.Conversation == "" && (width == 0 || width >= 50) {
-		parts = append(parts, pad(address.Conversation, 18))
+		parts = append(parts, pad(address.Conversation, min(max(18, width-72), 60))) // a wide terminal has room for the whole id
 	}
 	parts = append(parts, t.paint(color, pad(who, 12)), console.OneLine(firstLine(text)))
 	text = strings.Join(parts, "  ")
@@ -200,6 +200,41 @@ func gist(payload events.Payload) (who, text string, color style) {
 		return fmt.Sprintf("summary L%d", p.Level), p.Conversation, bold
 	case *events.ToolCondensed:
 		return "condensed", p.Content, dim
+	}
+	return gistOfOthers(payload)
+}
+
+// gistOfOthers is gist of what is not about the conversation itself.
+func gistOfOthers(payload events.Payload) (who, text string, color style) {
+	switch p := payload.(type) {
+	case *events.ProjectAliased:
+		if p.Into == "" {
+			return "project", p.Project + " on its own", bold
+		}
+		return "project", p.Project + " → " + p.Into, bold
+	case *events.ContextServed:
+		return "shown", counted(p.Chars, "character") + " " + p.Query, dim
+	case *events.MemoryChanged:
+		switch {
+		case p.MovedTo != "":
+			return "moved", p.Path + " → " + p.MovedTo, bold
+		case p.Content == nil:
+			return "removed", p.Path, red
+		}
+		return "noted", p.Path + ": " + *p.Content, bold
+	case *events.InsightWritten:
+		return "insight", p.Task, bold
+	case *events.StoryWritten:
+		return fmt.Sprintf("story L%d", p.Level), p.Conversation, bold
+	case *events.StoryWithdrawn:
+		return "withdrawn", p.Reason, red
+	case *events.CodeIndexed:
+		if p.Removed {
+			return "removed", p.Path, red
+		}
+		return "indexed", p.Path, dim
+	case *events.CodeScanned:
+		return "scanned", p.Project, dim
 	}
 	return "other", "", dim
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
@@ -252,4 +253,22 @@ func TestAnOlderServerThatKnowsNoEndIsNamed(t *testing.T) {
 	_, stderr, code := mneme(t, "tail", "--over", "http", "--url", s.URL)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "the server is of an older version than this program: update it (mneme version)")
+}
+
+func TestTailSaysWhatEventsOfProjectsAndMemoriesAreAbout(t *testing.T) {
+	t.Parallel()
+	content := "use tabs"
+	for want, payload := range map[string]events.Payload{
+		"project: a → b":              &events.ProjectAliased{Project: "a", Into: "b"},
+		"project: a on its own":       &events.ProjectAliased{Project: "a"},
+		"noted: style.md: use tabs":   &events.MemoryChanged{Path: "style.md", Content: &content},
+		"moved: a.md → b.md":          &events.MemoryChanged{Path: "a.md", MovedTo: "b.md"},
+		"removed: a.md":               &events.MemoryChanged{Path: "a.md"},
+		"indexed: main.go":            &events.CodeIndexed{Path: "main.go"},
+		"removed: main.go":            &events.CodeIndexed{Path: "main.go", Removed: true},
+		"shown: 9,000 characters why": &events.ContextServed{Chars: 9000, Query: "why"},
+	} {
+		who, text, _ := gist(payload)
+		require.Equal(t, want, who+": "+text)
+	}
 }
