@@ -261,9 +261,9 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 
 	for says, args := range map[string][]string{
 		"--strategy must be one of": {"context", "testagent:0", "--strategy", "foo"},
-		"expected number >= 500":    {"context", "testagent:0", "--max-chars", "100"},
+		"must be at least 500":      {"context", "testagent:0", "--max-chars", "100"},
 		"--max-chars: expected":     {"context", "testagent:0", "--max-chars", "0"},
-		"--limit: expected":         {"files", "testagent:0", "--limit", "0"},
+		"--limit: must be at least 1":         {"files", "testagent:0", "--limit", "0"},
 		"--explain and --left-out need a format other than markdown: add --json": {"context", "testagent:0", "--left-out"},
 		"--from: sequence 9999 is beyond the end of the log, which is":           {"tail", "--from", "9999"},
 		"--as-of=9999 is beyond":    {"files", "testagent:0", "--as-of", "9999"},

@@ -34,6 +34,7 @@ var (
 	wholeOf    = regexp.MustCompile(`a valid \d+ bit (u?)int `)
 	missingOf  = regexp.MustCompile(`^expected "(<.+)"$`)
 	endOf      = regexp.MustCompile(`expected \w+ value but got "EOL" \(<EOL>\)`)
+	lengthOf   = regexp.MustCompile(`expected duration but got ("[^"]*").*?( \(|$)`)
 	flagFor    = regexp.MustCompile(`expected \w+ value but got ("-.*") \((?:long|short) flag\); perhaps try (.+)\?`)
 	shortFlags = regexp.MustCompile(`^(unknown flag -[^-]),? ?.*`)
 )
@@ -54,6 +55,7 @@ func mistake(err error) string {
 		}
 		return "a whole number "
 	})
+	text = lengthOf.ReplaceAllString(text, "expected a length of time such as 30s, 5m or 2h but got $1$2")
 	text = endOf.ReplaceAllString(text, "needs a value")
 	text = flagFor.ReplaceAllString(text, "needs a value, and $1 looks like a flag; to give it as the value: $2")
 	var bad *kong.ParseError
@@ -205,7 +207,7 @@ func problem(status int, body []byte, sent url.Values) error {
 	if json.Unmarshal(body, &p) != nil || p.Title == "" {
 		return fmt.Errorf("the server answered %d: %s", status, console.Cut(console.OneLine(string(body)), 300))
 	}
-	text := p.Detail
+	text := bounds.Replace(p.Detail)
 	if text == "" {
 		text = p.Title
 	}
@@ -218,8 +220,8 @@ func problem(status int, body []byte, sent url.Values) error {
 		name, parameter := strings.CutPrefix(e.Location, "query.")
 		argument, positional := strings.CutPrefix(e.Location, "path.")
 		usage = usage && (parameter || positional)
-		if !strings.Contains(text, e.Message) {
-			text += "\n  " + e.Location + ": " + e.Message
+		if message := bounds.Replace(e.Message); !strings.Contains(text, message) {
+			text += "\n  " + e.Location + ": " + message
 		}
 		if parameter {
 			known[name] = true
@@ -234,6 +236,9 @@ func problem(status int, body []byte, sent url.Values) error {
 	}
 	return errors.New(routes.Replace(text))
 }
+
+// bounds says in words which numbers are accepted.
+var bounds = strings.NewReplacer("expected number >= ", "must be at least ", "expected number <= ", "must be at most ")
 
 // routes replaces the API's advice to its own clients with the commands that do the same.
 var routes = strings.NewReplacer(

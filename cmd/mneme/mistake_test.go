@@ -22,8 +22,8 @@ func TestAProblemSpeaksOfFlagsAndCommands(t *testing.T) {
 		{422, "to_seq is below from_seq: there is nothing between them", "query.to_seq", "", "from_seq=3&to_seq=2", "--to-seq is below --from-seq: there is nothing between them"},
 		{422, "tool and file are for tool results: kind=message has none", "query.kind", "", "kind=message&tool=Read&file=x", "--tool and --file are for tool results: --kind=message has none"},
 		{422, "as_of=9 is beyond the end of the log, which is 8", "query.as_of", "", "as_of=9", "--as-of=9 is beyond the end of the log, which is 8"},
-		{422, "validation failed", "query.limit", "expected number <= 50", "limit=51", "validation failed\n  --limit: expected number <= 50"},
-		{422, "validation failed", "path.seq", "expected number >= 1", "", "validation failed\n  <seq>: expected number >= 1"},
+		{422, "validation failed", "query.limit", "expected number <= 50", "limit=51", "validation failed\n  --limit: must be at most 50"},
+		{422, "validation failed", "path.seq", "expected number >= 1", "", "validation failed\n  <seq>: must be at least 1"},
 		{422, "\"as a tool=hammer\" is no phrase", "query.contains", "", "contains=x", "\"as a tool=hammer\" is no phrase"},
 		{404, "no conversation belongs to project \"x\": see GET /v1/projects", "", "", "", "no conversation belongs to project \"x\": mneme projects list shows the projects"},
 		{404, "there is nothing at /v1/new; /docs and /openapi.json list every path", "", "", "", "there is nothing at /v1/new; is the server of another version? (mneme version)"},
@@ -54,9 +54,10 @@ func TestAnswersNameWhatAUserCanType(t *testing.T) {
 		want string
 	}{
 		{[]string{"contexts", "c", "9", "--at-least", "1"}, exitFailed, "mneme contexts ID lists those that were"},
+		{[]string{"turns", "c", "--wait", "5"}, exitUsage, "--wait: expected a length of time such as 30s, 5m or 2h but got \"5\" (mneme turns --help says more)"},
 		{[]string{"contexts", ""}, exitUsage, "an id or a name is empty"},
 		{[]string{"conversations", "show", ""}, exitUsage, "an id or a name is empty"},
-		{[]string{"event", "0"}, exitUsage, "<seq>: expected number >= 1"},
+		{[]string{"event", "0"}, exitUsage, "<seq>: must be at least 1"},
 		{[]string{"search", "x", "--since", "2026-05-01", "--until", "2026-04-01"}, exitUsage, "--until is not after --since"},
 		{[]string{"conversations", "create", "--id", "c"}, exitFailed, "mneme conversations update"},
 	} {
