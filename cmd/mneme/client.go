@@ -32,6 +32,7 @@ type client struct {
 	base, tenant string // an empty tenant leaves it to the server
 	http         *http.Client
 	patience     patience
+	more         bool // whether the list that was read last goes on
 }
 
 func newClient(url, tenant string) *client {
@@ -173,6 +174,7 @@ func (c *client) pages(ctx context.Context, path, member string, limit int, quer
 			}
 		}
 		if cursor == "" || (limit > 0 && len(list) >= limit) {
+			c.more = cursor != ""
 			return list, nil
 		}
 	}

@@ -13,7 +13,7 @@ import (
 type ContextsCmd struct {
 	conversationArg
 	Seq   uint64 `arg:"" optional:"" help:"Rebuild the context that was recorded at this sequence, and check its hash."`
-	Limit int    `help:"Maximum number of contexts." default:"200"`
+	Limit int    `help:"Maximum number of contexts; 0 means all." default:"200"`
 	waitFlags
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -128,6 +129,32 @@ func tooLong(d time.Duration) error {
 type listFlags struct {
 	Limit int    `help:"Maximum number of rows; 0 means all." default:"50"`
 	Order string `help:"Which end comes first: newest or oldest." enum:"newest,oldest" default:"newest"`
+}
+
+// usualLimit is the default of listFlags.
+const usualLimit = 50
+
+// table is [terminal.table] for a list. It tells a person who left the limit as it is that the list goes on.
+func (listFlags) table(t *terminal, api *client, columns []column, rows [][]any) error {
+	err := t.table(columns, rows)
+	remarkMore(t, api, len(rows))
+	return err
+}
+
+// transcript is [terminal.transcript] for a list, see table.
+func (f listFlags) transcript(t *terminal, api *client, list []httpapi.Message, e extent) error {
+	if len(list) == 0 {
+		return t.text("nothing found\n")
+	}
+	err := t.transcript(list, f.Order == "newest", e)
+	remarkMore(t, api, len(list))
+	return err
+}
+
+func remarkMore(t *terminal, api *client, shown int) {
+	if api.more && shown >= usualLimit && t.isPerson() {
+		t.say("%d are shown, and there are more: --limit 0 shows all", shown)
+	}
 }
 
 func (f listFlags) query() parameters { return parameters{"order": f.Order} }

@@ -260,10 +260,10 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 	read[importer.Report](s, "import", file, "--wait")
 
 	for says, args := range map[string][]string{
-		"--strategy must be one of": {"context", "testagent:0", "--strategy", "foo"},
-		"must be at least 500":      {"context", "testagent:0", "--max-chars", "100"},
-		"--max-chars: expected":     {"context", "testagent:0", "--max-chars", "0"},
-		"--limit: must be at least 1":         {"files", "testagent:0", "--limit", "0"},
+		"--strategy must be one of":   {"context", "testagent:0", "--strategy", "foo"},
+		"must be at least 500":        {"context", "testagent:0", "--max-chars", "100"},
+		"--max-chars: must be":        {"context", "testagent:0", "--max-chars", "0"},
+		"--limit: must be at least 1": {"files", "testagent:0", "--limit=-1"},
 		"--explain and --left-out need a format other than markdown: add --json": {"context", "testagent:0", "--left-out"},
 		"--from: sequence 9999 is beyond the end of the log, which is":           {"tail", "--from", "9999"},
 		"--as-of=9999 is beyond":    {"files", "testagent:0", "--as-of", "9999"},

@@ -75,7 +75,7 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return t.transcript(list, c.Order == "newest", cutting(c.Whole))
+	return c.listFlags.transcript(t, api, list, cutting(c.Whole))
 }
 
 // longLines is how many lines of a message are shown without --whole.
@@ -133,7 +133,7 @@ func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	for i := range list {
 		messages[i] = asMessage(&list[i])
 	}
-	return t.transcript(messages, c.Order == "newest", cutting(c.Whole))
+	return c.listFlags.transcript(t, api, messages, cutting(c.Whole))
 }
 
 // asMessage returns a step as a message with calls. The step's message may be missing, and
@@ -191,7 +191,7 @@ func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		}
 		cells[i] = []any{v.Number, when(v.Time), v.StepCount, v.ToolCallCount, v.TotalChars, fmt.Sprintf("%d-%d", v.FirstSeq, v.LastSeq), said}
 	}
-	return t.table([]column{
+	return c.listFlags.table(t, api, []column{
 		{Name: "TURN", Right: true}, {Name: "TIME", Drop: 2}, {Name: "STEPS", Right: true, Drop: 3}, {Name: "TOOL CALLS", Right: true, Drop: 4},
 		{Name: "CHARS", Right: true, Drop: 1}, {Name: "SEQS", Drop: 5}, {Name: "USER MESSAGE", Min: 20},
 	}, cells)
@@ -264,7 +264,7 @@ func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	for i, v := range list {
 		cells[i] = []any{v.Seq, v.Turn, v.ToolName, outcome(&v), took(v.Result), v.ToolCallID, jsonText(v.Arguments)}
 	}
-	return t.table([]column{
+	return c.listFlags.table(t, api, []column{
 		{Name: "SEQ", Right: true, Drop: 4}, {Name: "TURN", Right: true, Drop: 5}, {Name: "TOOL", Min: 8}, {Name: "ENDED"}, {Name: "TOOK", Right: true, Drop: 2},
 		{Name: "CALL", Min: 10, Whole: 40, Drop: 3}, {Name: "ARGUMENTS", Min: 20, Drop: 1},
 	}, cells)

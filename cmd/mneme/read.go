@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,7 +112,7 @@ func (c *ContextCmd) request(format string) (path string, query parameters, err 
 type FilesCmd struct {
 	conversationArg
 	Kind        []string `help:"Only files whose strongest access is of this kind: write, read, search or list; may be given more than once." enum:"read,write,search,list" placeholder:"KIND"`
-	Limit       int      `help:"Maximum number of files." default:"200"`
+	Limit       int      `help:"Maximum number of files; 0 means as many as the server lists, 10,000." default:"200"`
 	All         bool     `help:"Include temporary and generated files."`
 	ByDirectory bool     `help:"Group the files by directory."`
 	pastFlags
@@ -133,7 +134,7 @@ func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	answer := struct{ Files, Directories []json.RawMessage }{Files: []json.RawMessage{}}
-	query := parameters{"limit": c.Limit, "all": c.All, "kind": c.Kind}.with(c.pastFlags.query(), c.waitFlags.query())
+	query := parameters{"limit": cmp.Or(c.Limit, 10_000), "all": c.All, "kind": c.Kind}.with(c.pastFlags.query(), c.waitFlags.query())
 	if c.ByDirectory {
 		query["group_by"] = "directory"
 	}

@@ -249,6 +249,9 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 		require.JSONEq(t, "[]", string(read[struct{ Conversations json.RawMessage }](s, "search", nothing).Conversations))
 	}
 	require.Equal(t, "nothing found\n", out("search", "checkpoint", "--tenant", "other"))
+	require.Equal(t, "nothing found\n", out("messages", "c", "--role", "system"))
+	require.Equal(t, "nothing found\n", out("steps", "c", "--turn", "99"))
+	require.Equal(t, out("files", "c"), out("files", "c", "--limit", "0"))
 	stdout, stderr, code := s.mneme("search", "checkpoint", "--project", "nope")
 	require.Zero(t, code)
 	require.Equal(t, "nothing found\n", stdout)

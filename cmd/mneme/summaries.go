@@ -73,7 +73,7 @@ func (c *SummariesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	for i, v := range list {
 		cells[i] = []any{v.SummaryID, v.Level, fmt.Sprintf("%d-%d", v.FirstTurn, v.LastTurn), v.CharsIn, v.CharsOut, writtenBy(&v), firstLine(v.Conversation)}
 	}
-	return t.table([]column{
+	return c.listFlags.table(t, api, []column{
 		{Name: "SUMMARY", Min: 10, Whole: 40}, {Name: "LEVEL", Right: true}, {Name: "TURNS", Right: true}, {Name: "CHARS IN", Right: true, Drop: 2}, {Name: "OUT", Right: true, Drop: 3},
 		{Name: "BY", Drop: 1}, {Name: "CONVERSATION", Min: 20},
 	}, cells)

@@ -148,7 +148,7 @@ func (c *TailCmd) line(t *terminal, m *eventlog.Message) error {
 		parts = append(parts, pad(address.Tenant, 10))
 	}
 	if c.Conversation == "" && (width == 0 || width >= 50) {
-		parts = append(parts, pad(address.Conversation, min(max(18, width-72), 60))) // a wide terminal has room for the whole id
+		parts = append(parts, pad(address.Conversation, min(max(18, width-72), 50))) // a wide terminal has room for the whole id
 	}
 	parts = append(parts, t.paint(color, pad(who, 12)), console.OneLine(firstLine(text)))
 	text = strings.Join(parts, "  ")
