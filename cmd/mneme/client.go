@@ -237,11 +237,13 @@ func isOfTenant(path string) bool {
 	}, func(of string) bool { return strings.HasPrefix(path, of) })
 }
 
+var errEmptyID = usageError("an id or a name is empty: give one; perhaps a variable of the shell is not set")
+
 // open sends a request and returns a successful answer, which the caller closes. If the
 // server does not answer, or stops while the answer is read, the error is an [*awayError].
 func (c *client) open(ctx context.Context, method, path string, query parameters, contentType string, body io.Reader) (response *http.Response, err error) {
 	if strings.Contains(path+"/", "//") {
-		return nil, usageError("an id or a name is empty: give one; perhaps a variable of the shell is not set")
+		return nil, errEmptyID
 	}
 	values := query.values()
 	if c.tenant != "" && isOfTenant(path) {

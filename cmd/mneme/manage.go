@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"mneme.dev/mneme/internal/httpapi"
@@ -46,21 +47,36 @@ func (g *Globals) change(ctx context.Context, t *terminal, method, path, done st
 
 // beginFlags are the properties of a new conversation.
 type beginFlags struct {
-	ID              string   `help:"Its id; defaults to a new one." placeholder:"ID"`
+	ID              *string  `help:"Its id; defaults to a new one." placeholder:"ID"`
 	Title           string   `help:"Its title."`
 	Tag             []string `help:"A tag; may be given more than once." placeholder:"TAG" sep:"none"`
 	Agent           string   `help:"The agent that works in it."`
 	Model           string   `help:"The model that the agent uses."`
-	Cwd             string   `help:"The folder to which relative paths refer." placeholder:"DIR"`
-	Project         string   `help:"The project it belongs to."`
+	Cwd             string   `help:"The folder to which relative paths refer." placeholder:"DIR" complete:"directory"`
+	Project         string   `help:"The project it belongs to; . means the project of this folder." placeholder:"NAME" complete:"directory"`
 	Profile         string   `help:"Its settings profile."`
 	MaxContextChars int      `help:"Budget of its contexts in characters." placeholder:"N"`
 }
 
-func (f *beginFlags) body() map[string]any {
+func (f *beginFlags) body() (map[string]any, error) {
 	body := map[string]any{}
+	if f.ID != nil && *f.ID == "" {
+		return nil, errEmptyID
+	} else if f.ID != nil {
+		body["id"] = *f.ID
+	}
+	project, err := projectNamed(f.Project)
+	if err != nil {
+		return nil, err
+	}
+	folder := f.Cwd
+	if folder != "" { // the server does not know where this program runs
+		if folder, err = filepath.Abs(folder); err != nil {
+			return nil, err
+		}
+	}
 	for name, value := range map[string]string{
-		"id": f.ID, "title": f.Title, "agent": f.Agent, "model": f.Model, "cwd": f.Cwd, "project": f.Project, "profile": f.Profile,
+		"title": f.Title, "agent": f.Agent, "model": f.Model, "cwd": folder, "project": project, "profile": f.Profile,
 	} {
 		if value != "" {
 			body[name] = value
@@ -72,7 +88,7 @@ func (f *beginFlags) body() map[string]any {
 	if f.MaxContextChars != 0 {
 		body["max_context_chars"] = f.MaxContextChars
 	}
-	return body
+	return body, nil
 }
 
 // ConversationsCreateCmd creates a conversation.
@@ -90,7 +106,11 @@ Examples:
 
 // Run creates it.
 func (c *ConversationsCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	return g.change(ctx, t, http.MethodPost, "/v1/conversations", "created", nil, c.body())
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	return g.change(ctx, t, http.MethodPost, "/v1/conversations", "created", nil, body)
 }
 
 // ConversationsUpdateCmd changes a conversation.
@@ -168,7 +188,10 @@ func (*ConversationsBranchCmd) Help() string {
 
 // Run branches it.
 func (c *ConversationsBranchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	body := c.body()
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
 	body["message_id"] = c.MessageID
 	return g.change(ctx, t, http.MethodPost, conversation(c.ParentID, "/branches"), "created branch", nil, body)
 }

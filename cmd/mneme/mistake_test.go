@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 func TestAProblemSpeaksOfFlagsAndCommands(t *testing.T) {
@@ -91,4 +94,33 @@ func TestAllMistakesOfACommandLineAreToldAtOnce(t *testing.T) {
 		require.Equal(t, exitUsage, code)
 		require.NotContains(t, stderr, "missing flags", "%s: the flag is there", args)
 	}
+}
+
+func TestPublishNamesTheEventsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := up(t, filepath.Join(dir, "data"))
+	file := filepath.Join(dir, "events.ndjson")
+	require.NoError(t, os.WriteFile(file, []byte(`{"specversion":"1.0","id":"1","source":"test","type":"com.example.thing","subject":"c","data":{}}
+{"specversion":"1.0","id":"2","source":"test","type":"dev.mneme.message.created.v1","subject":"c","data":{"message_id":"m1","role":"usr","content":"Hello"}}
+`), 0o600))
+	_, stderr, code := s.mneme("publish", file)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "\n  event 2: data.role: \"usr\" is none of")
+	require.NotContains(t, stderr, "body")
+}
+
+func TestANewConversationKnowsItsFolderAndProject(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	here, err := filepath.Abs(".")
+	require.NoError(t, err)
+	_, stderr, code := s.mneme("conversations", "create", "--id", "c", "--project", ".", "--cwd", "testdata")
+	require.Zero(t, code, stderr)
+	made := read[httpapi.Conversation](s, "conversations", "show", "c", "--messages", "0", "--at-least", "1")
+	require.Equal(t, repositoryOf(here), made.Project)
+	require.Equal(t, filepath.Join(here, "testdata"), made.Cwd)
+	_, stderr, code = s.mneme("conversations", "create", "--id", "")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "perhaps a variable of the shell is not set")
 }
