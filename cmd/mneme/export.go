@@ -20,7 +20,7 @@ type ExportCmd struct {
 	Format  string  `help:"parquet, jsonl (one JSON object a line) or csv. Default: by the ending of the file's name, else parquet." enum:",parquet,jsonl,csv" default:"" placeholder:"FORMAT"`
 	Since   instant `help:"Only of conversations whose newest event is from this time or later: RFC 3339, a date, which means its local midnight, or how long ago, such as 7d." placeholder:"TIME"`
 	Project string  `help:"Only rows of conversations of this project; . means the project of this folder." placeholder:"NAME" complete:"directory"`
-	Output  string  `short:"o" help:"The file to write, - for standard output. A regular file is written completely or not at all; a device, a FIFO or /dev/fd/N is written to directly. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
+	Output  string  `short:"o" aliases:"out" help:"The file to write, - for standard output. A regular file is written completely or not at all; a device, a FIFO or /dev/fd/N is written to directly. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
 }
 
 // Help implements kong.HelpProvider.

@@ -10,7 +10,10 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"mneme.dev/mneme/events"
@@ -290,7 +293,7 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		} `json:"deleted,omitempty"`
 	}
 	if err := api.post(ctx, "/v1/events", events.ContentTypeBatch, body, &answer); err != nil {
-		return err
+		return inEvents(err)
 	}
 	if g.JSON {
 		return t.json(answer)
@@ -308,6 +311,21 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		t.remark(yellow, fmt.Sprintf("The conversation %s was deleted at sequence %d: the log has these events, but nothing shows them.", console.OneLine(d.Conversation), d.Seq), "publish to another conversation; mneme failed list lists what was skipped")
 	}
 	return nil
+}
+
+// placeInBatch is how the server names a part of a batch.
+var placeInBatch = regexp.MustCompile(`\bbody\[(\d+)\]\.?`)
+
+// inEvents says which of the user's events a server's error is about: it counts from 0, and people from 1.
+func inEvents(err error) error {
+	text := placeInBatch.ReplaceAllStringFunc(err.Error(), func(place string) string {
+		index, _ := strconv.Atoi(placeInBatch.FindStringSubmatch(place)[1])
+		return fmt.Sprintf("event %d: ", index+1)
+	})
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(text, ": : ", ": "))
 }
 
 // asBatch returns one JSON array for an event, an array, or a sequence of events.
