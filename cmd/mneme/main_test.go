@@ -146,7 +146,7 @@ func TestUpRefusesWhatCannotWork(t *testing.T) {
 	}{
 		"a data directory in use":   {[]string{"--data", s.ready.Data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, exitFailed, "in use by another process"},
 		"a port in use":             {[]string{"--data", filepath.Join(dir, "b"), "--listen", taken.Addr().String(), "--nats-listen", "127.0.0.1:0"}, exitFailed, "port is in use"},
-		"a NATS port in use":        {[]string{"--data", filepath.Join(dir, "c"), "--listen", "127.0.0.1:0", "--nats-listen", taken.Addr().String()}, exitFailed, "in use"},
+		"a NATS port in use":        {[]string{"--data", filepath.Join(dir, "c"), "--listen", "127.0.0.1:0", "--nats-listen", taken.Addr().String()}, exitFailed, "--nats-listen=" + taken.Addr().String() + ": the port is in use"},
 		"an address off loopback":   {[]string{"--data", filepath.Join(dir, "d"), "--listen", "0.0.0.0:0"}, exitUsage, "loopback only"},
 		"NATS off loopback":         {[]string{"--data", filepath.Join(dir, "e"), "--listen", "127.0.0.1:0", "--nats-listen", "0.0.0.0:0"}, exitUsage, "asks for no password"},
 		"no address at all":         {[]string{"--data", filepath.Join(dir, "f"), "--listen", "here"}, exitUsage, "not an address"},

@@ -209,7 +209,9 @@ func (c *Config) checkAddresses() error {
 func (i *Instance) openLog(ctx context.Context, c *Config) (err error) {
 	if i.server, err = embedded.Start(ctx, embedded.Config{
 		Dir: filepath.Join(c.Data, "nats"), Listen: c.NATSListen, Logger: c.Logger.With("part", "nats"), MaxBytes: c.MaxBytes,
-	}); err != nil {
+	}); errors.Is(err, natsdeploy.ErrPortInUse) {
+		return fmt.Errorf("--nats-listen=%s: the port is in use by another program, perhaps a nats-server; stop it, or choose another port (:0 picks a free one)", c.NATSListen)
+	} else if err != nil {
 		return err
 	}
 	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
