@@ -121,6 +121,8 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		err = printed
 	}
 	switch {
+	case ctx.Err() != nil && report.Published == 0:
+		return errors.New("interrupted; import the same files again to continue")
 	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted: at least %s events are in the log; import the same files again to continue", number(report.Published))
 	case !imported && report.Published > 0:
