@@ -66,6 +66,9 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(c.Paths, "-") {
+		return usageError("import reads no standard input, because in several formats a file's name says which conversation it holds; mneme publish reads an export from standard input")
+	}
 	files, unfound := transcript.Find(c.Paths)
 	if len(files) == 0 && unfound != nil {
 		return &program.UsageError{Err: unfound}
