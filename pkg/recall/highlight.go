@@ -58,14 +58,14 @@ func Highlights(text, query string, prefixes []string) (spans []Span) {
 			if i >= number {
 				if number = numberEnd(text, i); number > end && isAsked(text[i:number]) {
 					end = number
-					spans = append(spans, Span{i, end})
+					spans = joined(spans, Span{i, end})
 					break
 				}
 			}
 			word := text[i:end]
 			begins := func(prefix string) bool { return strings.HasPrefix(fold(strings.ToLower(word)), prefix) }
 			if isAsked(word) || slices.ContainsFunc(begun, begins) {
-				spans = append(spans, Span{i, end})
+				spans = joined(spans, Span{i, end}) // a prefix such as 日a reaches into the word
 			}
 		}
 		i = end

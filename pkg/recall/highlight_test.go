@@ -29,6 +29,8 @@ func TestHighlightsAreTheWordsOfTheQuery(t *testing.T) {
 	require.Equal(t, []string{"1", "2", "3", "beta"}, lit("1.2.3-beta", "1.2.3-beta"))
 	require.Equal(t, []string{"7", "7"}, lit("5,6,7,8,7", "7"), "a list is no number")
 	require.Equal(t, []string{"日本語"}, lit("私は日本語を読む", "", "日本語"))
+	require.Equal(t, []string{"日abc"}, lit("see 日abc", "abc", "日abc"), "the prefix and the word overlap")
+	require.Equal(t, []string{"日12.5"}, lit("see 日12.5", "12.5", "日12"))
 	require.Empty(t, lit("the of and", "the of and"))
 	require.Empty(t, lit("any text", ""))
 }
@@ -37,8 +39,9 @@ func TestHighlightsAreTheWordsOfTheQuery(t *testing.T) {
 func TestHighlightsAreWithinTheText(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`([a-cA-C_./ -]|日|本|é){0,40}`)).Draw(r, "text")
+		prefixes := rapid.SliceOfN(rapid.StringMatching(`([a-c]|日|本){1,3}`), 0, 2).Draw(r, "prefixes")
 		end := 0
-		for _, s := range Highlights(text, text, nil) {
+		for _, s := range Highlights(text, text, prefixes) {
 			if s.Start < end || s.End <= s.Start || s.End > len(text) {
 				r.Fatalf("%v in %q", s, text)
 			}
@@ -50,8 +53,6 @@ func TestHighlightsAreWithinTheText(t *testing.T) {
 	})
 }
 
-// A query with the beginning of a word finds what the whole word finds, and answers as of a sequence
-// as it did then.
 // Each number of a list is looked at once, however long the list is.
 func TestALongListOfNumbersIsHighlightedAtOnce(t *testing.T) {
 	t.Parallel()
@@ -61,6 +62,8 @@ func TestALongListOfNumbersIsHighlightedAtOnce(t *testing.T) {
 	require.Len(t, Highlights(strings.Repeat("1,", 1<<17), "1", nil), 1<<17)
 }
 
+// A query with the beginning of a word finds what the whole word finds, and answers as of a sequence
+// as it did then.
 func TestAPrefixFindsTheWordsThatBeginSo(t *testing.T) {
 	var x, then Index
 	texts := []string{"The configuration fails.", "Lunch at noon.", "Configured by hand.", "A confluence of rivers."}
