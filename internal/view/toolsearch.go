@@ -151,7 +151,7 @@ func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []Tool
 			t.Partial = true
 			break
 		}
-		page := all[at:min(at+q.Limit-len(distinct.Hits), len(all))]
+		page := all[at:min(at+window.PageOf(q.Limit-len(distinct.Hits), at == 0), len(all), window.MaxExamined)]
 		at += len(page)
 		found := map[uint64]ToolHit{}
 		for _, v := range t.views {
@@ -160,6 +160,9 @@ func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []Tool
 				if c.of == v {
 					own = append(own, c.CalledHit)
 				}
+			}
+			if len(own) == 0 {
+				continue
 			}
 			q.Conversation = v.ID
 			read, err := window.ReadTools(ctx, v.Source(ctx), q, own, all[0].Score)
@@ -171,6 +174,9 @@ func (t *ToolsOf) Search(ctx context.Context, q window.SearchQuery) (hits []Tool
 			}
 		}
 		for _, c := range page {
+			if len(distinct.Hits) == q.Limit {
+				break
+			}
 			if h, ok := found[c.Seq]; ok && distinct.Add(h.Conversation.ID, h.ToolHit) {
 				hits = append(hits, h)
 			}

@@ -211,6 +211,21 @@ func TestEqualResultsOfAConversationAreFoundOnce(t *testing.T) {
 	require.Equal(t, []string{"two/k1", "one/k4", "one/k2"}, names(hits), "without words, too")
 }
 
+// More results are read than are missing, but no more are shown.
+func TestASearchWithEqualResultsShowsNoMoreThanItsLimit(t *testing.T) {
+	l := newLibrary(t)
+	texts := []string{}
+	for i := range 20 {
+		texts = append(texts, "the zebra", fmt.Sprint("the zebra ", i))
+	}
+	l.begun("one", "p", texts...)
+	l.stored()
+	_, hits := l.search(view.NewCache(64<<20, nil), "p", window.SearchQuery{Limit: 3})
+	require.Equal(t, []string{"one/k40", "one/k39", "one/k38"}, names(hits))
+	_, hits = l.search(view.NewCache(64<<20, nil), "p", window.SearchQuery{Limit: 21})
+	require.Len(t, hits, 21)
+}
+
 // scores are the scores of the results that a query finds, by text.
 func scores(hits []view.ToolHit) map[string]float64 {
 	list := map[string]float64{}

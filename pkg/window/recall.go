@@ -188,6 +188,15 @@ func (c *candidate) repeats(o candidate) bool {
 // readHits reads the messages of hits, in their order. focus, unless it is nil, narrows down what an
 // excerpt shows of the best passage.
 func readHits(ctx context.Context, g Graph, id events.ConversationID, hits []recall.Hit, excerpt int, focus focus) ([]candidate, error) {
+	list, err := readMessages(ctx, g, id, hits)
+	for i := range list {
+		list[i].cut(excerpt, focus)
+	}
+	return list, err
+}
+
+// readMessages is readHits without the texts to show.
+func readMessages(ctx context.Context, g Graph, id events.ConversationID, hits []recall.Hit) (list []candidate, err error) {
 	seqs := make([]uint64, len(hits))
 	for i, h := range hits {
 		seqs[i] = h.Seq
@@ -196,16 +205,19 @@ func readHits(ctx context.Context, g Graph, id events.ConversationID, hits []rec
 	if err != nil {
 		return nil, err
 	}
-	var list []candidate
 	for _, h := range hits {
 		i, ok := slices.BinarySearchFunc(messages, h.Seq, func(m graph.Message, seq uint64) int { return cmp.Compare(m.Seq, seq) })
-		if !ok {
-			continue // deleted since
+		if ok { // otherwise it was deleted since
+			list = append(list, candidate{hit: h, message: &messages[i]})
 		}
-		start, end := focus.on(messages[i].Content, h.Start, h.End, excerpt)
-		list = append(list, candidate{hit: h, message: &messages[i], text: excerptOf(messages[i].Content, start, end, excerpt)})
 	}
 	return list, nil
+}
+
+// cut sets the text that is shown, at most this many characters.
+func (c *candidate) cut(excerpt int, focus focus) {
+	start, end := focus.on(c.message.Content, c.hit.Start, c.hit.End, excerpt)
+	c.text = excerptOf(c.message.Content, start, end, excerpt)
 }
 
 // excerptOf returns at most this many characters of a text: all of it, or the part around its bytes

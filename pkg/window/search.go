@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"slices"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
@@ -71,17 +72,24 @@ func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found F
 	}
 	at, end := q.From, min(len(found.Hits), q.From+examined)
 	for at < end && len(hits) < q.Limit {
-		page := found.Hits[at:min(at+q.Limit-len(hits), end)]
-		read, err := readHits(ctx, src.Graph, q.Conversation, page, q.MaxChars, q.focus())
+		page := found.Hits[at:min(at+PageOf(q.Limit-len(hits), at == q.From), end)]
+		read, err := readMessages(ctx, src.Graph, q.Conversation, page)
 		if err != nil {
 			return nil, found, 0, err
 		}
-		at += len(page)
-		for _, c := range read {
-			if keep == nil || keep(c.message) {
-				hits = append(hits, Hit{Message: *c.message, Text: c.text, Match: *found.match(c.hit)})
+		passed := len(page)
+		for i := range read {
+			c := &read[i]
+			if keep != nil && !keep(c.message) {
+				continue
+			}
+			c.cut(q.MaxChars, q.focus())
+			if hits = append(hits, Hit{Message: *c.message, Text: c.text, Match: *found.match(c.hit)}); len(hits) == q.Limit {
+				passed = 1 + slices.IndexFunc(page, func(h recall.Hit) bool { return h.Seq == c.hit.Seq })
+				break
 			}
 		}
+		at += passed
 	}
 	if q.Ranks {
 		if err := rankHits(ctx, src, q, hits); err != nil {
@@ -92,6 +100,19 @@ func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found F
 		next = at
 	}
 	return hits, found, next, nil
+}
+
+// minPageOf is how many hits are read at once after the first page.
+const minPageOf = 64
+
+// PageOf returns how many hits to read for those that are still missing. If the first ones read were not enough, because a
+// filter left some out or they said the same, this may be so for most: then one read for each missing hit would be a read
+// of the store for each hit.
+func PageOf(missing int, first bool) int {
+	if first {
+		return missing
+	}
+	return max(missing, minPageOf)
 }
 
 // rankHits finds the ranks of hits by each method.

@@ -83,7 +83,7 @@ func SearchTools(ctx context.Context, src Source, q SearchQuery) (hits []ToolHit
 	at, examined := min(q.From, len(found.Hits)), 0
 	for at < len(found.Hits) && len(distinct.Hits) < q.Limit && examined < MaxExamined {
 		var page []CalledHit
-		most := q.Limit - len(distinct.Hits)
+		from, most := at, min(PageOf(q.Limit-len(distinct.Hits), examined == 0), MaxExamined-examined)
 		for at < len(found.Hits) && len(page) < most {
 			if h := found.Hits[at]; keep(&h) {
 				page = append(page, h)
@@ -96,7 +96,10 @@ func SearchTools(ctx context.Context, src Source, q SearchQuery) (hits []ToolHit
 			return nil, found, 0, err
 		}
 		for _, h := range read {
-			distinct.Add(q.Conversation, h)
+			if distinct.Add(q.Conversation, h); len(distinct.Hits) == q.Limit {
+				at = from + 1 + slices.IndexFunc(found.Hits[from:], func(c CalledHit) bool { return c.Seq == h.Result.Seq })
+				break
+			}
 		}
 	}
 	if at < len(found.Hits) {
@@ -116,47 +119,35 @@ func ToolCandidates(ctx context.Context, src Source, q SearchQuery) (hits []Call
 // ReadTools reads results that were found, in their order, and keeps those that the filter keeps by their time and text. best
 // is the score that their relevance is relative to.
 func ReadTools(ctx context.Context, src Source, q SearchQuery, list []CalledHit, best float64) (hits []ToolHit, err error) {
-	read, err := readResults(ctx, src.Graph, q, list, cmp.Or(q.AsOf, graph.Latest))
-	keep := q.Keep.ofResults()
-	for _, h := range read {
-		if keep(&h.Result) {
-			h.Match.Relevance = relevance(h.Match.Score, best)
-			hits = append(hits, h)
-		}
-	}
-	return hits, err
-}
-
-// readResults reads the results of hits with their calls, in the order of the hits.
-func readResults(ctx context.Context, g Graph, q SearchQuery, page []CalledHit, asOf uint64) ([]ToolHit, error) {
-	if len(page) == 0 {
+	if len(list) == 0 {
 		return nil, nil
 	}
-	refs := make([]graph.Ref, len(page))
-	for i, h := range page {
+	asOf := cmp.Or(q.AsOf, graph.Latest)
+	refs := make([]graph.Ref, len(list))
+	for i, h := range list {
 		refs[i] = h.Ref
 	}
-	results, err := g.Results(ctx, q.Conversation, refs, asOf)
+	results, err := src.Graph.Results(ctx, q.Conversation, refs, asOf)
 	if err != nil {
 		return nil, err
 	}
-	calls, err := g.Calls(ctx, q.Conversation, refs, asOf)
+	calls, err := src.Graph.Calls(ctx, q.Conversation, refs, asOf)
 	if err != nil {
 		return nil, err
 	}
-	var list []ToolHit
-	for _, h := range page {
+	keep := q.Keep.ofResults()
+	for _, h := range list {
 		r, ok := results[h.Ref]
-		if !ok || r.Seq != h.Seq {
-			continue // deleted since
+		if !ok || r.Seq != h.Seq || !keep(&r) { // the first two: deleted since
+			continue
 		}
 		call, text := calls[h.Ref], ResultText(&r)
 		start, end := q.focus().on(text, h.Start, h.End, q.MaxChars)
-		list = append(list, ToolHit{
-			Call: call, Result: r, About: mainArgument(call.Arguments.Text), Text: excerptOf(text, start, end, q.MaxChars), Match: *match(h.Hit, 0),
+		hits = append(hits, ToolHit{
+			Call: call, Result: r, About: mainArgument(call.Arguments.Text), Text: excerptOf(text, start, end, q.MaxChars), Match: *match(h.Hit, best),
 		})
 	}
-	return list, nil
+	return hits, nil
 }
 
 // ResultText returns what a search sees of a result: its text and its error.
