@@ -14,6 +14,7 @@ import (
 
 	"mneme.dev/mneme/internal/frame"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/window"
 	"mneme.dev/mneme/pkg/window/chat"
 )
@@ -132,23 +133,20 @@ func (a *api) contextOf(ctx context.Context, in *contextInput) (*window.Context,
 		return nil, err
 	}
 	var rewritten *window.Rewritten
+	mode := in.Condense
 	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, needs{
 		loads: loads, asks: rerank.Wanted || in.Rewrite, coded: in.Strategy == window.StrategyHybrid, earlierWithin: earlierWithin,
-		found: func() (err error) { // a record of the context has the query as it was used, so that the context can be reproduced without the model
+		found: func(own *graph.Conversation) (more string, err error) {
+			if mode == "" && a.Condense != nil {
+				mode = a.Condense(own.Profile)
+			}
+			// A record of the context has the query as it was used, so that the context can be reproduced without the model.
 			in.Query, rewritten, err = a.rewrite(ctx, in.Tenant, in.RewriteParam, in.Query)
-			return err
+			return mode, err
 		},
 	})
 	if err != nil {
 		return nil, err
-	}
-	mode := in.Condense
-	if mode == "" && a.Condense != nil {
-		conversation, err := source.Graph.Conversation(ctx, in.id(), in.seq())
-		if err != nil {
-			return nil, err
-		}
-		mode = a.Condense(conversation.Profile)
 	}
 	c, err := a.build(ctx, source, window.Request{
 		Conversation: in.id(), Query: in.Query, MaxChars: roomWithin(in.MaxChars, in.Frame), Strategy: in.Strategy, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Rerank: rerank, Condense: mode,

@@ -59,11 +59,15 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// edition identifies everything except the read models' contents that affects answers:
-// the program, its display settings, its prices, the log, and the location of the read models.
+// edition identifies what affects every answer besides the contents of the read models: the program, how it searches, its
+// prices, the log, and the location of the read models.
 func edition(c Config) string {
 	prices, _ := json.Marshal(c.Prices) // names and numbers
-	return fmt.Sprintf("%s %s %s %s", programVersion(), c.Log.Created().UTC().Format(time.RFC3339Nano), c.Store, prices)
+	search := "off"
+	if c.Cache != nil {
+		search = "on " + c.Cache.Model()
+	}
+	return fmt.Sprintf("%s %q %s %s %s", programVersion(), search, c.Log.Created().UTC().Format(time.RFC3339Nano), c.Store, prices)
 }
 
 // programVersion identifies this program's code. A build without version information

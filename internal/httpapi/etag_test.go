@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // ask sends a GET with If-None-Match and returns the status, the ETag and the body.
@@ -126,4 +129,32 @@ func TestABranchsETagChangesOnlyWhenAnAncestorIsDeleted(t *testing.T) {
 	seq = b.publish(structured("old", "3", &events.ConversationDeleted{})).Seq
 	b.refused(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/old/context?at_least=%d", seq), nil, "")
 	require.NotEqual(t, before, b.tag("/v1/conversations/new/context"))
+}
+
+// A client keeps its answers while the server restarts with other settings.
+func TestTheETagDependsOnHowLargeResultsAreShown(t *testing.T) {
+	var mode atomic.Value // of conversations with the profile "any"
+	f := setupFront(t, func(c *httpapi.Config) {
+		c.Condense = func(profile string) string { return map[string]string{"any": mode.Load().(string)}[profile] }
+	})
+	mode.Store(window.CondenseOff)
+	seq := f.publish(structured("c1", "1", &events.ConversationStarted{Profile: "any"})).Seq
+	ask := func(path, known string) (int, string) {
+		response, _ := raw(t, f.HTTPURL(), fmt.Sprintf("GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nIf-None-Match: %s\r\n\r\n", path, known))
+		return response.StatusCode, response.Header.Get("ETag")
+	}
+	path := fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", seq)
+	chosen := path + "&condense=clear"
+	status, tag := ask(path, "none")
+	require.Equal(t, http.StatusOK, status)
+	_, own := ask(chosen, "none")
+
+	mode.Store(window.CondenseExtractive)
+	status, other := ask(path, tag)
+	require.Equal(t, http.StatusOK, status)
+	require.NotEqual(t, tag, other)
+	status, _ = ask(path, other)
+	require.Equal(t, http.StatusNotModified, status)
+	status, _ = ask(chosen, own)
+	require.Equal(t, http.StatusNotModified, status, "the request itself says how")
 }

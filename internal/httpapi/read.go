@@ -114,7 +114,9 @@ type needs struct {
 	coded         bool // a context that shows the code of its project too
 	earlierWithin int  // budget of a context that shows earlier sessions too, 0 for none
 
-	found func() error // called when the conversation is found, before anything is loaded; nil for nothing
+	// found, if not nil, is called when the conversation is found, before anything is loaded. It returns what the answer
+	// depends on besides positions, "" for nothing.
+	found func(own *graph.Conversation) (more string, err error)
 }
 
 // source begins a read that searches a conversation, or builds a context from it.
@@ -123,10 +125,14 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 	if err != nil {
 		return s, err
 	}
+	var positions []string
 	if of.found != nil {
-		if err := of.found(); err != nil {
+		own := v.Lineage().Own()
+		more, err := of.found(&own)
+		if err != nil {
 			return s, err
 		}
+		positions = append(positions, more)
 	}
 	var code *indexesNear
 	if of.coded {
@@ -134,11 +140,12 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 		defer code.wait()
 	}
 	var earlier window.Earlier
-	var positions []string
 	if of.earlierWithin > 0 {
-		if earlier, positions, err = a.earlier(ctx, v, of.earlierWithin); err != nil {
+		var more []string
+		if earlier, more, err = a.earlier(ctx, v, of.earlierWithin); err != nil {
 			return s, err
 		}
+		positions = append(positions, more...)
 	}
 	if !a.Cache.Remote() && !of.asks { // remote vectors arrive late, and a server may not answer: the answer can change at the same positions
 		if err := a.unchangedView(ctx, v, positions...); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/window"
@@ -230,9 +231,9 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 		return nil, err
 	}
 	var rewritten *window.Rewritten
-	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, needs{loads: loads, asks: rerank.Wanted || in.Rewrite, found: func() (err error) {
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, needs{loads: loads, asks: rerank.Wanted || in.Rewrite, found: func(*graph.Conversation) (_ string, err error) {
 		asked.Text, rewritten, err = a.rewrite(ctx, in.Tenant, in.RewriteParam, asked.Text)
-		return err
+		return "", err
 	}})
 	if err != nil {
 		return nil, a.problem(err)
