@@ -86,6 +86,14 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput,
 		}
 		models = append(models, of)
 	}
+	var titles graph.Reader
+	if in.By == "conversation" {
+		var of view.Model
+		if titles, of, err = a.pins(ctx).Graph(ctx); err != nil {
+			return nil, a.problem(err)
+		}
+		models = append(models, of)
+	}
 	if err := a.awaitAll(ctx, in.WaitAllParams, models...); err != nil {
 		return nil, a.problem(err)
 	}
@@ -109,8 +117,8 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput,
 		return nil, a.problem(err)
 	}
 	out.Body.Report = *report
-	if in.By == "conversation" {
-		if err := a.titles(ctx, in.Tenant, report.Groups); err != nil {
+	if titles != nil {
+		if err := addTitles(ctx, titles, in.Tenant, report.Groups); err != nil {
 			return nil, a.problem(err)
 		}
 	}
@@ -120,12 +128,8 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput,
 // maxTitles is how many conversations of an answer have titles, because each costs a read.
 const maxTitles = 100
 
-// titles adds the titles of conversations.
-func (a *api) titles(ctx context.Context, tenant string, groups []insight.Group) error {
-	g, _, err := a.pins(ctx).Graph(ctx)
-	if err != nil {
-		return err
-	}
+// addTitles adds the titles of conversations.
+func addTitles(ctx context.Context, g graph.Reader, tenant string, groups []insight.Group) error {
 	var reads errgroup.Group
 	reads.SetLimit(8)
 	for i := range groups[:min(len(groups), maxTitles)] {

@@ -1,10 +1,12 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -16,7 +18,10 @@ import (
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/testdata"
 	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/insight"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // insights reads insights and waits for everything up to a sequence.
@@ -95,6 +100,60 @@ func TestInsightsAddUpWhatConversationsDid(t *testing.T) {
 	require.Equal(t, 1, b.insights(last, "agent=codex").Total.Conversations)
 	require.Empty(t, b.insights(last, "project=nothing").Groups)
 	require.Empty(t, b.insights(last, "tenant=other").Groups)
+}
+
+// lagging are read models whose graph has applied nothing after a sequence, 0 for all of them.
+type lagging struct {
+	httpapi.Models
+	upTo *atomic.Uint64
+}
+
+func (l lagging) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
+	p, err := l.Models.Graph(ctx)
+	if upTo := l.upTo.Load(); err == nil && upTo > 0 {
+		p.Model = laggingGraph{p.Model, upTo}
+	}
+	return p, err
+}
+
+type laggingGraph struct {
+	graph.Reader
+	upTo uint64
+}
+
+func (l laggingGraph) Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error) {
+	return l.Reader.Conversation(ctx, id, min(asOf, l.upTo))
+}
+
+func (l laggingGraph) Checkpoints(ctx context.Context) ([]projection.Checkpoint, error) {
+	list, err := l.Reader.Checkpoints(ctx)
+	for i := range list {
+		list[i].Seq = min(list[i].Seq, l.upTo)
+	}
+	return list, err
+}
+
+// Titles come from the graph, which may be behind the figures.
+func TestInsightsWithTitlesWaitForThem(t *testing.T) {
+	var upTo atomic.Uint64
+	f := setupFront(t, func(c *httpapi.Config) { c.Models = lagging{c.Models, &upTo} })
+	before, title := f.batch("c1", &events.ConversationStarted{Title: "Old"}, message("u", "user", "hello")), "New"
+	last := f.publish(structured("c1", "title", &events.ConversationUpdated{Title: &title})).Seq
+	f.bundle.insights(last, "by=conversation") // the graph itself has it
+	ask := func(query, known string) (*http.Response, string) {
+		return raw(t, f.HTTPURL(), fmt.Sprintf("GET /v1/insights?by=conversation%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nIf-None-Match: %s\r\n\r\n", query, known))
+	}
+	upTo.Store(before)
+	response, body := ask("", "none")
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Contains(t, body, `"title":"Old"`)
+	tag := response.Header.Get("ETag")
+	response, body = ask(fmt.Sprintf("&wait_ms=1&at_least=%d", last), "none")
+	require.NotEqual(t, http.StatusOK, response.StatusCode, body)
+	upTo.Store(0)
+	response, body = ask("", tag)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Contains(t, body, `"title":"New"`)
 }
 
 func TestConversationsAreSortedByWhatTheyDid(t *testing.T) {
