@@ -1,8 +1,11 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +14,9 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/internal/worker"
+	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/window"
 )
 
@@ -116,6 +122,49 @@ func TestAContextShowsCodeOfItsProjectThatNobodyHasShown(t *testing.T) {
 	for _, it := range items {
 		require.NotContains(t, it.Text, "sendPartAgain", "the file holds something else now")
 	}
+}
+
+// withoutCode are read models of which the one of indexed code may be absent, as while it is made for the first time.
+type withoutCode struct {
+	httpapi.Models
+	absent *atomic.Bool
+}
+
+func (m withoutCode) Code(ctx context.Context) (view.Pinned[codebase.Reader], error) {
+	if m.absent.Load() {
+		return view.Pinned[codebase.Reader]{}, worker.ErrNotThere
+	}
+	return m.Models.Code(ctx)
+}
+
+func TestTheETagChangesWhenThereIsCodeOfTheProject(t *testing.T) {
+	var absent atomic.Bool
+	f := setupFront(t, func(c *httpapi.Config) {
+		c.Models, c.Cache = withoutCode{c.Models, &absent}, view.NewCache(64<<20, view.BuiltIn{})
+	})
+	f.file("upload/retry.go", "Retry", retryText)
+	f.scanned(true)
+	last := f.tell("c", &events.ConversationStarted{Cwd: indexedRoot}, message("u", "user", "where is an upload of a part retried?"))
+	ask := func(known string) (*http.Response, string) {
+		return raw(t, f.HTTPURL(), fmt.Sprintf("GET /v1/conversations/c/context?project_memory=off&at_least=%d HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nIf-None-Match: %s\r\n\r\n", last, known))
+	}
+	f.bundle.get(fmt.Sprintf("/v1/projects/%s/code/files?at_least=%d", url.PathEscape(indexedRoot), last), nil)
+	absent.Store(true)
+	response, body := ask("none")
+	require.Equal(t, http.StatusOK, response.StatusCode, body)
+	require.NotContains(t, body, "maximumAttempts")
+	tag := response.Header.Get("ETag")
+	response, _ = ask(tag)
+	require.Equal(t, http.StatusNotModified, response.StatusCode)
+
+	absent.Store(false)
+	response, body = ask(tag)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Contains(t, body, "maximumAttempts")
+	tag = response.Header.Get("ETag")
+	f.tell("other", message("u", "user", "something else"))
+	response, _ = ask(tag)
+	require.Equal(t, http.StatusNotModified, response.StatusCode, "the code as of the conversation's newest event is the same")
 }
 
 func TestAScopeGivesWayToWhatAToolShowedLater(t *testing.T) {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -11,6 +12,7 @@ import (
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/window/code"
 )
 
@@ -75,31 +77,46 @@ type indexesNear struct {
 	asOf       uint64
 	cwd        string
 	scans      []codebase.Scan
-	err        error
-	done       chan struct{} // closed when the fields above are final
+
+	checkpoints []projection.Checkpoint // of the read model, if there are scans
+
+	err  error
+	done chan struct{} // closed when the fields above are final
 }
 
 // read reads the indexes.
 func (n *indexesNear) read(ctx context.Context) {
-	if n.scans, n.err = n.reader.Indexes(ctx, n.id.Tenant, n.asOf); n.err == nil {
-		n.scans = slices.DeleteFunc(n.scans, func(s codebase.Scan) bool { return s.Base(n.cwd) == "" })
+	if n.scans, n.err = n.reader.Indexes(ctx, n.id.Tenant, n.asOf); n.err != nil {
+		return
+	}
+	n.scans = slices.DeleteFunc(n.scans, func(s codebase.Scan) bool { return s.Base(n.cwd) == "" })
+	if len(n.scans) > 0 {
+		n.checkpoints, n.err = n.reader.Checkpoints(ctx)
 	}
 }
 
 // wait waits for the read. The caller that began the read must call wait before it releases the read model.
 func (n *indexesNear) wait() { <-n.done }
 
-// counting returns the search in the indexes that count, nil if none do.
-func (n *indexesNear) counting(ctx context.Context) (*projectCode, error) {
+// counting returns the search in the indexes that count, and the positions that its answers depend on: the read models may
+// have more of the indexes later. It returns nil if none count.
+func (n *indexesNear) counting(ctx context.Context) (*projectCode, []string, error) {
 	n.wait()
 	if n.err != nil || len(n.scans) == 0 {
-		return nil, n.err
+		return nil, nil, n.err
 	}
 	scans, err := n.api.ofItsProject(ctx, n.id, n.scans, n.asOf)
 	if err != nil || len(scans) == 0 {
-		return nil, err
+		return nil, nil, err
 	}
-	return &projectCode{cache: n.api.Cache, reader: n.reader, generation: n.generation, tenant: n.id.Tenant, cwd: n.cwd, scans: scans}, nil
+	var positions []string
+	for _, s := range scans {
+		positions = append(positions, fmt.Sprintf("code of %s %d", s.Project, s.Seq))
+	}
+	for _, cp := range n.checkpoints {
+		positions = append(positions, fmt.Sprintf("code %d %d %d %d", n.generation, cp.Partition, min(cp.Seq, n.asOf), cp.Repairs))
+	}
+	return &projectCode{cache: n.api.Cache, reader: n.reader, generation: n.generation, tenant: n.id.Tenant, cwd: n.cwd, scans: scans}, positions, nil
 }
 
 // ofItsProject keeps the indexes of a conversation's project, and of a folder that holds the one that it works in: the

@@ -147,6 +147,14 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 		}
 		positions = append(positions, more...)
 	}
+	var counted *projectCode
+	if of.coded {
+		var more []string
+		if counted, more, err = code.counting(ctx); err != nil {
+			return s, err
+		}
+		positions = append(positions, more...)
+	}
 	if !a.Cache.Remote() && !of.asks { // remote vectors arrive late, and a server may not answer: the answer can change at the same positions
 		if err := a.unchangedView(ctx, v, positions...); err != nil {
 			return s, err
@@ -159,14 +167,8 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 	}
 	s = v.Source(ctx)
 	s.Earlier = earlier
-	if of.coded {
-		counted, err := code.counting(ctx)
-		if err != nil {
-			return s, err
-		}
-		if counted != nil {
-			s.Project = counted
-		}
+	if counted != nil {
+		s.Project = counted
 	}
 	return s, a.admitView(ctx, v)
 }
