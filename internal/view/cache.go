@@ -81,10 +81,11 @@ type entry struct {
 	refreshing *semaphore.Weighted
 	loaded     bool   // load has read all of it once
 	last       uint64 // sequence of the last message added
-	// From the read model "embeddings": the sequence of the last message that has vectors,
-	// and the earlier messages that have none.
+	// From the read model "embeddings": the sequence of the last message that has vectors, the earlier messages that have
+	// none, and up to which sequence these were looked for again.
 	embeddedUpTo uint64
 	unembedded   []uint64
+	retriedUpTo  uint64
 
 	mu         sync.RWMutex
 	index      *recall.Index
@@ -310,7 +311,7 @@ func (e *entry) embed(ctx context.Context, r graph.EmbeddingsReader, dimensions 
 		return embedded{}, err
 	}
 	defer e.refreshing.Release(1)
-	read := func(from, upTo uint64) (n int, err error) {
+	read := func(from, upTo uint64) (n int, last uint64, err error) {
 		list, err := r.Embeddings(ctx, e.key.id, graph.BagQuery{From: from, Before: upTo + 1, Limit: page})
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -319,23 +320,32 @@ func (e *entry) embed(ctx context.Context, r graph.EmbeddingsReader, dimensions 
 			if err == nil && list[i].Dimensions == dimensions {
 				_ = e.index.SetVectors(list[i].Seq, vectors) // fails only for a message that is not in the index
 			}
-			e.embeddedUpTo = max(e.embeddedUpTo, list[i].Seq)
+			last = list[i].Seq
+			e.embeddedUpTo = max(e.embeddedUpTo, last)
 		}
-		return len(list), err
+		return len(list), last, err
 	}
 	// A message without vectors may have some now: embedding was retried, or the message
-	// comes from a parent in another partition. One page of such messages is enough for one
-	// search.
+	// comes from a parent in another partition. One page of messages is enough for one search;
+	// the next one goes on where it ended, because some messages never get vectors.
 	if len(e.unembedded) > 0 {
 		first, last := e.unembedded[0], e.unembedded[len(e.unembedded)-1]
-		if _, err := read(first, last); err != nil {
+		from := first
+		if i, _ := slices.BinarySearch(e.unembedded, e.retriedUpTo+1); i < len(e.unembedded) {
+			from = e.unembedded[i]
+		}
+		n, upTo, err := read(from, last)
+		if err != nil {
 			return embedded{}, err
+		}
+		if e.retriedUpTo = upTo; n < page {
+			e.retriedUpTo = 0
 		}
 		e.unembedded = e.index.Unembedded(first-1, last)
 	}
 	before := e.embeddedUpTo
 	for e.embeddedUpTo < e.last {
-		n, err := read(e.embeddedUpTo+1, e.last)
+		n, _, err := read(e.embeddedUpTo+1, e.last)
 		if err != nil {
 			return embedded{}, err
 		}

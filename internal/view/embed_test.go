@@ -1,0 +1,73 @@
+package view_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
+)
+
+// refusing are the vectors that a model made of the messages of a store, without those that it refused.
+type refusing struct {
+	graph.EmbeddingsReader
+	graph.RecallReader
+	refused func(seq uint64) bool
+}
+
+func (r *refusing) Embeddings(ctx context.Context, id events.ConversationID, q graph.BagQuery) (list []graph.Embedding, err error) {
+	for len(list) < q.Limit {
+		bags, err := r.Bags(ctx, id, q)
+		if err != nil || len(bags) == 0 {
+			return list, err
+		}
+		for i := range bags {
+			if q.From = bags[i].Seq + 1; len(list) < q.Limit && !r.refused(bags[i].Seq) {
+				list = append(list, graph.Embedding{Seq: bags[i].Seq, Dimensions: 2, Vectors: []byte{1, 2}})
+			}
+		}
+	}
+	return list, nil
+}
+
+// elsewhere embeds queries with that model.
+type elsewhere struct{ view.BuiltIn }
+
+func (elsewhere) Query(context.Context, string) (recall.Vector, error) {
+	return recall.Vector{1, 2}, nil
+}
+
+// A message that the model refuses for good does not keep those far behind it from getting their vectors.
+func TestSearchesFindTheVectorsOfMessagesThatWereRefusedAtFirst(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	texts := make([]string, 3_000)
+	for i := range texts {
+		texts[i] = fmt.Sprint("message ", i)
+	}
+	s.say("c", texts...)
+	vectors := &refusing{RecallReader: s.model, refused: func(seq uint64) bool { return seq == 1 || seq >= 2_500 && seq < 2_600 }}
+	c := view.NewCache(64<<20, elsewhere{})
+	missing := func() string {
+		found, err := c.Of(view.Source{Messages: s.model, Embeddings: vectors}).Search(t.Context(), id("c"), recall.Query{Text: "message", Limit: 1})
+		require.NoError(t, err)
+		return found.Missing
+	}
+	require.Equal(t, "101 of 3000 messages have no vectors", missing())
+	vectors.refused = func(seq uint64) bool { return seq == 1 }
+	last := ""
+	for range 5 { // each looks at a part of them
+		last = missing()
+	}
+	require.Equal(t, "1 of 3000 messages have no vectors", last)
+	vectors.refused = func(uint64) bool { return false }
+	for range 5 {
+		last = missing()
+	}
+	require.Empty(t, last)
+}
