@@ -169,10 +169,14 @@ func (w *response) looksComplete() bool {
 	return w.cut.Load() && w.status != 0 && w.status < http.StatusBadRequest
 }
 
-// WriteHeader implements http.ResponseWriter.
+// WriteHeader implements http.ResponseWriter. An error has no ETag, even if the conversation that it is about has one.
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 && status >= http.StatusOK {
 		w.status = status
+	}
+	if status >= http.StatusBadRequest && w.Header().Get("ETag") != "" {
+		w.Header().Del("ETag")
+		w.Header().Set("Cache-Control", cacheNothing)
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

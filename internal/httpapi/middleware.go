@@ -138,7 +138,6 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", cacheNothing)
-	w.Header().Del("ETag")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))
 }

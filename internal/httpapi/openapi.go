@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,7 @@ const description = `Event-sourced memory for AI agents: publish what an agent d
 
 **Lists** come in pages: ask for the next one with ` + "`cursor`" + ` set to the ` + "`next_cursor`" + ` of the previous page. No ` + "`next_cursor`" + ` means that this was the last page; a page that is not full does not.
 
-**Caching.** Answers about conversations have an ` + "`ETag`" + `, made from positions. Send it back as ` + "`If-None-Match`" + `: if nothing has changed the answer is 304, at almost no cost.
+**Caching.** Answers about conversations and projects have an ` + "`ETag`" + `, made from positions. Send it back as ` + "`If-None-Match`" + `: if nothing has changed the answer is 304, at almost no cost.
 
 **Errors** are problem documents (RFC 9457, ` + "`application/problem+json`" + `): ` + "`detail`" + ` says what to do, ` + "`errors`" + ` names the wrong parameters or members. Requests answered with 503 and 504 can be repeated.
 
@@ -87,7 +88,7 @@ func declareCommon(doc *huma.OpenAPI) {
 			if op.RequestBody != nil {
 				add = append(add, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 			}
-			if op.Method == http.MethodGet && strings.HasPrefix(path, "/v1/conversations") {
+			if op.Method == http.MethodGet && hasETag(path) {
 				add = append(add, http.StatusNotModified)
 				declareETag(op)
 			}
@@ -104,6 +105,18 @@ func declareCommon(doc *huma.OpenAPI) {
 			}
 		}
 	}
+}
+
+// hasETag reports whether answers of a path have an ETag: those made from read models, but not those read from the log.
+func hasETag(path string) bool {
+	for _, end := range []string{"/contexts", "/analyses", "/memory"} {
+		if strings.HasSuffix(path, end) {
+			return false
+		}
+	}
+	return slices.ContainsFunc([]string{"/v1/conversations", "/v1/search", "/v1/projects", "/v1/code", "/v1/insights"}, func(of string) bool {
+		return path == of || strings.HasPrefix(path, of+"/")
+	})
 }
 
 // declareETag adds the headers that [api.unchanged] reads and writes.
