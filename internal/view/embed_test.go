@@ -11,6 +11,7 @@ import (
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // refusing are the vectors that a model made of the messages of a store, without those that it refused.
@@ -38,7 +39,10 @@ func (r *refusing) Embeddings(ctx context.Context, id events.ConversationID, q g
 // elsewhere embeds queries with that model.
 type elsewhere struct{ view.BuiltIn }
 
-func (elsewhere) Query(context.Context, string) (recall.Vector, error) {
+func (elsewhere) Query(_ context.Context, text string) (recall.Vector, error) {
+	if text == "" {
+		return nil, nil
+	}
 	return recall.Vector{1, 2}, nil
 }
 
@@ -70,4 +74,32 @@ func TestSearchesFindTheVectorsOfMessagesThatWereRefusedAtFirst(t *testing.T) {
 		last = missing()
 	}
 	require.Empty(t, last)
+}
+
+// A query of the beginning of a word alone has no vector. It leaves those of the messages to the next search.
+func TestAQueryWithoutAVectorLosesNoVectorsOfMessages(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	texts := make([]string, 1_500)
+	for i := range texts {
+		texts[i] = fmt.Sprint("message ", i)
+	}
+	s.say("c", texts...)
+	vectors := &refusing{RecallReader: s.model, refused: func(uint64) bool { return false }}
+	c := view.NewCache(64<<20, elsewhere{})
+	search := func(q recall.Query) window.Found {
+		t.Helper()
+		q.Limit = 1
+		found, err := c.Of(view.Source{Messages: s.model, Embeddings: vectors}).Search(t.Context(), id("c"), q)
+		require.NoError(t, err)
+		require.Len(t, found.Hits, 1)
+		return found
+	}
+	found := search(recall.Query{Prefixes: []string{"mess"}})
+	require.Empty(t, found.Model)
+	require.Empty(t, found.Missing)
+	found = search(recall.Query{Text: "message"})
+	require.NotEmpty(t, found.Model)
+	require.Empty(t, found.Missing)
+	require.Positive(t, found.Hits[0].Cosine)
 }

@@ -115,6 +115,8 @@ func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.
 	switch {
 	case err != nil:
 		return nil, window.Found{Missing: "the query could not be embedded: " + err.Error()}
+	case vector == nil: // as of a query that only names a speaker
+		return nil, window.Found{}
 	case s.cache.builtIn():
 		if e.lacks() {
 			found.Missing = "the stored embeddings are of an earlier version: run mneme rebuild graph"
