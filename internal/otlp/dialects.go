@@ -2,6 +2,8 @@ package otlp
 
 import (
 	"cmp"
+	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -61,10 +63,13 @@ func (e *entry) openInferenceMessages(prefix string) []message {
 	var list []message
 	for i := range e.count(prefix) {
 		at := prefix + "." + strconv.Itoa(i) + ".message."
-		w := written{Role: e.text(at + "role"), ToolCallID: e.text(at + "tool_call_id"), Name: e.text(at + "name"), Content: contentOf(e.text(at + "content"))}
+		w := written{Role: e.text(at + "role"), ToolCallID: e.text(at + "tool_call_id"), Name: e.text(at + "name")}
 		for j := range e.count(at + "contents") {
 			one := at + "contents." + strconv.Itoa(j) + ".message_content."
 			w.Content = append(w.Content, part{Type: cmp.Or(e.text(one+"type"), "text"), Text: e.text(one + "text"), ID: e.text(one + "id")})
+		}
+		if !slices.ContainsFunc(w.Content, func(p part) bool { return p.kind() == "text" && p.Text != "" }) { // else they repeat it
+			w.Content = append(contentOf(e.text(at+"content")), w.Content...)
 		}
 		for j := range e.count(at + "tool_calls") {
 			one := at + "tool_calls." + strconv.Itoa(j) + ".tool_call."
@@ -85,6 +90,51 @@ func (e *entry) traceloop() (recorded, error) {
 		id:        e.text("gen_ai.tool.call.id"),
 		arguments: e.raw("traceloop.entity.input"), result: e.raw("traceloop.entity.output"),
 	})
+}
+
+// langChainResult is a ToolMessage of LangChain in one of its forms, which has the members that count in Data or Kwargs.
+type langChainResult struct {
+	Type   string          `json:"type"`
+	Data   *toolMessage    `json:"data"`
+	Kwargs *toolMessage    `json:"kwargs"`
+	Output json.RawMessage `json:"output"` // OpenLLMetry puts the message in here, beside other members
+}
+
+type toolMessage struct {
+	Content json.RawMessage `json:"content"`
+	CallID  string          `json:"tool_call_id"`
+	Status  string          `json:"status"`
+}
+
+// ofLangChain takes the result and the id of its call out of the message that LangChain makes of them.
+func ofLangChain(t toolRun) toolRun {
+	var r langChainResult
+	if len(t.result) == 0 || t.result[0] != '{' || json.Unmarshal(t.result, &r) != nil {
+		return t
+	}
+	if len(r.Output) > 0 && r.Output[0] == '{' {
+		inner := langChainResult{}
+		if json.Unmarshal(r.Output, &inner) != nil {
+			return t
+		}
+		r = inner
+	}
+	var m *toolMessage
+	switch r.Type {
+	case "tool":
+		m = r.Data
+	case "constructor":
+		m = r.Kwargs
+	}
+	if m == nil || m.CallID == "" || len(m.Content) == 0 {
+		return t
+	}
+	t.id, t.result = cmp.Or(t.id, m.CallID), unwrapped(m.Content)
+	if m.Status == "error" {
+		failed := false
+		t.success, t.failure = &failed, cmp.Or(t.failure, plainText(t.result))
+	}
+	return t
 }
 
 // hidden is what Claude Code and Codex write in place of a text that they do not capture.

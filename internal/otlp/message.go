@@ -146,6 +146,9 @@ func (w *written) message() message {
 		m.add(&w.Content[i])
 	}
 	for _, c := range w.ToolCalls {
+		if c.ID == "" && c.Name == "" && c.Function.Name == "" {
+			continue // a gap in numbered attributes: the Agents SDK's instrumentation leaves out numbers
+		}
 		m.calls = append(m.calls, toolCall{c.ID, cmp.Or(c.Name, c.Function.Name), argumentsOf(or(c.Arguments, c.Function.Arguments))})
 	}
 	return m

@@ -72,6 +72,14 @@ func TestEachLibraryTellsTheSameConversation(t *testing.T) {
 			"llm.input_messages.3.message.role": "tool", "llm.input_messages.3.message.tool_call_id": "call_1", "llm.input_messages.3.message.content": "rainy",
 			"llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "It rains.",
 		},
+		"OpenInference, with a text twice and gaps in the numbers, as for the Agents SDK": {
+			"openinference.span.kind":           "LLM",
+			"llm.input_messages.0.message.role": "system", "llm.input_messages.0.message.content": "Be brief.",
+			"llm.input_messages.1.message.role": "user", "llm.input_messages.1.message.content": "Weather in Paris?",
+			"llm.input_messages.2.message.role": "assistant", "llm.input_messages.2.message.tool_calls.1.tool_call.id": "call_1", "llm.input_messages.2.message.tool_calls.1.tool_call.function.name": "get_weather", "llm.input_messages.2.message.tool_calls.1.tool_call.function.arguments": `{"location":"Paris"}`,
+			"llm.input_messages.3.message.role": "tool", "llm.input_messages.3.message.tool_call_id": "call_1", "llm.input_messages.3.message.content": "rainy", "llm.input_messages.3.message.contents.0.message_content.type": "text", "llm.input_messages.3.message.contents.0.message_content.text": "rainy",
+			"llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "It rains.", "llm.output_messages.0.message.contents.0.message_content.type": "text", "llm.output_messages.0.message.contents.0.message_content.text": "It rains.",
+		},
 		"OpenLLMetry": {
 			"gen_ai.system": "openai", "llm.request.type": "chat",
 			"gen_ai.prompt.0.role": "system", "gen_ai.prompt.0.content": "Be brief.",
@@ -112,6 +120,14 @@ func TestRunsOfToolsAreRead(t *testing.T) {
 		"OpenInference":   {"openinference.span.kind": "TOOL", "tool.name": "get_weather", "tool_call.id": "call_1", "input.value": `{"location":"Paris"}`, "output.value": "rainy"},
 		"the AI SDK":      {"ai.operationId": "ai.toolCall", "ai.toolCall.name": "get_weather", "ai.toolCall.id": "call_1", "ai.toolCall.args": `{"location":"Paris"}`, "ai.toolCall.result": `"rainy"`},
 		"OpenLLMetry":     {"traceloop.span.kind": "tool", "traceloop.entity.name": "get_weather", "gen_ai.tool.call.id": "call_1", "traceloop.entity.input": `{"location":"Paris"}`, "traceloop.entity.output": "rainy"},
+		"LangChain by OpenInference": {
+			"openinference.span.kind": "TOOL", "tool.name": "get_weather", "input.value": `{"location":"Paris"}`,
+			"output.value": `{"type":"tool","data":{"content":"rainy","additional_kwargs":{},"type":"tool","name":"get_weather","tool_call_id":"call_1","status":"success"}}`,
+		},
+		"LangChain by OpenLLMetry": {
+			"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather", "gen_ai.tool.call.arguments": `{"location":"Paris"}`,
+			"gen_ai.tool.call.result": `{"output":{"lc":1,"type":"constructor","id":["langchain","schema","messages","ToolMessage"],"kwargs":{"content":[{"type":"text","text":"rainy"}],"type":"tool","name":"get_weather","tool_call_id":"call_1","status":"success"}},"kwargs":{"color":"green","name":"get_weather"}}`,
+		},
 	} {
 		e := entry{attributes: a, begin: begin, end: begin.Add(1500 * time.Millisecond)}
 		what, err := e.read(traces)
@@ -123,8 +139,13 @@ func TestRunsOfToolsAreRead(t *testing.T) {
 		require.True(t, *what.tool.success, name)
 		require.InDelta(t, 1500, *what.tool.durationMS, 0.01, name)
 	}
+	refused := entry{attributes: attributes{"openinference.span.kind": "TOOL", "tool.name": "get_weather", "output.value": `{"type":"tool","data":{"content":"no such place","tool_call_id":"call_1","status":"error"}}`}}
+	what, err := refused.read(traces)
+	require.NoError(t, err)
+	require.False(t, *what.tool.success)
+	require.Equal(t, "no such place", what.tool.failure)
 	failing := entry{attributes: attributes{"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather", "error.type": "timeout"}, failed: true}
-	what, err := failing.read(traces)
+	what, err = failing.read(traces)
 	require.NoError(t, err)
 	require.False(t, *what.tool.success)
 	require.Equal(t, "timeout", what.tool.failure)
