@@ -34,11 +34,13 @@ var faults = map[string]func(w http.ResponseWriter, r *http.Request, pass http.H
 		w.WriteHeader(http.StatusGatewayTimeout)
 		_, _ = io.WriteString(w, `{"title": "Gateway Timeout", "status": 504, "detail": "sequence 9 is not applied yet"}`)
 	},
-	"a page":  answer("text/html; charset=utf-8", "<html>Sign in"),
-	"no JSON": answer("application/json", "<html>Sign in"),
-	"broken":  refuse(http.StatusInternalServerError, ""),
-	"full":    refuse(http.StatusInsufficientStorage, ""),
-	"refuse":  func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
+	"moved":                       move(http.StatusMovedPermanently),
+	"moved, and keeps the method": move(http.StatusPermanentRedirect),
+	"a page":                      answer("text/html; charset=utf-8", "<html>Sign in"),
+	"no JSON":                     answer("application/json", "<html>Sign in"),
+	"broken":                      refuse(http.StatusInternalServerError, ""),
+	"full":                        refuse(http.StatusInsufficientStorage, ""),
+	"refuse":                      func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
 	"lose the answer": func(_ http.ResponseWriter, r *http.Request, pass http.Handler) {
 		pass.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
@@ -59,6 +61,13 @@ func refuse(status int, retryAfter string) func(http.ResponseWriter, *http.Reque
 			w.Header().Set("Retry-After", retryAfter)
 		}
 		http.Error(w, "<html>"+http.StatusText(status), status)
+	}
+}
+
+// move answers as a proxy that wants TLS. It names the server itself, where a client that follows would get an answer.
+func move(status int) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		http.Redirect(w, r, "http://"+r.Host+r.URL.RequestURI(), status)
 	}
 }
 

@@ -109,7 +109,7 @@ var parameters = []struct{ operation, name, doc string }{
 }
 
 var setByTheClient = map[string][]string{
-	"":                    {"tenant", "at_least", "cursor", "format"},
+	"":                    {"tenant", "cursor", "format"},
 	"list-files":          {"group_by"},
 	"search-conversation": {"query"},
 	"search":              {"query"},

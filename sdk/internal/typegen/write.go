@@ -49,7 +49,11 @@ func (l *language) name(s *Schema, required bool) string {
 		}
 		return l.object
 	case len(s.Enum) > 0:
-		return l.choice(s.Enum) + null
+		choice := l.choice(s.Enum) + null
+		if slices.Contains(s.Enum, "true") && slices.Contains(s.Enum, "false") {
+			choice = l.simple["boolean"] + " | " + choice // clients send true as the text
+		}
+		return choice
 	case len(kinds) != 1:
 		return l.any
 	case kinds[0] == "array":
@@ -148,7 +152,7 @@ func synchronous(text string) string {
 		"async def ", "def ", "async with ", "with ", "async for ", "for ", "await ", "",
 		"import asyncio\n", "import time\n", "asyncio.sleep", "time.sleep",
 		"AsyncMemory", "Memory", "AsyncConversation", "Conversation", "AsyncProject", "Project",
-		"AsyncClient", "Client", "AsyncIterator", "Iterator", "AsyncIterable", "Iterable",
+		"AsyncClient", "Client", "AsyncGenerator", "Generator", ", None]:", ", None, None]:", "AsyncIterable", "Iterable",
 		"__aenter__", "__enter__", "__aexit__", "__exit__", "__aiter__", "__iter__",
 		"aclose", "close", "aread", "read", "aiter_", "iter_",
 	).Replace(rest)

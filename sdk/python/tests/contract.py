@@ -65,7 +65,7 @@ async def run(case: dict[str, Any]) -> list[dict[str, Any]]:
                 conversation, answer = answer, {"id": answer.id}
             results.append({"answer": answer})
         except mneme.MnemeError as error:
-            results.append({"error": {"type": type(error).__name__, **vars(error)}})
+            results.append({"error": {"type": type(error).__name__, "message": str(error), **vars(error)}})
     await plain(memory.close() if kind == "sync" else memory.aclose(), None)
     return results
 

@@ -49,7 +49,7 @@ export class ForbiddenError extends ProblemError {}
 /** There is no such conversation, project or route. */
 export class NotFoundError extends ProblemError {}
 
-/** Something else is recorded under this id already, or the conversation is deleted. */
+/** Something else is recorded under this id already, or other clients are changing the conversation. */
 export class ConflictError extends ProblemError {
   /**
    * sequence of the event that is recorded under the id, and counts

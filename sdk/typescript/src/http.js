@@ -60,6 +60,16 @@ function checkType(url, got, expected) {
 }
 
 /**
+ * Returns the error for a redirect. It is not followed, because it would take a token, and what is recorded, elsewhere.
+ * @param {string} url
+ * @param {Response} response of which a browser hides everything
+ */
+function moved(url, { status, headers }) {
+  const where = headers.get("Location")?.split("?")[0] || "another address";
+  return new MnemeError(`mneme did not answer at ${url}: HTTP ${status || "3xx"} leads to ${where}; if mneme is there, give that address as the url`);
+}
+
+/**
  * @param {string} text
  * @returns {any}
  */
@@ -162,11 +172,12 @@ export class Sender {
         const whole = body === undefined || (typeof body === "string" && body.length <= maxWhole);
         const sent = whole ? { body } : { body: upload(typeof body === "string" ? [body] : body, watch), duplex: "half" };
         watch.begin();
-        const response = await fetch(address, /** @type {RequestInit} */ ({ method, headers, signal: watch.signal, ...sent }));
+        const response = await fetch(address, /** @type {RequestInit} */ ({ method, headers, signal: watch.signal, redirect: "manual", ...sent }));
         if (response.ok) {
           checkType(url, response.headers.get("Content-Type"), expected);
           return await read(response.body, watch);
         }
+        if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) throw moved(url, response);
         failure = problem(method, response, await textOf(response.body, watch));
       } catch (error) {
         watch.end();

@@ -418,7 +418,7 @@ export class Conversation {
   }
 
   /**
-   * Deletes it. Nothing can be recorded in it afterwards.
+   * Deletes it, for good. What is recorded in it afterwards raises no error, but nothing shows it.
    * @param {string} [reason]
    * @returns {Promise<void>}
    */

@@ -51,7 +51,7 @@ for (const { name, conversation: id = name, memory: settings, calls } of JSON.pa
       results.push({ answer });
     } catch (error) {
       if (!(error instanceof mneme.MnemeError)) throw error;
-      results.push({ error: { type: error.name, ...error, existing_seq: error.existingSeq } });
+      results.push({ error: { type: error.name, message: error.message, ...error, existing_seq: error.existingSeq } });
     }
   }
   console.log(JSON.stringify(results));

@@ -50,7 +50,7 @@ export declare class ForbiddenError extends ProblemError {
 /** There is no such conversation, project or route. */
 export declare class NotFoundError extends ProblemError {
 }
-/** Something else is recorded under this id already, or the conversation is deleted. */
+/** Something else is recorded under this id already, or other clients are changing the conversation. */
 export declare class ConflictError extends ProblemError {
     /**
      * sequence of the event that is recorded under the id, and counts

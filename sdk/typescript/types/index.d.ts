@@ -239,7 +239,7 @@ export declare class Conversation {
         status?: "active" | "archived";
     }): Promise<void>;
     /**
-     * Deletes it. Nothing can be recorded in it afterwards.
+     * Deletes it, for good. What is recorded in it afterwards raises no error, but nothing shows it.
      * @param {string} [reason]
      * @returns {Promise<void>}
      */

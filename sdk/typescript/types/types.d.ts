@@ -70,12 +70,14 @@ export interface ResultFields {
 export interface ContextOptions {
   /** answer as of this sequence of the log; defaults to now */
   as_of?: number;
+  /** wait until all events up to this sequence of this conversation, and of those it branched from, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** use only vectors of messages up to this sequence, which the manifest of a context reports */
   embedded_up_to?: number;
   /** whether a reranking model orders the best 100 messages; defaults to the server's setting. If it gives no order, the answer or the manifest says why */
-  rerank?: "true" | "false";
+  rerank?: boolean | "true" | "false";
   /** sequences of messages in the order in which a reranker put them, which the manifest of a context reports: repeats that order instead of asking a model */
   reranked?: Array<number>;
   /** have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota */
@@ -95,7 +97,7 @@ export interface ContextOptions {
   /** with format=markdown: put the text into <mneme-context id seq>, which says that it is reference data. mneme removes such frames from what agents record; max_chars includes it */
   frame?: boolean;
   /** true: add the manifest, which says why each part is included, and where it is in the Markdown; candidates: also what each section considered and left out, at most 50 of it, and with which larger budget it would be shown. Not with format=markdown */
-  explain?: "false" | "true" | "candidates";
+  explain?: boolean | "false" | "true" | "candidates";
   /** with explain=candidates: the sequence of an event; the manifest's member followed says which section shows it, or how large the budget would have to be */
   follow?: number;
   /** remember that this context was served, as a small event: see GET /v1/conversations/{id}/contexts. Needs the role write */
@@ -106,6 +108,8 @@ export interface ContextOptions {
 
 /** Which context of a project to return. */
 export interface ProjectContextOptions {
+  /** wait until all events up to this sequence of the log, of any conversation, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** answer as of this sequence of the log; defaults to now */
@@ -130,12 +134,14 @@ export interface ProjectContextOptions {
 export interface SearchOptions {
   /** answer as of this sequence of the log; defaults to now */
   as_of?: number;
+  /** wait until all events up to this sequence of this conversation, and of those it branched from, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** use only vectors of messages up to this sequence, which the manifest of a context reports */
   embedded_up_to?: number;
   /** whether a reranking model orders the best 100 messages; defaults to the server's setting. If it gives no order, the answer or the manifest says why */
-  rerank?: "true" | "false";
+  rerank?: boolean | "true" | "false";
   /** sequences of messages in the order in which a reranker put them, which the manifest of a context reports: repeats that order instead of asking a model */
   reranked?: Array<number>;
   /** have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota */
@@ -180,6 +186,8 @@ export interface SearchOptions {
 
 /** How to search all conversations. */
 export interface SearchAllOptions {
+  /** wait until all events up to this sequence of the log, of any conversation, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** maximum number of conversations and, with kind=tool or all, of tool results */
@@ -220,6 +228,8 @@ export interface SearchAllOptions {
 
 /** Which conversations to list, in which order; limit is the size of a page. */
 export interface ConversationsOptions {
+  /** wait until all events up to this sequence of the log, of any conversation, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** maximum number of rows */
@@ -249,6 +259,8 @@ export interface ConversationsOptions {
 export interface MessagesOptions {
   /** answer as of this sequence of the log; defaults to now */
   as_of?: number;
+  /** wait until all events up to this sequence of this conversation, and of those it branched from, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** maximum number of rows */
@@ -266,6 +278,8 @@ export interface MessagesOptions {
 export interface TurnsOptions {
   /** answer as of this sequence of the log; defaults to now */
   as_of?: number;
+  /** wait until all events up to this sequence of this conversation, and of those it branched from, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** maximum number of rows */
@@ -278,6 +292,8 @@ export interface TurnsOptions {
 export interface FilesOptions {
   /** answer as of this sequence of the log; defaults to now */
   as_of?: number;
+  /** wait until all events up to this sequence of this conversation, and of those it branched from, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   limit?: number;
@@ -291,6 +307,8 @@ export interface FilesOptions {
 export interface SummariesOptions {
   /** answer as of this sequence of the log; defaults to now */
   as_of?: number;
+  /** wait until all events up to this sequence of this conversation, and of those it branched from, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** maximum number of rows */
@@ -307,6 +325,8 @@ export interface SummariesOptions {
 
 /** How many conversations to list, and how much of each. */
 export interface SimilarOptions {
+  /** wait until all events up to this sequence of the log, of any conversation, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** maximum number of conversations and, with kind=tool or all, of tool results */
@@ -321,6 +341,8 @@ export interface SimilarOptions {
 export interface ToolCallsOptions {
   /** answer as of this sequence of the log; defaults to now */
   as_of?: number;
+  /** wait until all events up to this sequence of this conversation, and of those it branched from, are applied (read your own write) */
+  at_least?: number;
   /** how long at_least waits before it answers 504, in milliseconds */
   wait_ms?: number;
   /** maximum number of rows */
@@ -332,7 +354,7 @@ export interface ToolCallsOptions {
   /** only calls of the tool with this name */
   tool?: string;
   /** unknown: the result does not say; pending: there is no result */
-  success?: "true" | "false" | "unknown" | "pending";
+  success?: boolean | "true" | "false" | "unknown" | "pending";
 }
 
 /** What is known of a conversation. */

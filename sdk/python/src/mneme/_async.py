@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from uuid import uuid4
@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 
 from ._core import FIRST_PAUSE, SILENCE, Entry, Event, EventParser, Lines, Position, Recorded, Recorder, Settings
-from ._core import assistant, check_type, checked, decode, encode, path, recorded, started, tool_call, tool_result, user
+from ._core import assistant, check_type, checked, decode, encode, moved, path, recorded, started, tool_call, tool_result, user
 from .errors import MnemeError, UnreachableError, problem
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class AsyncMemory:
         """Return a project: what conversations have in common. Name it when a conversation starts."""
         return AsyncProject(self, checked("name of a project", name))
 
-    def conversations(self, **options: Unpack[t.ConversationsOptions]) -> AsyncIterator[t.ConversationInfo]:
+    def conversations(self, **options: Unpack[t.ConversationsOptions]) -> AsyncGenerator[t.ConversationInfo, None]:
         """Iterate over conversations, by default those with the newest events first."""
         return self._pages(path("conversations"), "conversations", options)
 
@@ -98,7 +98,7 @@ class AsyncMemory:
 
     async def stream(
         self, *, conversation: str | None = None, kinds: Iterable[str] | None = None, from_seq: int | None = None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Iterate over the events of the log as they come, without end, from a sequence or from now on.
 
         When the connection breaks, it continues after the last event, so that none is missed and none comes twice.
@@ -157,7 +157,7 @@ class AsyncMemory:
         at_least = {"at_least": self.seq} if self.seq and not any("at_least" in given for given in options) else {}
         return await self._send("GET", to, *options, at_least, expected=expected, stream=stream)
 
-    async def _pages(self, to: str, member: str, options: Mapping[str, Any]) -> AsyncIterator[Any]:
+    async def _pages(self, to: str, member: str, options: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         cursor: str | None = None
         while True:
             page = await self._get(to, options, {"cursor": cursor})
@@ -206,6 +206,8 @@ class AsyncMemory:
                     raise
                 if response.is_success:
                     return response
+                if response.is_redirect:
+                    raise moved(settings.url, response.status_code, response.headers.get("Location", ""))
                 failure = problem(method, response.status_code, media, response.text, wait)
             except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
                 raise MnemeError(f"this request cannot be sent to {settings.url}: {error}") from error
@@ -288,19 +290,19 @@ class AsyncConversation:
         """Return what is known of it. A NotFoundError means that nothing is recorded yet."""
         return cast("t.ConversationInfo", await self._memory._get(path("conversations", self.id)))
 
-    def messages(self, **options: Unpack[t.MessagesOptions]) -> AsyncIterator[t.Message]:
+    def messages(self, **options: Unpack[t.MessagesOptions]) -> AsyncGenerator[t.Message, None]:
         """Iterate over messages, newest first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "messages"), "messages", options)
 
-    def turns(self, **options: Unpack[t.TurnsOptions]) -> AsyncIterator[t.Turn]:
+    def turns(self, **options: Unpack[t.TurnsOptions]) -> AsyncGenerator[t.Turn, None]:
         """Iterate over turns, newest first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "turns"), "turns", options)
 
-    def tool_calls(self, **options: Unpack[t.ToolCallsOptions]) -> AsyncIterator[t.ToolCall]:
+    def tool_calls(self, **options: Unpack[t.ToolCallsOptions]) -> AsyncGenerator[t.ToolCall, None]:
         """Iterate over tool calls, newest first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "tool-calls"), "tool_calls", options)
 
-    def summaries(self, **options: Unpack[t.SummariesOptions]) -> AsyncIterator[t.Summary]:
+    def summaries(self, **options: Unpack[t.SummariesOptions]) -> AsyncGenerator[t.Summary, None]:
         """Iterate over summaries, those written last first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "summaries"), "summaries", options)
 
@@ -322,11 +324,11 @@ class AsyncConversation:
         written = await self._memory._change("POST", path("conversations", self.id, "branches"), change)
         return AsyncConversation(self._memory, written["conversation_id"], self._source)
 
-    def stream(self, *, kinds: Iterable[str] | None = None, from_seq: int | None = None) -> AsyncIterator[Event]:
+    def stream(self, *, kinds: Iterable[str] | None = None, from_seq: int | None = None) -> AsyncGenerator[Event, None]:
         """Iterate over its events as they come, as stream() of the memory does."""
         return self._memory.stream(conversation=self.id, kinds=kinds, from_seq=from_seq)
 
-    async def export(self) -> AsyncIterator[str]:
+    async def export(self) -> AsyncGenerator[str, None]:
         """Iterate over its events, one line each, for import_events() or a file. An error means that lines are missing."""
         response = await self._memory._read(path("conversations", self.id, "export"), expected="application/x-ndjson", stream=True)
         lines = Lines()
@@ -348,7 +350,7 @@ class AsyncConversation:
         await self._memory._change("PATCH", path("conversations", self.id), change)
 
     async def delete(self, reason: str | None = None) -> None:
-        """Delete it. Nothing can be recorded in it afterwards."""
+        """Delete it, for good. What is recorded in it afterwards raises no error, but nothing shows it."""
         await self._memory._change("DELETE", path("conversations", self.id), {}, {"reason": reason})
 
 
@@ -374,6 +376,6 @@ class AsyncProject:
         return await self._memory._context(path("projects", self.name, "context"), format, options)
 
 
-async def _with_line_ends(lines: AsyncIterable[str]) -> AsyncIterator[bytes]:
+async def _with_line_ends(lines: AsyncIterable[str]) -> AsyncGenerator[bytes, None]:
     async for line in lines:
         yield line.rstrip("\n").encode() + b"\n"

@@ -250,6 +250,12 @@ def check_type(url: str, got: str, expected: str) -> None:
         raise MnemeError(f"mneme did not answer at {url}: an answer of the type {expected} was expected, and it is {got or 'of none'}")
 
 
+def moved(url: str, status: int, location: str) -> MnemeError:
+    """Return the error for a redirect. It is not followed, because it would take a token, and what is recorded, elsewhere."""
+    where = location.partition("?")[0] or "nowhere"
+    return MnemeError(f"mneme did not answer at {url}: HTTP {status} leads to {where}; if mneme is there, give that address as the url")
+
+
 def decode(text: str | bytes) -> Any:
     try:
         return json.loads(text)
@@ -259,7 +265,11 @@ def decode(text: str | bytes) -> Any:
 
 def encode(value: Any) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        try:
+            return text.encode()
+        except UnicodeEncodeError:  # half a character: the server replaces it in texts, and refuses it in ids
+            return json.dumps(value, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise MnemeError(f"this cannot be recorded, because it has no form in JSON: {error}") from error
 

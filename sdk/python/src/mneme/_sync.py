@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterable, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from uuid import uuid4
@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 
 from ._core import FIRST_PAUSE, SILENCE, Entry, Event, EventParser, Lines, Position, Recorded, Recorder, Settings
-from ._core import assistant, check_type, checked, decode, encode, path, recorded, started, tool_call, tool_result, user
+from ._core import assistant, check_type, checked, decode, encode, moved, path, recorded, started, tool_call, tool_result, user
 from .errors import MnemeError, UnreachableError, problem
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Memory:
         """Return a project: what conversations have in common. Name it when a conversation starts."""
         return Project(self, checked("name of a project", name))
 
-    def conversations(self, **options: Unpack[t.ConversationsOptions]) -> Iterator[t.ConversationInfo]:
+    def conversations(self, **options: Unpack[t.ConversationsOptions]) -> Generator[t.ConversationInfo, None, None]:
         """Iterate over conversations, by default those with the newest events first."""
         return self._pages(path("conversations"), "conversations", options)
 
@@ -98,7 +98,7 @@ class Memory:
 
     def stream(
         self, *, conversation: str | None = None, kinds: Iterable[str] | None = None, from_seq: int | None = None
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """Iterate over the events of the log as they come, without end, from a sequence or from now on.
 
         When the connection breaks, it continues after the last event, so that none is missed and none comes twice.
@@ -157,7 +157,7 @@ class Memory:
         at_least = {"at_least": self.seq} if self.seq and not any("at_least" in given for given in options) else {}
         return self._send("GET", to, *options, at_least, expected=expected, stream=stream)
 
-    def _pages(self, to: str, member: str, options: Mapping[str, Any]) -> Iterator[Any]:
+    def _pages(self, to: str, member: str, options: Mapping[str, Any]) -> Generator[Any, None, None]:
         cursor: str | None = None
         while True:
             page = self._get(to, options, {"cursor": cursor})
@@ -206,6 +206,8 @@ class Memory:
                     raise
                 if response.is_success:
                     return response
+                if response.is_redirect:
+                    raise moved(settings.url, response.status_code, response.headers.get("Location", ""))
                 failure = problem(method, response.status_code, media, response.text, wait)
             except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
                 raise MnemeError(f"this request cannot be sent to {settings.url}: {error}") from error
@@ -288,19 +290,19 @@ class Conversation:
         """Return what is known of it. A NotFoundError means that nothing is recorded yet."""
         return cast("t.ConversationInfo", self._memory._get(path("conversations", self.id)))
 
-    def messages(self, **options: Unpack[t.MessagesOptions]) -> Iterator[t.Message]:
+    def messages(self, **options: Unpack[t.MessagesOptions]) -> Generator[t.Message, None, None]:
         """Iterate over messages, newest first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "messages"), "messages", options)
 
-    def turns(self, **options: Unpack[t.TurnsOptions]) -> Iterator[t.Turn]:
+    def turns(self, **options: Unpack[t.TurnsOptions]) -> Generator[t.Turn, None, None]:
         """Iterate over turns, newest first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "turns"), "turns", options)
 
-    def tool_calls(self, **options: Unpack[t.ToolCallsOptions]) -> Iterator[t.ToolCall]:
+    def tool_calls(self, **options: Unpack[t.ToolCallsOptions]) -> Generator[t.ToolCall, None, None]:
         """Iterate over tool calls, newest first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "tool-calls"), "tool_calls", options)
 
-    def summaries(self, **options: Unpack[t.SummariesOptions]) -> Iterator[t.Summary]:
+    def summaries(self, **options: Unpack[t.SummariesOptions]) -> Generator[t.Summary, None, None]:
         """Iterate over summaries, those written last first unless order is "oldest"."""
         return self._memory._pages(path("conversations", self.id, "summaries"), "summaries", options)
 
@@ -322,11 +324,11 @@ class Conversation:
         written = self._memory._change("POST", path("conversations", self.id, "branches"), change)
         return Conversation(self._memory, written["conversation_id"], self._source)
 
-    def stream(self, *, kinds: Iterable[str] | None = None, from_seq: int | None = None) -> Iterator[Event]:
+    def stream(self, *, kinds: Iterable[str] | None = None, from_seq: int | None = None) -> Generator[Event, None, None]:
         """Iterate over its events as they come, as stream() of the memory does."""
         return self._memory.stream(conversation=self.id, kinds=kinds, from_seq=from_seq)
 
-    def export(self) -> Iterator[str]:
+    def export(self) -> Generator[str, None, None]:
         """Iterate over its events, one line each, for import_events() or a file. An error means that lines are missing."""
         response = self._memory._read(path("conversations", self.id, "export"), expected="application/x-ndjson", stream=True)
         lines = Lines()
@@ -348,7 +350,7 @@ class Conversation:
         self._memory._change("PATCH", path("conversations", self.id), change)
 
     def delete(self, reason: str | None = None) -> None:
-        """Delete it. Nothing can be recorded in it afterwards."""
+        """Delete it, for good. What is recorded in it afterwards raises no error, but nothing shows it."""
         self._memory._change("DELETE", path("conversations", self.id), {}, {"reason": reason})
 
 
@@ -374,6 +376,6 @@ class Project:
         return self._memory._context(path("projects", self.name, "context"), format, options)
 
 
-def _with_line_ends(lines: Iterable[str]) -> Iterator[bytes]:
+def _with_line_ends(lines: Iterable[str]) -> Generator[bytes, None, None]:
     for line in lines:
         yield line.rstrip("\n").encode() + b"\n"

@@ -55,7 +55,7 @@ class NotFoundError(ProblemError):
 
 
 class ConflictError(ProblemError):
-    """Something else is recorded under this id already, or the conversation is deleted."""
+    """Something else is recorded under this id already, or other clients are changing the conversation."""
 
     existing_seq: int | None = None  #: sequence of the event that is recorded under the id, and counts
 

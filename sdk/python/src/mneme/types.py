@@ -84,13 +84,16 @@ class ContextOptions(TypedDict, total=False):
 
     # answer as of this sequence of the log; defaults to now
     as_of: int | None
+    # wait until all events up to this sequence of this conversation, and of those it branched from,
+    # are applied (read your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # use only vectors of messages up to this sequence, which the manifest of a context reports
     embedded_up_to: int | None
     # whether a reranking model orders the best 100 messages; defaults to the server's setting. If
     # it gives no order, the answer or the manifest says why
-    rerank: Literal["true", "false"] | None
+    rerank: bool | Literal["true", "false"] | None
     # sequences of messages in the order in which a reranker put them, which the manifest of a
     # context reports: repeats that order instead of asking a model
     reranked: list[int] | None
@@ -119,7 +122,7 @@ class ContextOptions(TypedDict, total=False):
     # true: add the manifest, which says why each part is included, and where it is in the Markdown;
     # candidates: also what each section considered and left out, at most 50 of it, and with which
     # larger budget it would be shown. Not with format=markdown
-    explain: Literal["false", "true", "candidates"] | None
+    explain: bool | Literal["false", "true", "candidates"] | None
     # with explain=candidates: the sequence of an event; the manifest's member followed says which
     # section shows it, or how large the budget would have to be
     follow: int | None
@@ -133,6 +136,9 @@ class ContextOptions(TypedDict, total=False):
 class ProjectContextOptions(TypedDict, total=False):
     """Which context of a project to return."""
 
+    # wait until all events up to this sequence of the log, of any conversation, are applied (read
+    # your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # answer as of this sequence of the log; defaults to now
@@ -158,13 +164,16 @@ class SearchOptions(TypedDict, total=False):
 
     # answer as of this sequence of the log; defaults to now
     as_of: int | None
+    # wait until all events up to this sequence of this conversation, and of those it branched from,
+    # are applied (read your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # use only vectors of messages up to this sequence, which the manifest of a context reports
     embedded_up_to: int | None
     # whether a reranking model orders the best 100 messages; defaults to the server's setting. If
     # it gives no order, the answer or the manifest says why
-    rerank: Literal["true", "false"] | None
+    rerank: bool | Literal["true", "false"] | None
     # sequences of messages in the order in which a reranker put them, which the manifest of a
     # context reports: repeats that order instead of asking a model
     reranked: list[int] | None
@@ -215,6 +224,9 @@ class SearchOptions(TypedDict, total=False):
 class SearchAllOptions(TypedDict, total=False):
     """How to search all conversations."""
 
+    # wait until all events up to this sequence of the log, of any conversation, are applied (read
+    # your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # maximum number of conversations and, with kind=tool or all, of tool results
@@ -261,6 +273,9 @@ class SearchAllOptions(TypedDict, total=False):
 class ConversationsOptions(TypedDict, total=False):
     """Which conversations to list, in which order; limit is the size of a page."""
 
+    # wait until all events up to this sequence of the log, of any conversation, are applied (read
+    # your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # maximum number of rows
@@ -293,6 +308,9 @@ class MessagesOptions(TypedDict, total=False):
 
     # answer as of this sequence of the log; defaults to now
     as_of: int | None
+    # wait until all events up to this sequence of this conversation, and of those it branched from,
+    # are applied (read your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # maximum number of rows
@@ -311,6 +329,9 @@ class TurnsOptions(TypedDict, total=False):
 
     # answer as of this sequence of the log; defaults to now
     as_of: int | None
+    # wait until all events up to this sequence of this conversation, and of those it branched from,
+    # are applied (read your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # maximum number of rows
@@ -324,6 +345,9 @@ class FilesOptions(TypedDict, total=False):
 
     # answer as of this sequence of the log; defaults to now
     as_of: int | None
+    # wait until all events up to this sequence of this conversation, and of those it branched from,
+    # are applied (read your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     limit: int | None
@@ -339,6 +363,9 @@ class SummariesOptions(TypedDict, total=False):
 
     # answer as of this sequence of the log; defaults to now
     as_of: int | None
+    # wait until all events up to this sequence of this conversation, and of those it branched from,
+    # are applied (read your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # maximum number of rows
@@ -356,6 +383,9 @@ class SummariesOptions(TypedDict, total=False):
 class SimilarOptions(TypedDict, total=False):
     """How many conversations to list, and how much of each."""
 
+    # wait until all events up to this sequence of the log, of any conversation, are applied (read
+    # your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # maximum number of conversations and, with kind=tool or all, of tool results
@@ -371,6 +401,9 @@ class ToolCallsOptions(TypedDict, total=False):
 
     # answer as of this sequence of the log; defaults to now
     as_of: int | None
+    # wait until all events up to this sequence of this conversation, and of those it branched from,
+    # are applied (read your own write)
+    at_least: int | None
     # how long at_least waits before it answers 504, in milliseconds
     wait_ms: int | None
     # maximum number of rows
@@ -382,7 +415,7 @@ class ToolCallsOptions(TypedDict, total=False):
     # only calls of the tool with this name
     tool: str | None
     # unknown: the result does not say; pending: there is no result
-    success: Literal["true", "false", "unknown", "pending"] | None
+    success: bool | Literal["true", "false", "unknown", "pending"] | None
 
 
 class ConversationInfo(TypedDict):
