@@ -60,7 +60,7 @@ func (e *Embedder) call(ctx context.Context, texts []string, retries int) ([]rec
 		made, err := e.ask(ctx, texts, retries)
 		e.count(func(s *Stats) {
 			s.Calls++
-			if err != nil {
+			if err != nil && !errors.Is(err, context.Canceled) { // else the caller has left, or another call of it failed
 				s.Failures++
 				e.reason = err
 			}

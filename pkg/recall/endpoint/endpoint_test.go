@@ -218,6 +218,29 @@ func TestFiveFailuresPauseTheEndpoint(t *testing.T) {
 	}
 }
 
+func TestAPausedEndpointSaysWhatFailed(t *testing.T) {
+	e := llmtest.Embedding(t)
+	held := make(chan struct{})
+	e.Reply(
+		func(_ http.ResponseWriter, r *http.Request) { close(held); <-r.Context().Done() },
+		func(w http.ResponseWriter, r *http.Request) { <-held; llmtest.Refused(http.StatusUnauthorized, "")(w, r) },
+		llmtest.Refused(http.StatusUnauthorized, ""),
+	)
+	m := model(t, e, &memory{}, func(c *endpoint.Config) { c.Batch = 1 })
+	_, err := m.Embed(t.Context(), "t", texts(2)) // the second call fails, which cancels the first
+	require.ErrorContains(t, err, "check the key")
+	require.EqualValues(t, 1, m.Stats().Failures)
+	for i := range 4 {
+		_, err = m.Query(t.Context(), fmt.Sprint("query ", i))
+		require.ErrorContains(t, err, "check the key")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = m.Query(ctx, "a search that its caller left")
+	_, err = m.Query(t.Context(), "hello")
+	require.EqualError(t, err, "not asked, because it has failed: the endpoint answers HTTP 401: check the key")
+}
+
 func TestASearchDoesNotWaitLongForItsQuery(t *testing.T) {
 	e := llmtest.Embedding(t)
 	e.Reply(llmtest.Hang)
