@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // the prompt
 	"fmt"
+	"regexp"
 	"strings"
 
 	"mneme.dev/mneme/pkg/summary"
@@ -31,13 +32,28 @@ func (w *Writer) Title(ctx context.Context, message string) (string, summary.Usa
 	return title, usage, nil
 }
 
+// declined matches the beginning of an answer of a model that refuses, which is no name.
+var declined = regexp.MustCompile(`(?i)^(i['’]m sorry|i am sorry|i can['’]t|i cannot|i['’]m unable|as an ai)\b`)
+
 // readTitle extracts the name from a model's answer.
 func readTitle(text string) (string, *Error) {
-	title := strings.Trim(oneLine(clean(text)), "\"'`*#“”«». ")
-	if title == "" {
-		return "", empty()
+	title := ""
+	for line := range strings.Lines(clean(text)) {
+		line = strings.Trim(oneLine(line), "\"'`*#“”«». ")
+		switch {
+		case line == "":
+		case title != "" || line[0] == '{':
+			return "", invalid("the answer is not a title")
+		default:
+			title = line
+		}
 	}
-	if runes(title) > 4*summary.MaxTitle {
+	switch {
+	case title == "":
+		return "", empty()
+	case declined.MatchString(title):
+		return "", refusal()
+	case runes(title) > 4*summary.MaxTitle:
 		return "", invalid("the answer is not a title")
 	}
 	return summary.CutTitle(title), nil
