@@ -327,6 +327,42 @@ programs:
 	require.NotContains(t, objects(t, production), "NetworkPolicy context-api-to-oidc")
 }
 
+// A model in the cluster is reached neither at port 443 nor at a public address.
+func TestProgramsReachModelsInTheCluster(t *testing.T) {
+	t.Parallel()
+	got := objects(t, production+`
+secrets: {rerank: reranker}
+programs:
+  context-api:
+    env: {MNEME_RERANK: cohere, MNEME_RERANK_MODEL: rerank-v3.5, MNEME_RERANK_URL: "https://api.cohere.com/v2"}
+  summarizer:
+    egress: [{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: models}}}], ports: [{protocol: TCP, port: 8000}]}]
+`)
+	rule := got["NetworkPolicy summarizer-egress"].(*networkingv1.NetworkPolicy).Spec
+	require.Equal(t, map[string]string{"app.kubernetes.io/name": "summarizer"}, rule.PodSelector.MatchLabels)
+	require.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, rule.PolicyTypes)
+	require.Equal(t, 8000, rule.Egress[0].Ports[0].Port.IntValue())
+	require.Equal(t, "models", rule.Egress[0].To[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"])
+	require.NotContains(t, got, "NetworkPolicy context-api-egress")
+
+	keys := func(program string) (from []string) {
+		for _, e := range got["Deployment "+program].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Env {
+			if e.Name == "MNEME_RERANK_KEY" {
+				from = append(from, e.ValueFrom.SecretKeyRef.Name+"/"+e.ValueFrom.SecretKeyRef.Key)
+			}
+		}
+		return from
+	}
+	require.Equal(t, []string{"reranker/key"}, keys("context-api"))
+	require.Empty(t, keys("summarizer"), "only context-api calls it")
+	reach := got["NetworkPolicy context-api-to-rerank"].(*networkingv1.NetworkPolicy).Spec
+	require.Equal(t, map[string]string{"app.kubernetes.io/name": "context-api"}, reach.PodSelector.MatchLabels)
+	require.Equal(t, 443, reach.Egress[0].Ports[0].Port.IntValue())
+
+	_, err := chart(t, production+"programs: {summarizer: {egress: models}}\n")
+	require.ErrorContains(t, err, "egress")
+}
+
 func TestABackupReachesYourOwnNATS(t *testing.T) {
 	t.Parallel()
 	got := objects(t, production+"nats: {enabled: false, address: \"nats.example.com:4333\"}\nbackup: {schedule: \"@daily\"}\n")
