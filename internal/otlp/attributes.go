@@ -156,9 +156,9 @@ func (a attributes) raw(keys ...string) json.RawMessage {
 	return nil
 }
 
-// rawOf returns a text that is JSON unchanged, and any other as a JSON string.
+// rawOf returns a text that is a JSON object, list or string unchanged, and any other as a JSON string.
 func rawOf(s string) json.RawMessage {
-	if t := strings.TrimSpace(s); t != "" && (t[0] == '{' || t[0] == '[') && json.Valid([]byte(t)) {
+	if t := strings.TrimSpace(s); t != "" && strings.ContainsRune(`{["`, rune(t[0])) && json.Valid([]byte(t)) {
 		return json.RawMessage(t)
 	}
 	return encode(s)

@@ -50,7 +50,7 @@ func (e *entry) openInference() (recorded, error) {
 	case "TOOL":
 		return e.executeTool(toolRun{
 			id: e.text("tool_call.id", "tool.id", "tool_call_id"), name: cmp.Or(e.text("tool.name", "tool_call.function.name"), e.name),
-			arguments: e.raw("tool.parameters", "tool_call.function.arguments", "input.value"), result: e.raw("output.value"),
+			arguments: or(e.raw("tool_call.function.arguments"), e.given()), result: e.raw("output.value"),
 		})
 	default:
 		return recorded{leftOut: notContent}, nil
@@ -92,12 +92,16 @@ func (e *entry) traceloop() (recorded, error) {
 	})
 }
 
-// langChainResult is a ToolMessage of LangChain in one of its forms, which has the members that count in Data or Kwargs.
-type langChainResult struct {
+// packed is what frameworks make of a tool's result: LangChain a ToolMessage, in one of three forms, LlamaIndex a ToolOutput.
+type packed struct {
 	Type   string          `json:"type"`
-	Data   *toolMessage    `json:"data"`
-	Kwargs *toolMessage    `json:"kwargs"`
-	Output json.RawMessage `json:"output"` // OpenLLMetry puts the message in here, beside other members
+	Data   *toolMessage    `json:"data"`   // of type tool
+	Kwargs *toolMessage    `json:"kwargs"` // of type constructor
+	Output json.RawMessage `json:"output"` // in OpenLLMetry's spans, one of these
+
+	ToolName string          `json:"tool_name"`
+	Blocks   json.RawMessage `json:"blocks"`
+	Failed   *bool           `json:"is_error"`
 }
 
 type toolMessage struct {
@@ -106,35 +110,55 @@ type toolMessage struct {
 	Status  string          `json:"status"`
 }
 
-// ofLangChain takes the result and the id of its call out of the message that LangChain makes of them.
-func ofLangChain(t toolRun) toolRun {
-	var r langChainResult
-	if len(t.result) == 0 || t.result[0] != '{' || json.Unmarshal(t.result, &r) != nil {
-		return t
+// unpack takes the result out of what a framework made of it, and the id of the call if it is there.
+func (t *toolRun) unpack() {
+	var p packed
+	if !asObject(t.result, &p) {
+		return
 	}
-	if len(r.Output) > 0 && r.Output[0] == '{' {
-		inner := langChainResult{}
-		if json.Unmarshal(r.Output, &inner) != nil {
-			return t
+	if inner := (packed{}); asObject(p.Output, &inner) {
+		p = inner
+	}
+	var failed bool
+	switch m := map[string]*toolMessage{"tool": p.Data, "constructor": p.Kwargs}[p.Type]; {
+	case m != nil && m.CallID != "" && len(m.Content) > 0:
+		t.id, t.result, failed = cmp.Or(t.id, m.CallID), unwrapped(m.Content), m.Status == "error"
+	case p.ToolName != "" && len(p.Blocks) > 0 && p.Failed != nil:
+		var blocks []part
+		if json.Unmarshal(p.Blocks, &blocks) != nil || len(blocks) == 0 || slices.ContainsFunc(blocks, func(b part) bool { return b.Text == "" }) {
+			return
 		}
-		r = inner
+		t.result, failed = encode(contents(blocks).text()), *p.Failed
+	default:
+		return
 	}
-	var m *toolMessage
-	switch r.Type {
-	case "tool":
-		m = r.Data
-	case "constructor":
-		m = r.Kwargs
+	if failed {
+		success := false
+		t.success, t.failure = &success, cmp.Or(t.failure, plainText(t.result))
 	}
-	if m == nil || m.CallID == "" || len(m.Content) == 0 {
-		return t
+}
+
+// given returns the arguments of a tool's run. Its parameters may instead be the schema of the arguments, and LlamaIndex puts
+// these into a member.
+func (e *entry) given() json.RawMessage {
+	var schema struct {
+		Type       string          `json:"type"`
+		Properties json.RawMessage `json:"properties"`
 	}
-	t.id, t.result = cmp.Or(t.id, m.CallID), unwrapped(m.Content)
-	if m.Status == "error" {
-		failed := false
-		t.success, t.failure = &failed, cmp.Or(t.failure, plainText(t.result))
+	parameters, input := e.raw("tool.parameters"), e.raw("input.value")
+	if parameters != nil && (!asObject(parameters, &schema) || schema.Type != "object" || schema.Properties == nil) {
+		return parameters
 	}
-	return t
+	var wrapped map[string]json.RawMessage
+	if asObject(input, &wrapped) && len(wrapped) == 1 && len(wrapped["kwargs"]) > 0 && wrapped["kwargs"][0] == '{' {
+		return wrapped["kwargs"]
+	}
+	return input
+}
+
+// asObject decodes a JSON object into v, and returns false for anything else.
+func asObject(raw json.RawMessage, v any) bool {
+	return len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, v) == nil
 }
 
 // hidden is what Claude Code and Codex write in place of a text that they do not capture.

@@ -197,7 +197,7 @@ func (e *entry) modelCall(c modelCall) (recorded, error) {
 
 // executeTool finishes reading the run of a tool.
 func (e *entry) executeTool(t toolRun) (recorded, error) {
-	t = ofLangChain(t)
+	t.unpack()
 	if t.name == "" && t.id == "" {
 		return recorded{leftOut: withoutContent}, nil
 	}

@@ -120,6 +120,11 @@ func TestRunsOfToolsAreRead(t *testing.T) {
 		"OpenInference":   {"openinference.span.kind": "TOOL", "tool.name": "get_weather", "tool_call.id": "call_1", "input.value": `{"location":"Paris"}`, "output.value": "rainy"},
 		"the AI SDK":      {"ai.operationId": "ai.toolCall", "ai.toolCall.name": "get_weather", "ai.toolCall.id": "call_1", "ai.toolCall.args": `{"location":"Paris"}`, "ai.toolCall.result": `"rainy"`},
 		"OpenLLMetry":     {"traceloop.span.kind": "tool", "traceloop.entity.name": "get_weather", "gen_ai.tool.call.id": "call_1", "traceloop.entity.input": `{"location":"Paris"}`, "traceloop.entity.output": "rainy"},
+		"LlamaIndex by OpenInference": {
+			"openinference.span.kind": "TOOL", "tool.name": "get_weather", "tool_call.id": "call_1", "input.value": `{"kwargs": {"location": "Paris"}}`,
+			"tool.parameters": `{"properties":{"location":{"title":"Location","type":"string"}},"required":["location"],"type":"object"}`,
+			"output.value":    `{"blocks":[{"text":"rainy"}],"tool_name":"get_weather","raw_input":{"args":[],"kwargs":{"location":"Paris"}},"raw_output":"rainy","is_error":false}`,
+		},
 		"LangChain by OpenInference": {
 			"openinference.span.kind": "TOOL", "tool.name": "get_weather", "input.value": `{"location":"Paris"}`,
 			"output.value": `{"type":"tool","data":{"content":"rainy","additional_kwargs":{},"type":"tool","name":"get_weather","tool_call_id":"call_1","status":"success"}}`,
@@ -135,7 +140,7 @@ func TestRunsOfToolsAreRead(t *testing.T) {
 		require.NotNil(t, what.tool, name)
 		require.Equal(t, "call_1 get_weather", what.tool.id+" "+what.tool.name, name)
 		require.JSONEq(t, `{"location":"Paris"}`, string(what.tool.arguments), name)
-		require.Equal(t, "rainy", strings.Trim(plainText(what.tool.result), `"`), name)
+		require.JSONEq(t, `"rainy"`, string(what.tool.result), name)
 		require.True(t, *what.tool.success, name)
 		require.InDelta(t, 1500, *what.tool.durationMS, 0.01, name)
 	}
@@ -144,6 +149,11 @@ func TestRunsOfToolsAreRead(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, *what.tool.success)
 	require.Equal(t, "no such place", what.tool.failure)
+	raised := entry{attributes: attributes{"openinference.span.kind": "TOOL", "tool.name": "get_weather", "output.value": `{"blocks":[{"text":"Encountered error: no such place"}],"tool_name":"get_weather","raw_input":{},"raw_output":"no such place","is_error":true}`}}
+	what, err = raised.read(traces)
+	require.NoError(t, err)
+	require.False(t, *what.tool.success)
+	require.Equal(t, "Encountered error: no such place", what.tool.failure)
 	failing := entry{attributes: attributes{"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather", "error.type": "timeout"}, failed: true}
 	what, err = failing.read(traces)
 	require.NoError(t, err)
