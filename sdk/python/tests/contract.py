@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import os
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ async def run(case: dict[str, Any]) -> list[dict[str, Any]]:
             if call["call"] == "branch":
                 conversation, answer = answer, {"id": answer.id}
             results.append({"answer": answer})
-        except mneme.MnemeError as error:
+        except mneme.MnemeError as raised:
+            error = pickle.loads(pickle.dumps(raised))  # pools of processes pass errors on like this
             results.append({"error": {"type": type(error).__name__, "message": str(error), **vars(error)}})
     await plain(memory.close() if kind == "sync" else memory.aclose(), None)
     return results

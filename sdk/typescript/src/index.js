@@ -26,6 +26,11 @@ export { assistant, toolCall, toolResult, user };
  * @typedef {{from_seq?: number, kinds?: string[], signal?: AbortSignal}} StreamOptions
  */
 
+/**
+ * Ends a call early: it throws the signal's reason. What it was to record may be in the log nevertheless.
+ * @typedef {{signal?: AbortSignal | undefined}} Abortable
+ */
+
 /** @typedef {"markdown" | "openai" | "anthropic" | "json"} Format */
 
 /**
@@ -86,7 +91,7 @@ export class Memory {
 
   /**
    * Iterates over conversations, by default those with the newest events first.
-   * @param {t.ConversationsOptions} [options]
+   * @param {t.ConversationsOptions & Abortable} [options]
    * @returns {AsyncGenerator<t.ConversationInfo, void>}
    */
   conversations(options) {
@@ -96,7 +101,7 @@ export class Memory {
   /**
    * Finds conversations, each with its best messages, best first.
    * @param {string} query
-   * @param {t.SearchAllOptions} [options]
+   * @param {t.SearchAllOptions & Abortable} [options]
    * @returns {Promise<t.FoundConversation[]>}
    */
   async search(query, options) {
@@ -107,12 +112,13 @@ export class Memory {
    * Records exported events again, here or in another tenant, from a text or line by line. Known ones are
    * skipped. An import line by line is not tried again by itself, because its lines are gone.
    * @param {string | AsyncIterable<string> | Iterable<string>} events
+   * @param {Abortable} [options]
    * @returns {Promise<t.ImportReport>}
    */
-  async import(events) {
+  async import(events, { signal } = {}) {
     const once = typeof events !== "string";
     const body = once ? withLineEnds(events) : events;
-    const report = decode(await this.#sender.text({ method: "POST", path: path("import"), body, media: "application/x-ndjson", once }));
+    const report = decode(await this.#sender.text({ method: "POST", path: path("import"), body, media: "application/x-ndjson", once, signal }));
     this.#reached(report.seq);
     return report;
   }
@@ -162,13 +168,13 @@ export class Memory {
 
   /** What conversations and projects ask of the server. */
   #calls = {
-    /** @param {Recorder} recorder @param {Iterable<Entry>} entries @returns {Promise<Recorded[]>} */
-    record: async (recorder, entries) => {
+    /** @param {Recorder} recorder @param {Iterable<Entry>} entries @param {AbortSignal} [signal] @returns {Promise<Recorded[]>} */
+    record: async (recorder, entries, signal) => {
       /** @type {Recorded[]} */
       const done = [];
       try {
         for (const [batch, body] of recorder.batches(entries)) {
-          const request = { method: "POST", path: path("events"), body, media: "application/cloudevents-batch+json" };
+          const request = { method: "POST", path: path("events"), body, media: "application/cloudevents-batch+json", signal };
           const answer = decode(await this.#sender.text(request));
           this.#reached(answer.seq);
           batch.forEach(({ id }, i) => done.push({ id, seq: answer.events[i].seq, duplicate: answer.events[i].duplicate }));
@@ -179,20 +185,21 @@ export class Memory {
       }
       return done;
     },
-    /** @param {string} method @param {string} to @param {object} [change] @param {Options} [options] */
-    change: async (method, to, change, options) => {
+    /** @param {string} method @param {string} to @param {object | undefined} change @param {Abortable} [abortable] @param {Options} [options] */
+    change: async (method, to, change, { signal } = {}, options) => {
       const body = change && JSON.stringify(change);
-      const written = decode(await this.#sender.text({ method, path: to, options, body, media: "application/json", key: newId() }));
+      const written = decode(await this.#sender.text({ method, path: to, options, body, media: "application/json", key: newId(), signal }));
       this.#reached(written.seq);
       return written;
     },
-    /** @param {string} to @param {object} [options] @param {string} [expected] */
-    read: (to, options, expected) => this.#sender.text({ method: "GET", path: to, options: this.#atLeast(options), expected }),
-    /** @param {string} to @param {object} [options] @returns {Promise<any>} */
+    /** @param {string} to @param {Abortable & Record<string, any>} [options] @param {string} [expected] */
+    read: (to, { signal, ...options } = {}, expected) =>
+      this.#sender.text({ method: "GET", path: to, options: this.#atLeast(options), expected, signal }),
+    /** @param {string} to @param {Abortable & Record<string, any>} [options] @returns {Promise<any>} */
     get: async (to, options) => decode(await this.#calls.read(to, options)),
-    /** @param {string} to */
-    lines: (to) => this.#sender.lines({ method: "GET", path: to, options: this.#atLeast(), expected: "application/x-ndjson" }),
-    /** @param {string} to @param {string} member @param {object} [options] @returns {AsyncGenerator<any, void>} */
+    /** @param {string} to @param {Abortable} [abortable] */
+    lines: (to, { signal } = {}) => this.#sender.lines({ method: "GET", path: to, options: this.#atLeast(), expected: "application/x-ndjson", signal }),
+    /** @param {string} to @param {string} member @param {Abortable} [options] @returns {AsyncGenerator<any, void>} */
     pages: async function* (to, member, options) {
       let cursor;
       do {
@@ -227,28 +234,28 @@ export class Conversation {
 
   /**
    * Describes a new conversation: its title, project, working directory. It is optional, and comes first.
-   * @param {t.ConversationFields} fields
+   * @param {t.ConversationFields & Abortable} [fields]
    */
-  async start(fields) {
-    await this.record([started(fields)]);
+  async start({ signal, ...fields } = {}) {
+    await this.record([started(fields)], { signal });
   }
 
   /**
    * Records a message of the user, which begins a turn.
    * @param {string} text
-   * @param {t.MessageFields & {id?: string}} [fields]
+   * @param {t.MessageFields & Abortable & {id?: string}} [fields]
    */
-  async user(text, fields) {
-    return (await this.record([user(text, fields)]))[0];
+  async user(text, { signal, ...fields } = {}) {
+    return (await this.record([user(text, fields)], { signal }))[0];
   }
 
   /**
    * Records a message of the model: before its next tool calls, or as its answer.
    * @param {string} text
-   * @param {t.MessageFields & {id?: string}} [fields]
+   * @param {t.MessageFields & Abortable & {id?: string}} [fields]
    */
-  async assistant(text, fields) {
-    return (await this.record([assistant(text, fields)]))[0];
+  async assistant(text, { signal, ...fields } = {}) {
+    return (await this.record([assistant(text, fields)], { signal }))[0];
   }
 
   /**
@@ -258,20 +265,20 @@ export class Conversation {
    * through another object, record that message again first, or pass its id as message_id.
    * @param {string} tool
    * @param {any} args
-   * @param {t.CallFields & {id?: string}} [fields]
+   * @param {t.CallFields & Abortable & {id?: string}} [fields]
    */
-  async toolCall(tool, args, fields) {
-    return (await this.record([toolCall(tool, args, fields)]))[0];
+  async toolCall(tool, args, { signal, ...fields } = {}) {
+    return (await this.record([toolCall(tool, args, fields)], { signal }))[0];
   }
 
   /**
    * Records what a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
    * @param {string | Recorded} call
    * @param {any} [result]
-   * @param {t.ResultFields} [fields]
+   * @param {t.ResultFields & Abortable} [fields]
    */
-  async toolResult(call, result, fields) {
-    return (await this.record([toolResult(call, result, fields)]))[0];
+  async toolResult(call, result, { signal, ...fields } = {}) {
+    return (await this.record([toolResult(call, result, fields)], { signal }))[0];
   }
 
   /**
@@ -282,17 +289,18 @@ export class Conversation {
    * the first whose id has other content, which is a ConflictError. An error has in recorded what the requests before
    * it stored. Recording the same entries again continues.
    * @param {Iterable<Entry>} entries
+   * @param {Abortable} [options]
    * @returns {Promise<Recorded[]>}
    */
-  async record(entries) {
-    return this.#calls.record(this.#recorder, entries);
+  async record(entries, { signal } = {}) {
+    return this.#calls.record(this.#recorder, entries, signal);
   }
 
   /**
    * Returns what an agent should see now, in max_chars characters (100,000): as a text, as arguments of a call
    * of OpenAI's or Anthropic's client, or as data.
    * @template {Format} [F="markdown"]
-   * @param {t.ContextOptions & {format?: F}} [options]
+   * @param {t.ContextOptions & Abortable & {format?: F}} [options]
    * @returns {Promise<ContextIn<F>>}
    */
   async context(options) {
@@ -302,7 +310,7 @@ export class Conversation {
   /**
    * Finds messages, best first.
    * @param {string} query
-   * @param {t.SearchOptions} [options]
+   * @param {t.SearchOptions & Abortable} [options]
    * @returns {Promise<t.Found[]>}
    */
   async search(query, options) {
@@ -312,7 +320,7 @@ export class Conversation {
   /**
    * Finds results of tools, best first; without a query the newest.
    * @param {string} [query]
-   * @param {t.SearchOptions} [options]
+   * @param {t.SearchOptions & Abortable} [options]
    * @returns {Promise<t.FoundResult[]>}
    */
   async searchTools(query, options) {
@@ -321,15 +329,16 @@ export class Conversation {
 
   /**
    * Returns what is known of it. A NotFoundError means that nothing is recorded yet.
+   * @param {Abortable} [options]
    * @returns {Promise<t.ConversationInfo>}
    */
-  async info() {
-    return this.#calls.get(path("conversations", this.id));
+  async info(options) {
+    return this.#calls.get(path("conversations", this.id), options);
   }
 
   /**
    * Iterates over messages, newest first unless order is "oldest".
-   * @param {t.MessagesOptions} [options]
+   * @param {t.MessagesOptions & Abortable} [options]
    * @returns {AsyncGenerator<t.Message, void>}
    */
   messages(options) {
@@ -338,7 +347,7 @@ export class Conversation {
 
   /**
    * Iterates over turns, newest first unless order is "oldest".
-   * @param {t.TurnsOptions} [options]
+   * @param {t.TurnsOptions & Abortable} [options]
    * @returns {AsyncGenerator<t.Turn, void>}
    */
   turns(options) {
@@ -347,7 +356,7 @@ export class Conversation {
 
   /**
    * Iterates over tool calls, newest first unless order is "oldest".
-   * @param {t.ToolCallsOptions} [options]
+   * @param {t.ToolCallsOptions & Abortable} [options]
    * @returns {AsyncGenerator<t.ToolCall, void>}
    */
   toolCalls(options) {
@@ -356,7 +365,7 @@ export class Conversation {
 
   /**
    * Iterates over summaries, those written last first unless order is "oldest".
-   * @param {t.SummariesOptions} [options]
+   * @param {t.SummariesOptions & Abortable} [options]
    * @returns {AsyncGenerator<t.Summary, void>}
    */
   summaries(options) {
@@ -365,7 +374,7 @@ export class Conversation {
 
   /**
    * Returns the files that its tools touched, the newest access first.
-   * @param {t.FilesOptions} [options]
+   * @param {t.FilesOptions & Abortable} [options]
    * @returns {Promise<t.File[]>}
    */
   async files(options) {
@@ -374,7 +383,7 @@ export class Conversation {
 
   /**
    * Returns conversations about the same, each with its best messages, best first.
-   * @param {t.SimilarOptions} [options]
+   * @param {t.SimilarOptions & Abortable} [options]
    * @returns {Promise<t.FoundConversation[]>}
    */
   async similar(options) {
@@ -384,11 +393,11 @@ export class Conversation {
   /**
    * Begins a conversation that sees this one up to a message, and continues differently; without an id, a new one.
    * @param {string | Recorded} message
-   * @param {t.BranchFields & {id?: string}} [fields]
+   * @param {t.BranchFields & Abortable & {id?: string}} [fields]
    */
-  async branch(message, { id = newId(), ...fields } = {}) {
+  async branch(message, { id = newId(), signal, ...fields } = {}) {
     const change = { message_id: typeof message === "string" ? message : message.id, id: checked("id of a conversation", id), ...fields };
-    const written = await this.#calls.change("POST", path("conversations", this.id, "branches"), change);
+    const written = await this.#calls.change("POST", path("conversations", this.id, "branches"), change, { signal });
     return new Conversation(this.#memory, this.#calls, written.conversation_id, this.#source);
   }
 
@@ -402,28 +411,31 @@ export class Conversation {
 
   /**
    * Iterates over its events, one line each, for import() or a file. An error means that lines are missing.
+   * @param {Abortable} [options]
    * @returns {AsyncGenerator<string, void>}
    */
-  export() {
-    return this.#calls.lines(path("conversations", this.id, "export"));
+  export(options) {
+    return this.#calls.lines(path("conversations", this.id, "export"), options);
   }
 
   /**
    * Changes what is known of it.
    * @param {{title?: string, tags?: string[], status?: "active" | "archived"}} change
+   * @param {Abortable} [options]
    * @returns {Promise<void>}
    */
-  async update(change) {
-    await this.#calls.change("PATCH", path("conversations", this.id), change);
+  async update(change, options) {
+    await this.#calls.change("PATCH", path("conversations", this.id), change, options);
   }
 
   /**
    * Deletes it, for good. What is recorded in it afterwards raises no error, but nothing shows it.
    * @param {string} [reason]
+   * @param {Abortable} [options]
    * @returns {Promise<void>}
    */
-  async delete(reason) {
-    await this.#calls.change("DELETE", path("conversations", this.id), undefined, { reason });
+  async delete(reason, options) {
+    await this.#calls.change("DELETE", path("conversations", this.id), undefined, options, { reason });
   }
 }
 
@@ -441,7 +453,7 @@ export class Project {
    * Returns what a new conversation should know of earlier ones, in max_chars characters (8,000), in the
    * formats that a conversation's context has.
    * @template {Format} [F="markdown"]
-   * @param {t.ProjectContextOptions & {format?: F}} [options]
+   * @param {t.ProjectContextOptions & Abortable & {format?: F}} [options]
    * @returns {Promise<ContextIn<F>>}
    */
   async context(options) {
@@ -449,7 +461,7 @@ export class Project {
   }
 }
 
-/** @param {any} calls @param {string} to @param {{format?: Format}} [options] */
+/** @param {any} calls @param {string} to @param {Abortable & {format?: Format}} [options] */
 async function contextOf(calls, to, options) {
   const format = options?.format ?? "markdown";
   return format === "markdown" ? calls.read(to, { ...options, format }, "text/markdown") : calls.get(to, { ...options, format });

@@ -34,3 +34,27 @@ await assert.rejects(nobody.conversation("slow").info(), UnreachableError);
 await assert.rejects(nobody.import(large.repeat(64)), UnreachableError);
 await assert.rejects(nobody.import(Array(64).fill(large)), UnreachableError);
 await assert.rejects(nobody.conversation("slow").export().next(), UnreachableError);
+
+// And a caller that wants no more waits for nothing, whichever call it is.
+const patient = new Memory(dead).conversation("slow");
+const calls = {
+  record: (options) => patient.user("lost", { id: "m1", ...options }),
+  toolCall: (options) => patient.toolCall("ls", {}, options),
+  toolResult: (options) => patient.toolResult("t1", "lost", options),
+  start: (options) => patient.start({ title: "lost", ...options }),
+  context: (options) => patient.context({ format: "openai", ...options }),
+  search: (options) => patient.search("lost", options),
+  messages: (options) => patient.messages(options).next(),
+  info: (options) => patient.info(options),
+  export: (options) => patient.export(options).next(),
+  branch: (options) => patient.branch("m1", options),
+  update: (options) => patient.update({ title: "lost" }, options),
+  delete: (options) => patient.delete("lost", options),
+  import: (options) => new Memory(dead).import(Array(64).fill(large), options),
+  stream: (options) => patient.stream({ from_seq: 1, ...options }).next(),
+};
+await Promise.all(Object.entries(calls).map(async ([name, call]) => {
+  const leaves = new AbortController();
+  setTimeout(() => leaves.abort(new Error("enough")), 50);
+  await assert.rejects(call({ signal: leaves.signal }), /^Error: enough$/, name);
+}));

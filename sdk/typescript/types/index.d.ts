@@ -22,6 +22,9 @@ export type StreamOptions = {
     kinds?: string[];
     signal?: AbortSignal;
 };
+export type Abortable = {
+    signal?: AbortSignal | undefined;
+};
 export type Format = "markdown" | "openai" | "anthropic" | "json";
 export type ContextIn<F extends Format> = F extends "openai" ? t.OpenAIChat : F extends "anthropic" ? t.AnthropicChat : F extends "json" ? t.Context : string;
 /**
@@ -62,24 +65,25 @@ export declare class Memory {
     project(name: string): Project;
     /**
      * Iterates over conversations, by default those with the newest events first.
-     * @param {t.ConversationsOptions} [options]
+     * @param {t.ConversationsOptions & Abortable} [options]
      * @returns {AsyncGenerator<t.ConversationInfo, void>}
      */
-    conversations(options?: t.ConversationsOptions): AsyncGenerator<t.ConversationInfo, void>;
+    conversations(options?: t.ConversationsOptions & Abortable): AsyncGenerator<t.ConversationInfo, void>;
     /**
      * Finds conversations, each with its best messages, best first.
      * @param {string} query
-     * @param {t.SearchAllOptions} [options]
+     * @param {t.SearchAllOptions & Abortable} [options]
      * @returns {Promise<t.FoundConversation[]>}
      */
-    search(query: string, options?: t.SearchAllOptions): Promise<t.FoundConversation[]>;
+    search(query: string, options?: t.SearchAllOptions & Abortable): Promise<t.FoundConversation[]>;
     /**
      * Records exported events again, here or in another tenant, from a text or line by line. Known ones are
      * skipped. An import line by line is not tried again by itself, because its lines are gone.
      * @param {string | AsyncIterable<string> | Iterable<string>} events
+     * @param {Abortable} [options]
      * @returns {Promise<t.ImportReport>}
      */
-    import(events: string | AsyncIterable<string> | Iterable<string>): Promise<t.ImportReport>;
+    import(events: string | AsyncIterable<string> | Iterable<string>, { signal }?: Abortable): Promise<t.ImportReport>;
     /**
      * Iterates over the events of the log as they come, without end. When the connection breaks, it continues
      * after the last event, so that none is missed and none comes twice.
@@ -96,23 +100,23 @@ export declare class Conversation {
     id: string;
     /**
      * Describes a new conversation: its title, project, working directory. It is optional, and comes first.
-     * @param {t.ConversationFields} fields
+     * @param {t.ConversationFields & Abortable} [fields]
      */
-    start(fields: t.ConversationFields): Promise<void>;
+    start({ signal, ...fields }?: t.ConversationFields & Abortable): Promise<void>;
     /**
      * Records a message of the user, which begins a turn.
      * @param {string} text
-     * @param {t.MessageFields & {id?: string}} [fields]
+     * @param {t.MessageFields & Abortable & {id?: string}} [fields]
      */
-    user(text: string, fields?: t.MessageFields & {
+    user(text: string, { signal, ...fields }?: t.MessageFields & Abortable & {
         id?: string;
     }): Promise<import("./entries.js").Recorded>;
     /**
      * Records a message of the model: before its next tool calls, or as its answer.
      * @param {string} text
-     * @param {t.MessageFields & {id?: string}} [fields]
+     * @param {t.MessageFields & Abortable & {id?: string}} [fields]
      */
-    assistant(text: string, fields?: t.MessageFields & {
+    assistant(text: string, { signal, ...fields }?: t.MessageFields & Abortable & {
         id?: string;
     }): Promise<import("./entries.js").Recorded>;
     /**
@@ -122,18 +126,18 @@ export declare class Conversation {
      * through another object, record that message again first, or pass its id as message_id.
      * @param {string} tool
      * @param {any} args
-     * @param {t.CallFields & {id?: string}} [fields]
+     * @param {t.CallFields & Abortable & {id?: string}} [fields]
      */
-    toolCall(tool: string, args: any, fields?: t.CallFields & {
+    toolCall(tool: string, args: any, { signal, ...fields }?: t.CallFields & Abortable & {
         id?: string;
     }): Promise<import("./entries.js").Recorded>;
     /**
      * Records what a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
      * @param {string | Recorded} call
      * @param {any} [result]
-     * @param {t.ResultFields} [fields]
+     * @param {t.ResultFields & Abortable} [fields]
      */
-    toolResult(call: string | Recorded, result?: any, fields?: t.ResultFields): Promise<import("./entries.js").Recorded>;
+    toolResult(call: string | Recorded, result?: any, { signal, ...fields }?: t.ResultFields & Abortable): Promise<import("./entries.js").Recorded>;
     /**
      * Records several entries, in order.
      *
@@ -142,80 +146,82 @@ export declare class Conversation {
      * the first whose id has other content, which is a ConflictError. An error has in recorded what the requests before
      * it stored. Recording the same entries again continues.
      * @param {Iterable<Entry>} entries
+     * @param {Abortable} [options]
      * @returns {Promise<Recorded[]>}
      */
-    record(entries: Iterable<Entry>): Promise<Recorded[]>;
+    record(entries: Iterable<Entry>, { signal }?: Abortable): Promise<Recorded[]>;
     /**
      * Returns what an agent should see now, in max_chars characters (100,000): as a text, as arguments of a call
      * of OpenAI's or Anthropic's client, or as data.
      * @template {Format} [F="markdown"]
-     * @param {t.ContextOptions & {format?: F}} [options]
+     * @param {t.ContextOptions & Abortable & {format?: F}} [options]
      * @returns {Promise<ContextIn<F>>}
      */
-    context<F extends Format = "markdown">(options?: t.ContextOptions & {
+    context<F extends Format = "markdown">(options?: t.ContextOptions & Abortable & {
         format?: F;
     }): Promise<ContextIn<F>>;
     /**
      * Finds messages, best first.
      * @param {string} query
-     * @param {t.SearchOptions} [options]
+     * @param {t.SearchOptions & Abortable} [options]
      * @returns {Promise<t.Found[]>}
      */
-    search(query: string, options?: t.SearchOptions): Promise<t.Found[]>;
+    search(query: string, options?: t.SearchOptions & Abortable): Promise<t.Found[]>;
     /**
      * Finds results of tools, best first; without a query the newest.
      * @param {string} [query]
-     * @param {t.SearchOptions} [options]
+     * @param {t.SearchOptions & Abortable} [options]
      * @returns {Promise<t.FoundResult[]>}
      */
-    searchTools(query?: string, options?: t.SearchOptions): Promise<t.FoundResult[]>;
+    searchTools(query?: string, options?: t.SearchOptions & Abortable): Promise<t.FoundResult[]>;
     /**
      * Returns what is known of it. A NotFoundError means that nothing is recorded yet.
+     * @param {Abortable} [options]
      * @returns {Promise<t.ConversationInfo>}
      */
-    info(): Promise<t.ConversationInfo>;
+    info(options?: Abortable): Promise<t.ConversationInfo>;
     /**
      * Iterates over messages, newest first unless order is "oldest".
-     * @param {t.MessagesOptions} [options]
+     * @param {t.MessagesOptions & Abortable} [options]
      * @returns {AsyncGenerator<t.Message, void>}
      */
-    messages(options?: t.MessagesOptions): AsyncGenerator<t.Message, void>;
+    messages(options?: t.MessagesOptions & Abortable): AsyncGenerator<t.Message, void>;
     /**
      * Iterates over turns, newest first unless order is "oldest".
-     * @param {t.TurnsOptions} [options]
+     * @param {t.TurnsOptions & Abortable} [options]
      * @returns {AsyncGenerator<t.Turn, void>}
      */
-    turns(options?: t.TurnsOptions): AsyncGenerator<t.Turn, void>;
+    turns(options?: t.TurnsOptions & Abortable): AsyncGenerator<t.Turn, void>;
     /**
      * Iterates over tool calls, newest first unless order is "oldest".
-     * @param {t.ToolCallsOptions} [options]
+     * @param {t.ToolCallsOptions & Abortable} [options]
      * @returns {AsyncGenerator<t.ToolCall, void>}
      */
-    toolCalls(options?: t.ToolCallsOptions): AsyncGenerator<t.ToolCall, void>;
+    toolCalls(options?: t.ToolCallsOptions & Abortable): AsyncGenerator<t.ToolCall, void>;
     /**
      * Iterates over summaries, those written last first unless order is "oldest".
-     * @param {t.SummariesOptions} [options]
+     * @param {t.SummariesOptions & Abortable} [options]
      * @returns {AsyncGenerator<t.Summary, void>}
      */
-    summaries(options?: t.SummariesOptions): AsyncGenerator<t.Summary, void>;
+    summaries(options?: t.SummariesOptions & Abortable): AsyncGenerator<t.Summary, void>;
     /**
      * Returns the files that its tools touched, the newest access first.
-     * @param {t.FilesOptions} [options]
+     * @param {t.FilesOptions & Abortable} [options]
      * @returns {Promise<t.File[]>}
      */
-    files(options?: t.FilesOptions): Promise<t.File[]>;
+    files(options?: t.FilesOptions & Abortable): Promise<t.File[]>;
     /**
      * Returns conversations about the same, each with its best messages, best first.
-     * @param {t.SimilarOptions} [options]
+     * @param {t.SimilarOptions & Abortable} [options]
      * @returns {Promise<t.FoundConversation[]>}
      */
-    similar(options?: t.SimilarOptions): Promise<t.FoundConversation[]>;
+    similar(options?: t.SimilarOptions & Abortable): Promise<t.FoundConversation[]>;
     /**
      * Begins a conversation that sees this one up to a message, and continues differently; without an id, a new one.
      * @param {string | Recorded} message
-     * @param {t.BranchFields & {id?: string}} [fields]
+     * @param {t.BranchFields & Abortable & {id?: string}} [fields]
      */
-    branch(message: string | Recorded, { id, ...fields }?: t.BranchFields & {
+    branch(message: string | Recorded, { id, signal, ...fields }?: t.BranchFields & Abortable & {
         id?: string;
     }): Promise<Conversation>;
     /**
@@ -225,25 +231,28 @@ export declare class Conversation {
     stream(options?: StreamOptions): AsyncGenerator<Event, never, any>;
     /**
      * Iterates over its events, one line each, for import() or a file. An error means that lines are missing.
+     * @param {Abortable} [options]
      * @returns {AsyncGenerator<string, void>}
      */
-    export(): AsyncGenerator<string, void>;
+    export(options?: Abortable): AsyncGenerator<string, void>;
     /**
      * Changes what is known of it.
      * @param {{title?: string, tags?: string[], status?: "active" | "archived"}} change
+     * @param {Abortable} [options]
      * @returns {Promise<void>}
      */
     update(change: {
         title?: string;
         tags?: string[];
         status?: "active" | "archived";
-    }): Promise<void>;
+    }, options?: Abortable): Promise<void>;
     /**
      * Deletes it, for good. What is recorded in it afterwards raises no error, but nothing shows it.
      * @param {string} [reason]
+     * @param {Abortable} [options]
      * @returns {Promise<void>}
      */
-    delete(reason?: string): Promise<void>;
+    delete(reason?: string, options?: Abortable): Promise<void>;
 }
 /** A project: what its conversations have in common. */
 export declare class Project {
@@ -253,10 +262,10 @@ export declare class Project {
      * Returns what a new conversation should know of earlier ones, in max_chars characters (8,000), in the
      * formats that a conversation's context has.
      * @template {Format} [F="markdown"]
-     * @param {t.ProjectContextOptions & {format?: F}} [options]
+     * @param {t.ProjectContextOptions & Abortable & {format?: F}} [options]
      * @returns {Promise<ContextIn<F>>}
      */
-    context<F extends Format = "markdown">(options?: t.ProjectContextOptions & {
+    context<F extends Format = "markdown">(options?: t.ProjectContextOptions & Abortable & {
         format?: F;
     }): Promise<ContextIn<F>>;
 }

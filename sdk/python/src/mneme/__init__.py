@@ -7,7 +7,8 @@
     conversation.user("Where is the checkpoint written?")
     print(conversation.context(max_chars=20_000))
 
-AsyncMemory has the same methods, to be awaited.
+AsyncMemory has the same methods, to be awaited. It belongs to the event loop in which it is
+first used: make one in each asyncio.run(). Threads may share a Memory.
 """
 
 from ._async import AsyncConversation, AsyncMemory, AsyncProject

@@ -37,6 +37,9 @@ class ProblemError(MnemeError):
         self.errors = errors  #: what is wrong with which parameter or event (body[0] is the first after recorded): location, message and perhaps value
         self.retry_after = retry_after  #: the header Retry-After, "" if there is none
 
+    def __reduce__(self) -> tuple[Any, ...]:  # for pickle, which pools of processes use
+        return type(self), (self.status, self.detail, self.errors, self.retry_after), self.__dict__
+
 
 class InvalidError(ProblemError):
     """A parameter or an event is wrong, or too large: errors names it."""
