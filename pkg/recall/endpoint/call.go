@@ -131,18 +131,22 @@ func (e *Embedder) askOnce(ctx context.Context, texts []string) ([]recall.Vector
 	}
 	vectors := make([]recall.Vector, len(texts))
 	filled := make([]bool, len(texts))
+	dimensions := len(resp.Data[0].Embedding)
 	for _, one := range resp.Data {
 		if one.Index < 0 || one.Index >= len(texts) || filled[one.Index] || len(one.Embedding) == 0 {
 			return nil, errForm
 		}
-		if err := e.learn(len(one.Embedding)); err != nil {
-			return nil, err
+		if len(one.Embedding) != dimensions {
+			return nil, wrongDimensions(len(one.Embedding), dimensions)
 		}
 		floats := make([]float32, len(one.Embedding))
 		for i, f := range one.Embedding {
 			floats[i] = float32(f)
 		}
 		vectors[one.Index], filled[one.Index] = recall.Quantize(floats), true
+	}
+	if err := e.learn(dimensions); err != nil {
+		return nil, err
 	}
 	e.works.Store(true)
 	e.count(func(s *Stats) { s.Texts, s.Tokens = s.Texts+int64(len(texts)), s.Tokens+resp.Usage.PromptTokens })

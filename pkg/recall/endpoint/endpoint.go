@@ -230,9 +230,13 @@ func (e *Embedder) learn(dimensions int) error {
 		return nil
 	}
 	if known := int(e.dimensions.Load()); known != dimensions {
-		return fmt.Errorf("the endpoint answers with %d dimensions instead of %d: if it serves another model, give that one another name", dimensions, known)
+		return wrongDimensions(dimensions, known)
 	}
 	return nil
+}
+
+func wrongDimensions(got, known int) error {
+	return fmt.Errorf("the endpoint answers with %d dimensions instead of %d: if it serves another model, give that one another name", got, known)
 }
 
 func (e *Embedder) count(change func(*Stats)) {

@@ -204,6 +204,17 @@ func TestAVectorWithTheWrongDimensionsIsRefused(t *testing.T) {
 	require.Equal(t, "some-model/64", m.Model())
 }
 
+func TestAnAnswerWithVectorsOfDifferentLengthsTeachesNothing(t *testing.T) {
+	e := llmtest.Embedding(t)
+	e.Reply(llmtest.Vectors([]float32{1, 2, 3}, []float32{1, 2, 3, 4}), e.Pass())
+	m := model(t, e, &memory{})
+	_, err := m.Embed(t.Context(), "t", texts(2))
+	require.ErrorContains(t, err, "4 dimensions instead of 3")
+	got, err := m.Embed(t.Context(), "t", texts(2))
+	require.NoError(t, err, "the endpoint is in order again")
+	require.Equal(t, want(texts(2)...), got)
+}
+
 func TestFiveFailuresPauseTheEndpoint(t *testing.T) {
 	e := llmtest.Embedding(t)
 	e.Reply(llmtest.Failure(http.StatusInternalServerError, "x", "out of order"))
