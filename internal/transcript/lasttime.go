@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"regexp"
+	"strconv"
 	"time"
 
 	"mneme.dev/mneme/events"
@@ -13,8 +14,8 @@ import (
 // searchedTail is how much of the end of a recording is searched for its last time.
 const searchedTail = 256 << 10
 
-// stamp is a time in a line, as most formats have it. The quotes around one inside a string are escaped.
-var stamp = regexp.MustCompile(`"(?:timestamp|time)"\s*:\s*"([^"\\]{16,40})"`)
+// stamp is a time in a line, as most formats have it, some in milliseconds. The quotes around one inside a string are escaped.
+var stamp = regexp.MustCompile(`"(?:timestamp|time)"\s*:\s*(?:"([^"\\]{16,40})"|([0-9]{13})\b)`)
 
 // LastTime returns the last time that a recording holds near its end. Unlike the time at which the file changed, it is the
 // same in a copy. It is zero if there is none, as in formats without times, or if the file can't be read.
@@ -39,7 +40,11 @@ func (f File) LastTime(ctx context.Context) (last time.Time) {
 		}
 	}
 	for _, found := range stamp.FindAllSubmatch(tail, -1) {
-		if at, err := events.ParseTime(string(found[1])); err == nil {
+		text := string(found[1])
+		if ms, err := strconv.ParseInt(string(found[2]), 10, 64); err == nil {
+			text = milliseconds(ms)
+		}
+		if at, err := events.ParseTime(text); err == nil {
 			last = at
 		}
 	}

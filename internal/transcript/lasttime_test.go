@@ -27,7 +27,7 @@ func TestTheLastTimeIsNearTheEnd(t *testing.T) {
 	zw, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	for name, text := range map[string]string{
-		"plain": lines, "short": lines[len(lines)-200:], "gzip": gz.String(), "zstd": string(zw.EncodeAll([]byte(lines), nil)),
+		"plain": lines, "short": lines[len(lines)-200:], "milliseconds": `{"time":1767323045000,"event":{}}`, "gzip": gz.String(), "zstd": string(zw.EncodeAll([]byte(lines), nil)),
 		"without": `{"content":"` + long + `"}`, "empty": "", "damaged": "\x1f\x8b",
 	} {
 		path := filepath.Join(t.TempDir(), name)

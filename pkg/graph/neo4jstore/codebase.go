@@ -44,7 +44,7 @@ const (
 			RETURN [n.seq, n.event_id, n.project, n.root, n.done, n.files] ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 }`
 	selectCodeIndexes = "MATCH (c:CodeConversation) USING INDEX SEEK c:CodeConversation(listed) WHERE c.listed = $listed AND c.deleted_seq IS NULL " + upToCode +
 		"WITH " + newestScan + " AS newest WHERE size(newest) > 0 RETURN newest ORDER BY newest[0][0] DESC LIMIT $limit"
-	selectCodeScan    = foundCode + "RETURN " + newestScan
+	selectCodeScan = foundCode + "RETURN " + newestScan
 
 	selectCodeVersions = foundCode + `RETURN COLLECT { MATCH (n:CodeVersion) USING INDEX SEEK n:CodeVersion(conversation, seq)
 			WHERE n.conversation = $key AND n.seq >= $from AND n.seq <= upTo

@@ -234,7 +234,10 @@ func TestAPausedEndpointSaysWhatFailed(t *testing.T) {
 	held := make(chan struct{})
 	e.Reply(
 		func(_ http.ResponseWriter, r *http.Request) { close(held); <-r.Context().Done() },
-		func(w http.ResponseWriter, r *http.Request) { <-held; llmtest.Refused(http.StatusUnauthorized, "")(w, r) },
+		func(w http.ResponseWriter, r *http.Request) {
+			<-held
+			llmtest.Refused(http.StatusUnauthorized, "")(w, r)
+		},
 		llmtest.Refused(http.StatusUnauthorized, ""),
 	)
 	m := model(t, e, &memory{}, func(c *endpoint.Config) { c.Batch = 1 })
