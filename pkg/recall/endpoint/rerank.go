@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -41,7 +42,7 @@ type RerankConfig struct {
 	Model   string // may be empty for [ShapeTexts]
 	Key     string // empty for a server that needs none
 	Shape   string
-	Timeout time.Duration // of one call
+	Timeout time.Duration // of one search
 }
 
 // Reranker scores texts by how well they answer a query. It is safe for concurrent use.
@@ -50,6 +51,7 @@ type Reranker struct {
 	api     modelapi.Endpoint
 	breaker *gobreaker.CircuitBreaker[[]float64]
 	kept    *lru.Cache[events.Digest, []float64]
+	most    atomic.Int64 // how many texts the server takes at once, 0 until it has refused some
 
 	mu     sync.Mutex
 	stats  RerankStats
@@ -100,8 +102,8 @@ func (r *Reranker) Stats() RerankStats {
 	return r.stats
 }
 
-// Rerank returns a score for each text, the highest for the text that answers the query best. It makes
-// one call, without a retry, because a search waits for it. An error says what is wrong with the
+// Rerank returns a score for each text, the highest for the text that answers the query best. It does not
+// ask again after a failure, because a search waits for it. An error says what is wrong with the
 // endpoint or its answer; it contains nothing that was sent.
 func (r *Reranker) Rerank(ctx context.Context, query string, texts []string) ([]float64, error) {
 	if len(texts) == 0 {
@@ -122,13 +124,12 @@ func (r *Reranker) Rerank(ctx context.Context, query string, texts []string) ([]
 		if ctx.Err() != nil { // the client went away, which says nothing about the endpoint
 			return nil, ctx.Err()
 		}
-		r.count(func(s *RerankStats) {
-			s.Calls++
-			if err != nil {
+		if err != nil {
+			r.count(func(s *RerankStats) {
 				s.Failures++
 				r.reason = err
-			}
-		})
+			})
+		}
 		return scores, err
 	})
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
@@ -168,7 +169,43 @@ type ranked struct {
 	Score     *float64 `json:"score"`
 }
 
+// leastPart is the smallest part that is halved: a server that refuses fewer texts refuses what they say.
+const leastPart = 16
+
+// ask asks for all texts, in parts if the server refuses so many: TEI takes 32 unless it is told otherwise. A model scores
+// each text by itself, so the scores of parts can be compared.
 func (r *Reranker) ask(ctx context.Context, query string, texts []string) ([]float64, error) {
+	most := len(texts)
+	if known := int(r.most.Load()); known > 0 {
+		most = min(most, known)
+	}
+	scores := make([]float64, 0, len(texts))
+	for len(scores) < len(texts) {
+		part := texts[len(scores):min(len(scores)+most, len(texts))]
+		got, err := r.askOnce(ctx, query, part)
+		if tooMany(err) && len(part) >= leastPart {
+			most = len(part) / 2
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		scores = append(scores, got...)
+	}
+	if most < len(texts) {
+		r.most.Store(int64(most))
+	}
+	return scores, nil
+}
+
+// tooMany reports whether a server may have refused a number of texts.
+func tooMany(err error) bool {
+	e, ok := errors.AsType[*statusError](err)
+	return ok && (e.status == http.StatusRequestEntityTooLarge || e.status == http.StatusUnprocessableEntity)
+}
+
+func (r *Reranker) askOnce(ctx context.Context, query string, texts []string) ([]float64, error) {
+	r.count(func(s *RerankStats) { s.Calls++ })
 	var request any = rerankRequest{Model: r.config.Model, Query: query, Documents: texts, TopN: len(texts)}
 	if r.config.Shape == ShapeTexts {
 		request = rerankTextsRequest{query, texts, true}

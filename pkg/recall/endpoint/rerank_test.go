@@ -122,6 +122,45 @@ func TestABadAnswerOfARerankerIsAnError(t *testing.T) {
 	}
 }
 
+func TestAServerThatTakesFewTextsIsAskedInParts(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity} {
+		most := 32 // as of TEI, unless it is told otherwise
+		r, calls := reranker(t, endpoint.ShapeTexts, func(w http.ResponseWriter, r *http.Request) {
+			var asked struct{ Texts []string }
+			_ = json.NewDecoder(r.Body).Decode(&asked)
+			if len(asked.Texts) > most {
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, `{"error":"batch size 100 > maximum allowed batch size 32","error_type":"Validation"}`)
+				return
+			}
+			var answer []map[string]any
+			for i, text := range asked.Texts {
+				answer = append(answer, map[string]any{"index": i, "score": len(text)})
+			}
+			_ = json.NewEncoder(w).Encode(answer)
+		})
+		var list []string
+		var want []float64
+		for i := range 100 {
+			list, want = append(list, strings.Repeat("x", i+1)), append(want, float64(i+1))
+		}
+		scores, err := r.Rerank(t.Context(), "why", list)
+		require.NoError(t, err)
+		require.Equal(t, want, scores)
+		require.EqualValues(t, 2+4, calls.Load(), "100 and 50 are refused, four parts of 25 are not")
+		require.EqualValues(t, 6, r.Stats().Calls)
+		_, err = r.Rerank(t.Context(), "how", list)
+		require.NoError(t, err)
+		require.EqualValues(t, 2+4+4, calls.Load(), "now it is known")
+
+		most = 0
+		_, err = r.Rerank(t.Context(), "what", list)
+		require.ErrorContains(t, err, fmt.Sprint("HTTP ", status))
+		require.LessOrEqual(t, calls.Load(), int64(13), "and a server that refuses everything is not asked for every text")
+	}
+}
+
 func TestARerankerThatFailsIsLeftAloneForAWhile(t *testing.T) {
 	t.Parallel()
 	r, calls := reranker(t, endpoint.ShapeDocuments, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
