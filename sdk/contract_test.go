@@ -89,7 +89,7 @@ func TestEveryClientKeepsTheContract(t *testing.T) {
 			t.Parallel()
 			c.installed(t)
 			url := between(t, s.HTTP, all)
-			env := []string{"PYTHONPATH=python/src", "MNEME_TOKEN=" + tokens[c.name], "ELSEWHERE_TOKEN=" + tokens[elsewhere]}
+			env := []string{"PYTHONPATH=python/src", "MNEME_TOKEN=" + tokens[c.name], "ELSEWHERE_TOKEN=" + tokens[elsewhere], "HTTP_PROXY=http://127.0.0.1:9"} // which leads nowhere, but this machine needs none
 			results := c.run(t, env, "contract.json", url, c.name)
 			require.Len(t, results, len(all))
 			for i, want := range all {

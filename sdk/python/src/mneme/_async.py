@@ -49,7 +49,7 @@ class AsyncMemory:
     ) -> None:
         self._settings = Settings(url, token, tenant, retries)
         self._timeout, self._source, self._position = timeout, source, Position()
-        self._http, self._own = http or httpx.AsyncClient(), http is None
+        self._http, self._own = http or httpx.AsyncClient(mounts=self._settings.mounts), http is None
 
     async def __aenter__(self) -> AsyncMemory:
         return self

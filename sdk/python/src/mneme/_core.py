@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
 from .errors import MnemeError, ProblemError, UnavailableError
@@ -185,12 +185,18 @@ class Position:
 
 
 class Settings:
-    """Where the server is, and how to speak to it."""
+    """Where the server is, and how to speak to it. A server on this machine is not reached through the proxies of HTTP_PROXY."""
 
     def __init__(self, url: str | None, token: str | None, tenant: str | None, retries: int) -> None:
         self.url = (url or os.environ.get("MNEME_URL") or "http://127.0.0.1:8420").rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise MnemeError(f"the url of mneme must begin with http:// or https://, and is {self.url}")
+        try:
+            host = (urlsplit(self.url).hostname or "").lower()
+        except ValueError as error:
+            raise MnemeError(f"the url of mneme is invalid: {error}") from error
+        local = host == "localhost" or host.endswith(".localhost") or host == "::1" or host.startswith("127.")
+        self.mounts: dict[str, None] = {f"all://[{host}]" if ":" in host else f"all://{host}": None} if local else {}  # past every proxy
         self.tenant = tenant or os.environ.get("MNEME_TENANT") or None
         self.retries = retries
         token = os.environ.get("MNEME_TOKEN") if token is None else token

@@ -49,7 +49,7 @@ class Memory:
     ) -> None:
         self._settings = Settings(url, token, tenant, retries)
         self._timeout, self._source, self._position = timeout, source, Position()
-        self._http, self._own = http or httpx.Client(), http is None
+        self._http, self._own = http or httpx.Client(mounts=self._settings.mounts), http is None
 
     def __enter__(self) -> Memory:
         return self
