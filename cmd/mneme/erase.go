@@ -350,6 +350,9 @@ func (c *EraseCmd) prove(ctx context.Context, g *Globals, t *terminal) error {
 		if data := os.Getenv("MNEME_DATA"); data != "" {
 			paths = []string{filepath.Clean(data)}
 		}
+		if _, err := os.Stat(paths[0]); errors.Is(err, fs.ErrNotExist) {
+			return usageError("there is no data directory %s here: name what to search with --path", paths[0])
+		}
 	}
 	found, err := erasure.Search(ctx, paths, canaries)
 	if err != nil {

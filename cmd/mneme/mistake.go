@@ -195,6 +195,19 @@ func flagOf(parameter string) string {
 	return "--" + strings.ReplaceAll(parameter, "_", "-")
 }
 
+// memberOf names what sets a member of a request's body on the command line.
+func memberOf(member string) string {
+	switch {
+	case member == "message_id":
+		return "<message>"
+	case member == "into":
+		return "<into>"
+	case strings.ContainsAny(member, ".["): // of a file
+		return "body." + member
+	}
+	return flagOf(member)
+}
+
 // problem turns an error answer to a request with these parameters into one message with the locations that it names.
 // It names flags and commands, as the command line does. It is a usage error if all locations are parameters, because
 // these come from flags and arguments.
@@ -227,6 +240,9 @@ func problem(status int, body []byte, sent url.Values) error {
 			known[name] = true
 			text = strings.ReplaceAll(text, e.Location+": ", flagOf(name)+": ")
 		}
+		if member, ok := strings.CutPrefix(e.Location, "body."); ok {
+			text = strings.ReplaceAll(text, e.Location+": ", memberOf(member)+": ")
+		}
 		if positional {
 			text = strings.ReplaceAll(text, e.Location+": ", "<"+argument+">: ")
 		}
@@ -237,8 +253,9 @@ func problem(status int, body []byte, sent url.Values) error {
 	return errors.New(routes.Replace(text))
 }
 
-// bounds says in words which numbers are accepted.
-var bounds = strings.NewReplacer("expected number >= ", "must be at least ", "expected number <= ", "must be at most ")
+// bounds says in words which numbers and lengths are accepted.
+var bounds = strings.NewReplacer("expected number >= ", "must be at least ", "expected number <= ", "must be at most ",
+	"expected length >= ", "must not be shorter than ", "expected length <= ", "must not be longer than ")
 
 // routes replaces the API's advice to its own clients with the commands that do the same.
 var routes = strings.NewReplacer(

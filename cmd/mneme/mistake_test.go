@@ -28,6 +28,9 @@ func TestAProblemSpeaksOfFlagsAndCommands(t *testing.T) {
 		{422, "validation failed", "query.limit", "expected number <= 50", "limit=51", "validation failed\n  --limit: must be at most 50"},
 		{422, "validation failed", "path.seq", "expected number >= 1", "", "validation failed\n  <seq>: must be at least 1"},
 		{422, "\"as a tool=hammer\" is no phrase", "query.contains", "", "contains=x", "\"as a tool=hammer\" is no phrase"},
+		{422, "validation failed", "body.max_context_chars", "expected number >= 500", "", "validation failed\n  --max-context-chars: must be at least 500"},
+		{422, "body.id: expected length <= 512", "body.id", "expected length <= 512", "", "--id: must not be longer than 512"},
+		{404, "conversation \"c\" has no message \"m9\"", "body.message_id", "is unknown", "", "conversation \"c\" has no message \"m9\"\n  <message>: is unknown"},
 		{404, "no conversation belongs to project \"x\": see GET /v1/projects", "", "", "", "no conversation belongs to project \"x\": mneme projects list shows the projects"},
 		{404, "there is nothing at /v1/new; /docs and /openapi.json list every path", "", "", "", "there is nothing at /v1/new; is the server of another version? (mneme version)"},
 	} {
@@ -123,4 +126,12 @@ func TestANewConversationKnowsItsFolderAndProject(t *testing.T) {
 	_, stderr, code = s.mneme("conversations", "create", "--id", "")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "perhaps a variable of the shell is not set")
+}
+
+func TestAProofNeedsSomethingToSearch(t *testing.T) {
+	t.Parallel()
+	nowhere := filepath.Join(t.TempDir(), "data")
+	_, stderr, code := mnemeWith(t, []string{"MNEME_DATA=" + nowhere}, "erase", "--prove", "the secret text")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "there is no data directory "+nowhere+" here: name what to search with --path")
 }
