@@ -284,9 +284,9 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 		"unknown flag -x (mneme status --help says more)":                                                  {"status", "-x"},
 		`cannot erase a "talk": name a conversation, a project or a tenant`:                                {"erase", "talk"},
 
-		"mneme publish reads an export from standard input": {"import", "-"},
-		"(mneme --help says more)":                          {"massages"},
-		"(mneme conversations list --help says more)":       {"conversations", "list", "--tga", "bug"},
+		"import reads files, not standard input":      {"import", "-"},
+		"(mneme --help says more)":                    {"massages"},
+		"(mneme conversations list --help says more)": {"conversations", "list", "--tga", "bug"},
 		`"yesterday" is neither a time such as 2026-01-31T15:04:05Z, nor a date such as 2026-01-31, nor how long ago it was, such as 7d or 12h`: {"conversations", "list", "--updated-after", "yesterday"},
 	} {
 		_, stderr, code := s.mneme(args...)

@@ -111,6 +111,11 @@ func TestPublishNamesTheEventsThatAreWrong(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "\n  event 2: data.role: \"usr\" is none of")
 	require.NotContains(t, stderr, "body")
+
+	require.NoError(t, os.WriteFile(file, []byte(`{"specversion":"1.0","id":"1","source":"test","type":"com.example.thing","subject":"c","mnemesequence":"7","data":{}}`), 0o600))
+	_, stderr, code = s.mneme("publish", file)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "event 1 is from mneme conversations export: save that to a file and use mneme import")
 }
 
 func TestANewConversationKnowsItsFolderAndProject(t *testing.T) {

@@ -67,7 +67,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	if slices.Contains(c.Paths, "-") {
-		return usageError("import reads no standard input, because in several formats a file's name says which conversation it holds; mneme publish reads an export from standard input")
+		return usageError("import reads files, not standard input, because in several formats a file's name says which conversation it holds: save it first")
 	}
 	files, unfound := transcript.Find(c.Paths)
 	if len(files) == 0 && unfound != nil {
@@ -355,6 +355,14 @@ func asBatch(in io.Reader) ([]byte, error) {
 			continue
 		}
 		all = append(all, one)
+	}
+	for i, one := range all {
+		var exported struct {
+			Sequence any `json:"mnemesequence"`
+		}
+		if json.Unmarshal(one, &exported) == nil && exported.Sequence != nil { // summaries name sequences of the log they are from
+			return nil, usageError("event %d is from mneme conversations export: save that to a file and use mneme import, which fits its sequences to this log", i+1)
+		}
 	}
 	if len(all) == 0 {
 		return nil, errors.New("there are no events to publish")
