@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
@@ -45,4 +46,38 @@ func TestAProgramThatIsEndedWhileItWaitsForTheTokensHasNotFailed(t *testing.T) {
 	cancel()
 	_, _, err := OpenGate(ctx, settings.Access{Tokens: true}, conn, slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, err, ErrNeverAvailable)
+}
+
+func TestAProgramWaitsUntilTheTokensCanBeRead(t *testing.T) {
+	t.Parallel()
+	_, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{})
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	const bucket = "KV_AGENT_TOKENS"
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: bucket, Subjects: []string{"something.else"}})
+	require.NoError(t, err)
+	said := make(logged, 10)
+	type opened struct {
+		stop func()
+		err  error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		_, stop, err := OpenGate(t.Context(), settings.Access{Tokens: true}, conn, slog.New(slog.NewTextHandler(said, nil)))
+		done <- opened{stop, err}
+	}()
+	require.Contains(t, <-said, "the access tokens can't be read yet; retrying until they can")
+	require.Empty(t, done, "it waits")
+	require.NoError(t, js.DeleteStream(t.Context(), bucket))
+	gate := <-done
+	require.NoError(t, gate.err)
+	gate.stop()
+}
+
+// logged are the lines of a log.
+type logged chan string
+
+func (l logged) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
 }
