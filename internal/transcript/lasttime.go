@@ -18,13 +18,16 @@ const searchedTail = 256 << 10
 var stamp = regexp.MustCompile(`"(?:timestamp|time)"\s*:\s*(?:"([^"\\]{16,40})"|([0-9]{13})\b)`)
 
 // LastTime returns the last time that a recording holds near its end. Unlike the time at which the file changed, it is the
-// same in a copy. It is zero if there is none, as in formats without times, or if the file can't be read.
+// same in a copy. It is zero if there is none, as in databases and formats without times, or if the file can't be read.
 func (f File) LastTime(ctx context.Context) (last time.Time) {
 	in, err := f.Open()
 	if err != nil {
 		return last
 	}
 	defer func() { _ = in.Close() }()
+	if IsDatabase(in) { // its sessions are in no order
+		return last
+	}
 	head := make([]byte, len(zstdMagic))
 	if n, _ := in.ReadAt(head, 0); !isCompressed(head[:n]) {
 		_, _ = in.Seek(max(0, f.Size-searchedTail), io.SeekStart) // otherwise it is read from its start, which takes longer
