@@ -132,9 +132,10 @@ func (b *attended) Close() error {
 }
 
 // patient returns how a long command repeats a request to a busy server: one that does not answer now, or that allows
-// its tenant no more at the moment. Before the first wait it tells the user.
+// its tenant no more at the moment. Before the first wait it tells the user, and again every minute.
 func (t *terminal) patient(bar *bar) *importer.Patience {
-	var said sync.Once
+	var mu sync.Mutex
+	var said time.Time
 	return &importer.Patience{
 		Busy: func(err error) (after time.Duration, busy bool) {
 			var answered *answeredError
@@ -148,10 +149,13 @@ func (t *terminal) patient(bar *bar) *importer.Patience {
 			return 0, errors.As(err, &away) || errors.Is(err, eventlog.ErrUnconfirmed)
 		},
 		Waiting: func(err error, _ time.Duration) {
-			said.Do(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if now := time.Now(); now.Sub(said) >= usualPatience.remind {
+				said = now
 				_ = bar.Clear()
 				t.say("waiting, and trying again: %v", err)
-			})
+			}
 		},
 	}
 }

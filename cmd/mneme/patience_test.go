@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -150,4 +152,21 @@ func TestALongCommandAsksAServerAgainThatIsBusyOrAway(t *testing.T) {
 		require.Equal(t, c.wait, wait, c.status)
 		require.Equal(t, c.busy, busy, c.status)
 	}
+}
+
+func TestALongWaitIsToldEveryMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		screen := newTerminal(&out, &out, "never")
+		patience := screen.patient(screen.progress(1, ""))
+		require.NoError(t, patience.Ask(t.Context(), func() error { return nil }))
+		began := time.Now()
+		require.NoError(t, patience.Ask(t.Context(), func() error {
+			if time.Since(began) < 5*time.Minute {
+				return &awayError{errors.New("no answer")}
+			}
+			return nil
+		}))
+		require.InDelta(t, 5, strings.Count(out.String(), "waiting, and trying again: no answer\n"), 1)
+	})
 }
