@@ -145,8 +145,8 @@ func TestACallThatTheAgentCancelsEndsNoSubscription(t *testing.T) {
 	b.hears(heard, "after a call was cancelled")
 }
 
-// unconnected lets no connection be made, and tells of the first try.
-type unconnected struct{ begun chan struct{} }
+// unconnected lets no connection be made until it is over, and tells of the first try.
+type unconnected struct{ begun, over chan struct{} }
 
 // RoundTrip implements http.RoundTripper.
 func (u unconnected) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -154,13 +154,17 @@ func (u unconnected) RoundTrip(r *http.Request) (*http.Response, error) {
 	case u.begun <- struct{}{}:
 	default:
 	}
-	<-r.Context().Done()
-	return nil, r.Context().Err()
+	select {
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	case <-u.over:
+		return nil, net.ErrClosed
+	}
 }
 
 func TestAServerThatDoesNotAnswerACallDoesNotKeepTheListOfToolsWaiting(t *testing.T) {
 	b := setup(t)
-	road := unconnected{make(chan struct{}, 1)}
+	road := unconnected{make(chan struct{}, 1), make(chan struct{})}
 	host, _ := b.hostBy(road)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -177,6 +181,7 @@ func TestAServerThatDoesNotAnswerACallDoesNotKeepTheListOfToolsWaiting(t *testin
 	require.Empty(t, ended, "the call still waits")
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
+	close(road.over) // the client still tries to end the session that it has not got
 }
 
 func TestARefusalIsToldInTheWordsOfTheServer(t *testing.T) {
