@@ -255,6 +255,10 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 			attention.cancel(nil)
 		}
 	}()
+	small, isPacked := body.(packedBody)
+	if isPacked {
+		body = small.Reader // of a type whose length net/http knows, and which it can send again
+	}
 	request, err := http.NewRequestWithContext(attention.ctx, method, c.base+path+"?"+values.Encode(), body)
 	if err != nil {
 		return nil, err
@@ -262,10 +266,8 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	if packed, ok := body.(packedBody); ok {
+	if isPacked {
 		request.Header.Set("Content-Encoding", "gzip")
-		request.ContentLength = packed.Size()
-		request.GetBody = func() (io.ReadCloser, error) { again := *packed.Reader; return io.NopCloser(&again), nil }
 	}
 	response, err = c.http.Do(request)
 	attention.hear()

@@ -108,3 +108,29 @@ func TestALargeBodyIsSentCompressed(t *testing.T) {
 		require.Equal(t, compressed, answer[0] < size, answer)
 	}
 }
+
+// A client sends a request again when it is redirected, or when a connection that it kept turns out to be closed.
+func TestALargeBodyIsSentWholeAgain(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		unpacked, err := gzip.NewReader(r.Body)
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		got, err := io.ReadAll(unpacked)
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if r.URL.Path != "/new" {
+			http.Redirect(w, r, "/new", http.StatusTemporaryRedirect)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(len(got))
+	}))
+	t.Cleanup(server.Close)
+	var size int
+	require.NoError(t, newClient(server.URL, "").post(t.Context(), "/v1/events", "text/plain", bytes.Repeat([]byte("a"), minPacked), &size))
+	require.Equal(t, minPacked, size)
+}
