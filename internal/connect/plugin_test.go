@@ -192,6 +192,32 @@ func TestTheExtensionOfPiShowsTheModelWhatTheHookSays(t *testing.T) {
 	}, heard, "nothing of the session without a file")
 }
 
+// An error that nobody hears of ends the agent.
+func TestAHookThatCannotBeStartedDoesNotEndTheAgent(t *testing.T) {
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("NOT RUN: there is no node in PATH to run the plugins")
+	}
+	hook, err := plugins.ReadFile("plugins/hook.js")
+	require.NoError(t, err)
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "hook.mjs"), string(hook)+"export default hook\n")
+	put(t, filepath.Join(folder, "run.mjs"), `
+import { openSync } from "node:fs"
+import hook from "./hook.mjs"
+const answer = [await hook({})]
+try {
+  for (;;) openSync("/dev/null")
+} catch {}
+answer.push(await hook({}))
+setTimeout(() => console.log(JSON.stringify(answer)))
+`)
+	command := exec.CommandContext(t.Context(), "sh", "-c", `PATH=$(dirname "$(command -v node)"); ulimit -n 64; exec node run.mjs`)
+	command.Dir = folder
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, `["",""]`+"\n", string(out), "there is no such program, then there are no files left to open")
+}
+
 func TestThePluginOfClaudeCodeIsTheOneThatConnectWrites(t *testing.T) {
 	want, err := ClaudePlugin()
 	require.NoError(t, err)

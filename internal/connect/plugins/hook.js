@@ -7,11 +7,11 @@ const hook = (event) =>
   new Promise((done) => {
     try {
       const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "ignore"], timeout: 3000 })
+      child.on("error", () => done("")) // before anything can fail: without files left to open, there are no streams
       let out = ""
       child.stdout.setEncoding("utf8") // or a character could be cut between two parts
       child.stdout.on("data", (part) => (out += part))
       child.stdin.on("error", () => {})
-      child.on("error", () => done(""))
       child.on("close", () => {
         try {
           done(JSON.parse(out).hookSpecificOutput.additionalContext)
