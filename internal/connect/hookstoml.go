@@ -145,7 +145,7 @@ func (f hooksTOMLFile) without(raw []byte) []byte {
 			for end < len(lines) && !tomlTable.Match(lines[end]) {
 				end++
 			}
-			for blank := end - 1; blank > i && end < len(lines); blank-- { // they belong to the next table
+			for blank := end - 1; blank > i; blank-- { // blank lines and comments belong to what follows
 				if line := bytes.TrimSpace(lines[blank]); len(line) > 0 && line[0] != '#' {
 					break
 				}

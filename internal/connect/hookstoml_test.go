@@ -14,6 +14,8 @@ var kimiConfigs = map[string]string{
 	"none":         "",
 	"no line end":  "default_model = \"x\"",
 	"line end":     "default_model = \"x\"\n",
+	"mark":         "\ufeffa = 1\r\n",
+	"mark alone":   "\ufeff",
 	"windows":      "a = 1\r\n[t]\r\nb = 2\r\n",
 	"other hooks":  "[[hooks]]\nevent = \"Stop\"\ncommand = \"notify\"\n\n# my models\n[models.a]\nprovider = \"b\"\n",
 	"array values": "x = [\n  [1],\n  [2],\n]\n\n[[hooks]]\nevent = \"Stop\"\ncommand = \"\"\"\n[[hooks]]\n\"\"\"\n",
@@ -93,6 +95,19 @@ func TestWhatBelongsToOthersStaysInTheConfigOfKimiCode(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, f.same(raw, left, nil))
 	})
+}
+
+func TestWhatTheUserWritesAfterTheHooksOfKimiCodeStays(t *testing.T) {
+	f := kimiFile(t)
+	connected, err := f.write([]byte("a = 1\n"), Commands{Hook: []string{"/p/mneme-hook", "kimi-code"}})
+	require.NoError(t, err)
+	const mine = "\n# Remember to rotate the key.\n# [models.b]\n"
+	moved, err := f.write(append(connected, mine...), Commands{Hook: []string{"/new/mneme-hook", "kimi-code"}})
+	require.NoError(t, err)
+	require.Contains(t, string(moved), mine)
+	left, err := f.write(moved, Commands{})
+	require.NoError(t, err)
+	require.Equal(t, "a = 1\n"+mine, string(left))
 }
 
 func TestAConfigOfKimiCodeThatCanNotBeEditedIsLeftAlone(t *testing.T) {
