@@ -122,15 +122,20 @@ func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring
 		}
 		return d.begin(ctx, past, where.tenant, conversation, e.Folder, again)
 	case asks:
-		var start Text
-		if again, ok := d.memory.owed(where); ok {
-			var err error
-			if start, err = d.begin(ctx, past, where.tenant, conversation, e.Folder, again); err != nil {
-				return Text{}, err
-			}
+		again, owed := d.memory.owed(where)
+		if !owed {
+			return d.prompt(ctx, past, where, conversation, e)
 		}
-		fits, err := d.prompt(ctx, past, where, conversation, e)
-		return joined(start, fits), err
+		start, err := d.begin(ctx, past, where.tenant, conversation, e.Folder, again)
+		var fits Text
+		if err == nil {
+			fits, err = d.prompt(ctx, past, where, conversation, e)
+		}
+		if err != nil { // the agent sees nothing: there was no time, for instance
+			d.memory.owe(where, again)
+			return Text{}, err
+		}
+		return joined(start, fits), nil
 	}
 	return Text{}, nil
 }

@@ -115,6 +115,34 @@ func TestAnAgentThatAcceptsNothingAtAStartIsShownItWithTheNextPrompt(t *testing.
 	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "story")
 }
 
+// failing is a past whose search can fail.
+type failing struct {
+	past
+	err error
+}
+
+func (f *failing) Said(ctx context.Context, tenant, folder, except, prompt string, limit int) ([]Passage, uint64, error) {
+	list, seq, _ := f.past.Said(ctx, tenant, folder, except, prompt, limit)
+	return list, seq, f.err
+}
+
+func TestAStartThatAPromptCouldNotBeShownIsShownWithTheNextOne(t *testing.T) {
+	d, a := NewDesk(nil), Find("kimi-code")
+	slow := &failing{err: context.DeadlineExceeded}
+	take := func(e ring.Event) (string, error) {
+		e.Session, e.Folder = "s", "/shop"
+		return d.Take(t.Context(), slow, "default", a, e, false)
+	}
+	_, err := take(ring.Event{Name: "SessionStart", Source: "resume"})
+	require.NoError(t, err)
+	_, err = take(ring.Event{Name: "UserPromptSubmit", Prompt: "what is in cart.go"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	slow.err = nil
+	text, err := take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"})
+	require.NoError(t, err)
+	require.Contains(t, text, "story\n\nproject")
+}
+
 func TestTheEndOfATurnIsTold(t *testing.T) {
 	for _, c := range []struct {
 		agent             string
