@@ -201,10 +201,16 @@ func (c *call) permit(ctx context.Context, id events.ConversationID) error {
 }
 
 // named returns the id of the conversation that an argument names: an id, or the short form of one with which the context
-// of this project names it.
+// of this project names it. An id that the token covers is never taken for a short form.
 func (c *call) named(ctx context.Context, name string) (string, error) {
 	if projects.ShortID(name) != name {
 		return name, nil
+	}
+	if c.grant == nil || c.grant.Project == "" {
+		seq, err := c.pins.Position(ctx, events.ConversationID{Tenant: c.tenant, ID: name})
+		if err != nil || seq > 0 {
+			return name, err
+		}
 	}
 	p, err := c.find(ctx, "", graph.Latest)
 	var none refusal

@@ -204,6 +204,18 @@ func TestATurnThatTheContextOfAProjectNamesCanBeRead(t *testing.T) {
 	require.Contains(t, a.refused("memory_read", arguments{"ref": "d91ec3b9#turn=2"}), "other:1-d91ec3b9, "+first)
 }
 
+// Ids of one's own can be as short as the names of conversations in a context.
+func TestAnIDNamesItsConversationAlthoughAnotherIsCalledSo(t *testing.T) {
+	b := setup(t)
+	b.say("default", "chat", started("blog"), said("m1", "user", "Which colour?"), said("m2", "assistant", "Green"))
+	b.say("default", "shop:chat", started("shop"), said("m1", "user", "Which price?"), said("m2", "assistant", "Seven"))
+	b.applied()
+	a := b.agent("", "project", "shop")
+	require.Contains(t, a.text("memory_read", arguments{"ref": "chat#turn=1"}), "Which colour?")
+	require.Contains(t, a.text("memory_read", arguments{"ref": "shop:chat#turn=1"}), "Which price?")
+	require.Contains(t, a.text("memory_context", arguments{"conversation": "chat"}), "Which colour?")
+}
+
 func TestARefFromASearchCanBeRead(t *testing.T) {
 	b := setup(t)
 	b.shop("default")
