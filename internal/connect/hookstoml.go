@@ -21,6 +21,7 @@ import (
 //	timeout = 5
 //
 // Kimi Code writes the file again when the user changes a setting, so a table is recognised by its command alone.
+// An empty list, hooks = [], gives way to the tables, and does not come back.
 type hooksTOMLFile struct{ *agent }
 
 func hooksTOML(a *agent) format { return hooksTOMLFile{a} }
@@ -104,27 +105,44 @@ func (f hooksTOMLFile) write(raw []byte, want Commands) ([]byte, error) {
 	if slices.Equal(ours, wanted) {
 		return raw, nil
 	}
-	after := f.without(raw)
+	for _, from := range [][]byte{raw, withoutEmptyList(raw)} {
+		if after := withHooks(f.without(from), f.mark(), wanted); f.same(raw, after, wanted) {
+			return after, nil
+		}
+	}
+	return nil, errors.New("the hooks of the file can't be edited safely: write each as a table [[hooks]], or edit the file by hand")
+}
+
+// withHooks returns a file with hooks at its end, after a line that says whose they are.
+func withHooks(file []byte, mark string, hooks []tomlHook) []byte {
+	if len(hooks) == 0 {
+		return file
+	}
 	newline := "\n"
-	if bytes.Contains(raw, []byte("\r\n")) {
+	if bytes.Contains(file, []byte("\r\n")) {
 		newline = "\r\n"
 	}
-	if len(wanted) > 0 {
-		if len(after) > 0 {
-			if after[len(after)-1] != '\n' {
-				after = append(after, newline...)
-			}
-			after = append(after, newline...)
+	if len(file) > 0 {
+		if file[len(file)-1] != '\n' {
+			file = append(file, newline...)
 		}
-		after = append(after, f.mark()+newline...)
+		file = append(file, newline...)
 	}
-	for _, h := range wanted {
-		after = fmt.Appendf(after, "[[hooks]]%[1]sevent = %[2]s%[1]scommand = %[3]s%[1]stimeout = %[4]d%[1]s", newline, quoted(h.Event), quoted(h.Command), h.Timeout)
+	file = append(file, mark+newline...)
+	for _, h := range hooks {
+		file = fmt.Appendf(file, "[[hooks]]%[1]sevent = %[2]s%[1]scommand = %[3]s%[1]stimeout = %[4]d%[1]s", newline, quoted(h.Event), quoted(h.Command), h.Timeout)
 	}
-	if !f.same(raw, after, wanted) {
-		return nil, errors.New("the hooks of the file can't be edited safely: write each as a table [[hooks]], or edit the file by hand")
+	return file
+}
+
+// emptyList matches a list of no hooks, beside which there can be no table of one.
+var emptyList = regexp.MustCompile(`(?m)^[ \t]*hooks[ \t]*=[ \t]*\[[ \t]*\][ \t]*(#[^\n]*)?\r?(\n|\z)`)
+
+func withoutEmptyList(file []byte) []byte {
+	if at := emptyList.FindIndex(file); at != nil {
+		return slices.Concat(file[:at[0]], file[at[1]:])
 	}
-	return after, nil
+	return file
 }
 
 // without returns the file without our hooks.

@@ -110,6 +110,29 @@ func TestWhatTheUserWritesAfterTheHooksOfKimiCodeStays(t *testing.T) {
 	require.Equal(t, "a = 1\n"+mine, string(left))
 }
 
+// The settings of a new installation can have an empty list, beside which no table can be.
+func TestAnEmptyListOfHooksOfKimiCodeMakesRoom(t *testing.T) {
+	f := kimiFile(t)
+	ours := Commands{Hook: []string{"/p/mneme-hook", "kimi-code"}}
+	for text, want := range map[string]string{
+		"a = 1\nhooks = []\nb = 2\n":                 "a = 1\nb = 2\n",
+		"hooks = [ ] # none\r\n\r\n[t]\r\nc = 3\r\n": "\r\n[t]\r\nc = 3\r\n",
+		"a = 1\n[t]\nhooks = []\n":                   "a = 1\n[t]\nhooks = []\n",
+	} {
+		connected, err := f.write([]byte(text), ours)
+		require.NoError(t, err, text)
+		c, at, err := f.read(connected)
+		require.NoError(t, err, text)
+		require.Equal(t, ours, c, text)
+		require.Equal(t, len(f.events), at, text)
+		left, err := f.write(connected, Commands{})
+		require.NoError(t, err, text)
+		require.Equal(t, want, string(left))
+	}
+	_, err := f.write([]byte("text = \"\"\"\nhooks = []\n\"\"\"\nhooks = []\n"), ours)
+	require.ErrorContains(t, err, "edit the file by hand", "the first one is a part of a text")
+}
+
 func TestAConfigOfKimiCodeThatCanNotBeEditedIsLeftAlone(t *testing.T) {
 	for text, says := range map[string]string{
 		"a = \n": "not valid TOML",
