@@ -26,13 +26,10 @@ var byteOrderMark = []byte("\uFEFF")
 
 // parse reads a file. An empty one is an empty object.
 func parse(raw []byte) (*document, error) {
-	d := &document{newline: "\n", indent: "  "}
+	d := &document{newline: newlineOf(raw), indent: "  "}
 	text, marked := bytes.CutPrefix(raw, byteOrderMark)
 	if marked {
 		d.mark = byteOrderMark
-	}
-	if bytes.Contains(text, []byte("\r\n")) {
-		d.newline = "\r\n"
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}" + d.newline)

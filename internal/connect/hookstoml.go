@@ -118,21 +118,11 @@ func withHooks(file []byte, mark string, hooks []tomlHook) []byte {
 	if len(hooks) == 0 {
 		return file
 	}
-	newline := "\n"
-	if bytes.Contains(file, []byte("\r\n")) {
-		newline = "\r\n"
-	}
-	if len(file) > 0 {
-		if file[len(file)-1] != '\n' {
-			file = append(file, newline...)
-		}
-		file = append(file, newline...)
-	}
-	file = append(file, mark+newline...)
+	newline, block := newlineOf(file), mark+"\n"
 	for _, h := range hooks {
-		file = fmt.Appendf(file, "[[hooks]]%[1]sevent = %[2]s%[1]scommand = %[3]s%[1]stimeout = %[4]d%[1]s", newline, quoted(h.Event), quoted(h.Command), h.Timeout)
+		block += fmt.Sprintf("[[hooks]]\nevent = %s\ncommand = %s\ntimeout = %d\n", quoted(h.Event), quoted(h.Command), h.Timeout)
 	}
-	return file
+	return appended(file, newline, strings.ReplaceAll(block, "\n", newline))
 }
 
 // emptyList matches a list of no hooks, beside which there can be no table of one.

@@ -87,6 +87,25 @@ func (tomlFile) read(raw []byte) (c Commands, _ int, err error) {
 	return c, 0, nil
 }
 
+// newlineOf returns how the lines of a file end.
+func newlineOf(file []byte) string {
+	if bytes.Contains(file, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// appended returns a file with a block of lines at its end, after an empty line.
+func appended(file []byte, newline, block string) []byte {
+	if len(file) > 0 {
+		if file[len(file)-1] != '\n' {
+			file = append(file, newline...)
+		}
+		file = append(file, newline...)
+	}
+	return append(file, block...)
+}
+
 // write implements [format].
 func (tomlFile) write(raw []byte, want Commands) ([]byte, error) {
 	before, err := parseTOML(raw)
@@ -100,11 +119,7 @@ func (tomlFile) write(raw []byte, want Commands) ([]byte, error) {
 		}
 		return nil, errors.New("it has a server mcp_servers.mneme that mneme connect did not write: remove it first")
 	}
-	newline := "\n"
-	if bytes.Contains(raw, []byte("\r\n")) {
-		newline = "\r\n"
-	}
-	block := ""
+	newline, block := newlineOf(raw), ""
 	if want.MCP != nil {
 		block = strings.ReplaceAll(tomlMark+"\n"+TOML(want.MCP[0], want.MCP[1:]), "\n", newline)
 	}
@@ -113,13 +128,7 @@ func (tomlFile) write(raw []byte, want Commands) ([]byte, error) {
 		if want.MCP == nil {
 			return raw, nil
 		}
-		if len(after) > 0 {
-			if after[len(after)-1] != '\n' {
-				after = append(after, newline...)
-			}
-			after = append(after, newline...)
-		}
-		after = append(after, block...)
+		after = appended(after, newline, block)
 	} else {
 		if err := alone(raw[at[1]:]); err != nil {
 			return nil, err
