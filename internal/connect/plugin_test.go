@@ -143,7 +143,7 @@ ses_4 [["of the start","of the prompt"],[],["of the prompt"],[]]
 	}, got[8:], "at once, and the start is asked for once")
 }
 
-// piCalls is a program that does with the extension what pi does in four sessions, and prints the messages it adds.
+// piCalls is a program that does with the extension what pi does in five sessions, and prints the messages it adds.
 const piCalls = `
 import extension from "./mneme.mjs"
 const session = async (id, file, entries) => {
@@ -168,6 +168,12 @@ await old.ask("two")
 const reloaded = await session("old", "/s/old.jsonl", [{ type: "message" }])
 await reloaded.happens("session_start", { reason: "reload" })
 await reloaded.ask("two")
+const busy = await session("busy", "/s/busy.jsonl", [])
+await busy.happens("session_start", { reason: "startup" })
+const asked = busy.ask("two")
+await busy.happens("session_compact", {}) // while the hook still runs
+await asked
+await busy.ask("two")
 const unkept = await session("unkept", undefined, [])
 await unkept.happens("session_start", { reason: "startup" })
 await unkept.ask("one")
@@ -181,7 +187,7 @@ func TestTheExtensionOfPiShowsTheModelWhatTheHookSays(t *testing.T) {
 		return `{"message":{"customType":"mneme","content":"` + text + `","display":false}}`
 	}
 	require.Equal(t, "fresh "+message(`of the start\n\nof the prompt`)+"\nfresh null\nfresh null\nfresh "+message("of the start")+
-		"\nold "+message("of the start")+"\nold null\nunkept null\n", out)
+		"\nold "+message("of the start")+"\nold null\nbusy "+message("of the start")+"\nbusy "+message("of the start")+"\nunkept null\n", out)
 	event := func(name, session, more string) string {
 		return `pi --url http://it's {"hook_event_name":"` + name + `","session_id":"` + session + `","transcript_path":"/s/` + session + `.jsonl","cwd":"/shop"` + more + `}`
 	}
@@ -189,6 +195,8 @@ func TestTheExtensionOfPiShowsTheModelWhatTheHookSays(t *testing.T) {
 		event("SessionStart", "fresh", `,"source":"startup"`), event("UserPromptSubmit", "fresh", `,"prompt":"one"`), event("UserPromptSubmit", "fresh", `,"prompt":"two"`),
 		event("SessionStart", "fresh", `,"source":"compact"`), event("UserPromptSubmit", "fresh", `,"prompt":"two"`), event("SessionEnd", "fresh", ""),
 		event("SessionStart", "old", `,"source":"resume"`), event("UserPromptSubmit", "old", `,"prompt":"two"`), event("UserPromptSubmit", "old", `,"prompt":"two"`),
+		event("SessionStart", "busy", `,"source":"startup"`), event("UserPromptSubmit", "busy", `,"prompt":"two"`),
+		event("SessionStart", "busy", `,"source":"compact"`), event("UserPromptSubmit", "busy", `,"prompt":"two"`),
 	}, heard, "nothing of the session without a file")
 }
 

@@ -19,8 +19,9 @@ export default function (pi) {
   pi.on("before_agent_start", async ({ prompt }, context) => {
     if (!prompt || !isKept(context)) return // another extension starts the model, or nothing is recorded
     const texts = []
-    if (source) texts.push(await tell("SessionStart", context, { source }))
-    source = ""
+    const why = source
+    source = "" // before anything is waited for: a compaction may come
+    if (why) texts.push(await tell("SessionStart", context, { source: why }))
     texts.push(await tell("UserPromptSubmit", context, { prompt }))
     const content = texts.filter(Boolean).join("\n\n")
     if (content) return { message: { customType: "mneme", content, display: false } }
