@@ -75,8 +75,8 @@ func TestBenchHookCountsWhatFitsAPromptAndIsTouchedThen(t *testing.T) {
 	s.turn("claude_code:new", 22, "uploadQueue.go loses the last part when the lease expires", "I look at it.", "queue/uploadQueue.go")
 	s.begin("claude_code:miss", 30)
 	s.turn("claude_code:miss", 30, "uploadQueue.go loses the last part when the lease expires", "I look elsewhere.", "unrelated.go")
-	s.begin("pi:other", 40) // of an agent without hooks
-	s.turn("pi:other", 40, "uploadQueue.go loses the last part when the lease expires", "I look at it.", "queue/uploadQueue.go")
+	s.begin("aider:other", 40) // of an agent without hooks
+	s.turn("aider:other", 40, "uploadQueue.go loses the last part when the lease expires", "I look at it.", "queue/uploadQueue.go")
 
 	r := s.measure()
 	require.Equal(t, []int{8, 2}, []int{r.Sessions, r.Asked})

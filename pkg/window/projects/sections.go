@@ -21,12 +21,23 @@ const (
 )
 
 // ShortID returns the name of a conversation in the text: the last 8 characters of its id. Many agents begin an id with the
-// time, so that sessions of the same minute, or even month, begin alike.
+// time, so that sessions of the same minute, or even month, begin alike. A shorter last part, such as "agent-1" for the first
+// subagent of a session, follows the name of its session.
 func ShortID(id string) string {
-	if i := strings.LastIndexAny(id, ":/"); i >= 0 && i+1 < len(id) {
-		id = id[i+1:]
+	before, last := lastPart(plain.Flat(id))
+	_, session := lastPart(before)
+	if plain.Length(last) < shortID && plain.Length(session) >= shortID {
+		return plain.Suffix(session, shortID) + ":" + last
 	}
-	return plain.Suffix(plain.Flat(id), shortID)
+	return plain.Suffix(last, shortID)
+}
+
+// lastPart divides an id before its last part.
+func lastPart(id string) (before, last string) {
+	if i := strings.LastIndexAny(id, ":/"); i >= 0 && i+1 < len(id) {
+		return id[:i], id[i+1:]
+	}
+	return "", id
 }
 
 func cite(s *project.Session, turn int) string {

@@ -1,0 +1,26 @@
+package projects
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheShortNameOfAConversationIsItsOwnShortName(t *testing.T) {
+	for id, want := range map[string]string{
+		"claude_code:58e50d6c-9896-4a6c-bb91-0d1e111d2a6b":     "111d2a6b",
+		"opencode:ses_0a1b2c3d4effeAbCdEfGhIjKl":               "EfGhIjKl",
+		"kimi_code:session_5d1f0c7a-6f0f3a1b2c4d:agent-1":      "3a1b2c4d:agent-1",
+		"claude_code:58e50d6c-0d1e111d2a6b:agent-a1b2c3d4e5f6": "c3d4e5f6",
+		"goose:20250724_1":  "250724_1",
+		"chat-1":            "chat-1",
+		"pi:1":              "1",
+		"a/folder/of/notes": "notes",
+		"":                  "",
+		":":                 ":",
+		"swe_agent:a run with a long name/django__django-1234567890": "34567890",
+	} {
+		require.Equal(t, want, ShortID(id), id)
+		require.Equal(t, want, ShortID(want), id)
+	}
+}
