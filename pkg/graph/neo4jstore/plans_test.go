@@ -116,6 +116,7 @@ var exceptions = []struct {
 	}},
 	{"Top", "the past of files: its cost is that of all accesses up to then", []string{selectAccessesThen}},
 	{"Sort", "the past of files: of a page", []string{selectAccessesThen}},
+	{"Top", "of the indexes of a tenant's code, which are few", []string{selectCodeIndexes}},
 	{"NodeByLabelScan", "of the schema's steps, which are few", []string{selectMigrations}},
 	{"Sort", "of the schema's steps, which are few", []string{selectMigrations}},
 }
