@@ -29,20 +29,22 @@ func (r *Reactor) condense(ctx context.Context, c summary.Conversation, model Co
 		return err
 	}
 	for _, large := range list {
-		text, usage, err := model.Condense(ctx, large.ToolResult)
-		r.count(func(f *Figures) { f.pay(usage) })
+		eventID := "condensed/" + model.CondensePromptHash() + "/" + events.DigestOf(large.ref.ID).String()
+		e, err := r.made(c.ID, eventID, func() (e events.Event, err error) {
+			text, usage, err := model.Condense(ctx, large.ToolResult)
+			r.count(func(f *Figures) { f.pay(usage) })
+			if err != nil {
+				return e, err
+			}
+			return events.New(c.ID.ID, summary.Source, eventID, &events.ToolCondensed{
+				ToolCallID: large.ref.ID, Content: text, Model: model.Model(), PromptHash: model.CondensePromptHash(), CharsIn: large.chars, CharsOut: len([]rune(text)),
+			})
+		})
 		if errors.Is(err, summary.ErrUnusable) {
 			done(large.ref)
 			a.Kept++
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		payload := &events.ToolCondensed{
-			ToolCallID: large.ref.ID, Content: text, Model: model.Model(), PromptHash: model.CondensePromptHash(), CharsIn: large.chars, CharsOut: len([]rune(text)),
-		}
-		e, err := events.New(c.ID.ID, summary.Source, "condensed/"+payload.PromptHash+"/"+events.DigestOf(large.ref.ID).String(), payload)
 		if err != nil {
 			return err
 		}

@@ -163,9 +163,15 @@ func (b *bundle) step(n, messages int) {
 	for m := range messages {
 		list = append(list, &events.MessageCreated{MessageID: fmt.Sprint("m", n, "-", m), Role: "user", Content: "go on"})
 	}
+	b.publish(fmt.Sprint(n), list...)
+}
+
+// publish publishes events at once, and tells the reactor.
+func (b *bundle) publish(name string, list ...events.Payload) {
+	b.t.Helper()
 	var all []events.Event
 	for i, p := range list {
-		e, err := events.New(conversation.ID, "test", fmt.Sprint(n, "-", i), p)
+		e, err := events.New(conversation.ID, "test", fmt.Sprint(name, "-", i), p)
 		require.NoError(b.t, err)
 		all = append(all, e)
 	}

@@ -95,24 +95,40 @@ func (r *Reactor) next(ctx context.Context, id events.ConversationID, force bool
 	if err != nil || !due {
 		return "", true, err
 	}
-	w, err := r.write(ctx, id, c, plan, profile)
+	summaryID := summary.ID(plan.Level, plan.First, plan.Last, 1)
+	e, err := r.made(id, summary.EventID(summaryID), func() (e events.Event, err error) {
+		w, err := r.write(ctx, id, c, plan, profile)
+		if err != nil {
+			return e, err
+		}
+		if e, err = w.Event(id.ID, plan); err != nil {
+			err = fmt.Errorf("summary %s: %w", summaryID, err)
+		}
+		return e, err
+	})
 	if err != nil {
 		return "", false, err
-	}
-	e, err := w.Event(id.ID, plan)
-	if err != nil {
-		return "", false, fmt.Errorf("summary %s: %w", summary.ID(plan.Level, plan.First, plan.Last, 1), err)
 	}
 	if _, err := r.publish(ctx, id, e, kindSummary, newest); err != nil {
 		return "", errors.Is(err, eventlog.ErrConflict), ignoreConflict(err)
 	}
 	r.count(func(f *Figures) {
 		f.Written++
-		if w.FallbackReason != "" {
+		if isFallback(e) {
 			f.Fallbacks++
 		}
 	})
-	return summary.ID(plan.Level, plan.First, plan.Last, 1), false, nil
+	return summaryID, false, nil
+}
+
+// isFallback reports whether an event records a summary that the configured model failed to write.
+func isFallback(e events.Event) bool {
+	record, err := events.Record(e)
+	if err != nil {
+		return false
+	}
+	written, ok := record.Payload.(*events.SummaryWritten)
+	return ok && written.FallbackReason != ""
 }
 
 // ignoreConflict drops the error of a lost race: the winner's event touches the
@@ -162,8 +178,9 @@ const publishWithin = 30 * time.Second
 
 // publish publishes an event if newest is still the last of its kind, waits until it is
 // applied and returns its sequence. The event has no time because nothing happened in the
-// conversation.
+// conversation. If it fails, the event is kept for the next try.
 func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) (seq uint64, err error) {
+	defer func() { r.keep(id, e, err) }()
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
 	// The model may have worked on it for minutes. If the conversation was deleted in the meantime, a summary would

@@ -109,12 +109,26 @@ func (r *Reactor) analyse(ctx context.Context, c summary.Conversation, model Ana
 	if ok && c.Chars-failed.chars < worthAnalysing {
 		return false, nil
 	}
-	in, err := r.session(ctx, c)
-	if err != nil {
-		return false, err
-	}
-	found, usage, err := model.Analyse(ctx, in)
-	r.count(func(f *Figures) { f.pay(usage) })
+	eventID := fmt.Sprintf("insight/%s/%d-%d", summary.TaskSession, c.Turn, c.Chars)
+	e, err := r.made(c.ID, eventID, func() (e events.Event, err error) {
+		in, err := r.session(ctx, c)
+		if err != nil {
+			return e, err
+		}
+		found, usage, err := model.Analyse(ctx, in)
+		r.count(func(f *Figures) { f.pay(usage) })
+		if err != nil {
+			return e, err
+		}
+		r.answered(c.ID)
+		answer, err := answerOf(found)
+		if err != nil {
+			return e, err
+		}
+		return events.New(c.ID.ID, summary.Source, eventID, &events.InsightWritten{
+			Task: summary.TaskSession, Answer: answer, Turns: c.Turn, Chars: c.Chars, Model: model.Model(), PromptHash: model.InsightPromptHash(),
+		})
+	})
 	if errors.Is(err, summary.ErrUnusable) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -124,17 +138,6 @@ func (r *Reactor) analyse(ctx context.Context, c summary.Conversation, model Ana
 		r.unusable[c.ID] = unusable{c.Chars, err}
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	r.answered(c.ID)
-	answer, err := answerOf(found)
-	if err != nil {
-		return false, err
-	}
-	e, err := events.New(c.ID.ID, summary.Source, fmt.Sprintf("insight/%s/%d-%d", summary.TaskSession, c.Turn, c.Chars), &events.InsightWritten{
-		Task: summary.TaskSession, Answer: answer, Turns: c.Turn, Chars: c.Chars, Model: model.Model(), PromptHash: model.InsightPromptHash(),
-	})
 	if err != nil {
 		return false, err
 	}

@@ -56,6 +56,7 @@ type Reactor struct {
 	seen     map[events.ConversationID]*seen
 	stories  map[storyOf]*telling
 	unusable map[events.ConversationID]unusable
+	unstored map[events.ConversationID][]events.Event // not published yet, see made
 	figures  Figures
 
 	cancel  context.CancelFunc
@@ -98,7 +99,7 @@ func New(c Config) *Reactor {
 	return &Reactor{
 		Config: c, slog: c.Logger.With("part", "summarizer"), wake: make(chan struct{}, 1),
 		busy: map[events.ConversationID]bool{}, scanned: map[int]bool{}, trouble: map[events.ConversationID]trouble{}, seen: map[events.ConversationID]*seen{},
-		stories: map[storyOf]*telling{}, unusable: map[events.ConversationID]unusable{},
+		stories: map[storyOf]*telling{}, unusable: map[events.ConversationID]unusable{}, unstored: map[events.ConversationID][]events.Event{},
 	}
 }
 

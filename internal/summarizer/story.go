@@ -13,6 +13,9 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
+// eventStory is the id of the event that records a chapter, in the conversation of the chapter.
+const eventStory = "story"
+
 // storyOf identifies the story of a project.
 type storyOf struct{ tenant, project string }
 
@@ -118,7 +121,13 @@ func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Anal
 	if known != 0 { // published by another process, or by this one before it was killed
 		return step, true, r.awaitProjects(ctx, partition, known)
 	}
-	chapter, err := r.writeChapter(ctx, p, &plan, model)
+	e, err := r.made(id, eventStory, func() (e events.Event, err error) {
+		chapter, err := r.writeChapter(ctx, p, &plan, model)
+		if err != nil {
+			return e, err
+		}
+		return events.New(id.ID, summary.Source, eventStory, chapter)
+	})
 	if err != nil {
 		return step, false, err
 	}
@@ -133,11 +142,8 @@ func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Anal
 			return step, true, err
 		}
 	}
-	e, err := events.New(id.ID, summary.Source, "story", chapter)
-	if err != nil {
-		return step, false, err
-	}
 	ack, err := r.Log.PublishAfter(ctx, p.Tenant, e, kindStory, 0)
+	r.keep(id, e, err)
 	if isDuplicate(ack, err) {
 		if ack.Seq, err = r.newest(ctx, id, kindStory); err != nil {
 			return step, false, err

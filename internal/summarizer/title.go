@@ -12,6 +12,9 @@ import (
 // kindUpdated is the kind of the events that give titles.
 var kindUpdated = events.Kind(events.TypeConversationUpdated)
 
+// eventTitle is the id of the event that gives a conversation its title.
+const eventTitle = "title"
+
 // maxAsked is how many of the user's first messages are looked at for one that asks for something.
 const maxAsked = 10
 
@@ -38,17 +41,19 @@ func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Pro
 	if err != nil {
 		return err
 	}
-	if model, ok := profile.Model.(Titler); ok && title != "" {
-		better, usage, err := model.Title(ctx, asked)
-		r.count(func(f *Figures) { f.pay(usage) })
-		if err == nil { // otherwise keep the first sentence
-			title = better
-		}
-	}
 	if title == "" {
 		return nil // no message has words
 	}
-	e, err := events.New(c.ID.ID, summary.Source, "title", &events.ConversationUpdated{Title: &title})
+	e, err := r.made(c.ID, eventTitle, func() (events.Event, error) {
+		if model, ok := profile.Model.(Titler); ok {
+			better, usage, err := model.Title(ctx, asked)
+			r.count(func(f *Figures) { f.pay(usage) })
+			if err == nil { // otherwise keep the first sentence
+				title = better
+			}
+		}
+		return events.New(c.ID.ID, summary.Source, eventTitle, &events.ConversationUpdated{Title: &title})
+	})
 	if err != nil {
 		return err
 	}

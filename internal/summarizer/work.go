@@ -87,6 +87,7 @@ func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
 	r.awake()
 	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNobody) {
 		delete(r.trouble, id)
+		delete(r.unstored, id)
 		if touched {
 			r.queue.Add(id, time.Now().Add(settle))
 		}

@@ -32,6 +32,9 @@ func ID(level int, first, last uint64, revision int) string {
 	return id
 }
 
+// EventID returns the id of the event that records a summary.
+func EventID(summaryID string) string { return "summary/" + summaryID }
+
 // Event returns the event that records the summary of a plan.
 func (w *Written) Event(conversation string, p Plan) (events.Event, error) {
 	return w.event(conversation, p, 1, "")
@@ -53,7 +56,7 @@ func (w *Written) event(conversation string, p Plan, revision int, supersedes st
 	}
 	payload.TurnCount = max(0, payload.TurnCount)
 	payload.CharsOut = Chars(payload)
-	return events.New(conversation, Source, "summary/"+payload.SummaryID, payload)
+	return events.New(conversation, Source, EventID(payload.SummaryID), payload)
 }
 
 // list returns an empty list for nil, because the JSON must not hold null.
