@@ -78,6 +78,10 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 		return since, fmt.Errorf("%s: %w", path, err)
 	}
 	s.format = f.Name
+	now := time.Now()
+	if since.After(now) { // an earlier version took the time of a clock that was ahead
+		since = time.Time{}
+	}
 	from := int64(0)
 	if !since.IsZero() {
 		from = since.Add(-overlap).UnixMilli()
@@ -89,7 +93,7 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 	}
 	newest, waits := max(since.UnixMilli(), 0), int64(0)
 	for _, one := range list {
-		newest = max(newest, one.changed)
+		newest = max(newest, min(one.changed, now.UnixMilli())) // a clock that was ahead must not hide what comes after it was set right
 	}
 	for _, one := range list {
 		if err := st.session(ctx, tx, one, &s.out); err != nil {
@@ -114,7 +118,7 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 		}
 	}
 	if waits > 0 {
-		newest = waits
+		newest = min(newest, waits)
 	}
 	return time.UnixMilli(newest), nil
 }

@@ -89,6 +89,20 @@ func TestOnlySessionsThatChangedAreReadAgain(t *testing.T) {
 	require.Contains(t, ids(items), "msg_6", "also if the session itself was not written")
 }
 
+// The clock of the system may have been ahead when a session was written.
+func TestASessionFromTheFutureHidesNoLaterOne(t *testing.T) {
+	path, db := makeDatabase(t, "testdata/agents/opencode/opencode.sql")
+	_, err := db.Exec(`UPDATE message SET data = json_set(data, '$.time.completed', 1767225612000) WHERE id = 'msg_5'; UPDATE session SET time_updated = 4102444800000 WHERE id = 'ses_1'`)
+	require.NoError(t, err)
+	_, _, until := readDatabase(t, path, time.Time{})
+	_, err = db.Exec(`INSERT INTO session VALUES ('ses_9', 'p', NULL, '/', 'x', unixepoch() * 1000, unixepoch() * 1000);
+		INSERT INTO message VALUES ('msg_9', 'ses_9', unixepoch() * 1000, unixepoch() * 1000, '{"role":"user"}');
+		INSERT INTO part VALUES ('prt_99', 'msg_9', 'ses_9', 9, 9, '{"type":"text","text":"Go on"}')`)
+	require.NoError(t, err)
+	items, _, _ := readDatabase(t, path, until)
+	require.Contains(t, ids(items), "msg_9")
+}
+
 func TestASessionWhoseLastMessageIsUnfinishedIsReadAgain(t *testing.T) {
 	path, db := makeDatabase(t, "testdata/agents/opencode/opencode.sql")
 	_, _, until := readDatabase(t, path, time.Time{})
