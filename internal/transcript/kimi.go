@@ -27,7 +27,8 @@ type kimiLine struct {
 	Environment struct {
 		Cwd text `json:"cwd"`
 	} `json:"environmentDisclosure"`
-	Model text `json:"model"` // of an llm.request
+	Cwd   text `json:"cwd"`   // of a config.update
+	Model text `json:"model"` // of an llm.request or a usage.record
 	Usage *struct {
 		Input      int64 `json:"inputOther"`
 		Output     int64 `json:"output"`
@@ -73,13 +74,14 @@ type kimiEvent struct {
 // <session>/agents/<agent>/wire.jsonl.
 type kimi struct {
 	talk
-	version string
-	places  places
-	model   string
-	usage   json.RawMessage // of the answer that comes next
-	answer  *kimiAnswer     // that may go on, nil if there is none
-	step    string          // whose answer was added last
-	answers int             // of this step
+	version   string
+	places    places
+	model     string
+	requested bool            // model is that of a request: older versions record none, only the name that the user gave the model
+	usage     json.RawMessage // of the answer that comes next
+	answer    *kimiAnswer     // that may go on, nil if there is none
+	step      string          // whose answer was added last
+	answers   int             // of this step
 }
 
 // kimiAnswer is what the model has said in a step so far.
@@ -129,14 +131,16 @@ func (k *kimi) value(out *batch, raw []byte) error {
 	switch l.Type {
 	case "metadata":
 		k.version = string(l.Protocol)
-	case "profile.bind":
+	case "profile.bind", "config.update": // the second one in older versions, which write it for other changes too
 		if !k.started {
-			k.start.Cwd = string(l.Environment.Cwd)
+			k.start.Cwd = string(cmp.Or(l.Environment.Cwd, l.Cwd, text(k.start.Cwd)))
 		}
 	case "llm.request":
-		k.model = string(l.Model)
+		k.model, k.requested = string(l.Model), true
 	case "usage.record":
-		k.usage = l.usage()
+		if k.usage = l.usage(); !k.requested {
+			k.model = string(l.Model)
+		}
 	case "context.append_message":
 		k.finish(out)
 		if l.Message.Origin.Kind != "injection" { // a reminder of the date, or of a mode
@@ -163,7 +167,7 @@ func (k *kimi) value(out *batch, raw []byte) error {
 
 // kimiIgnored are the first words of the types of lines that are not part of the conversation, or repeat it.
 var kimiIgnored = map[string]bool{
-	"agent": true, "runtime": true, "permission": true, "plugin": true, "llm": true, "token_counting": true, "prompt": true,
+	"agent": true, "background": true, "micro_compaction": true, "runtime": true, "permission": true, "plugin": true, "llm": true, "token_counting": true, "prompt": true,
 	"turn": true, "context": true, "tools": true, "full_compaction": true, "compaction": true, "config": true, "cron": true, "file_history": true,
 	"forked": true, "goal": true, "hook": true, "interaction": true, "mcp": true, "plan": true, "plan_mode": true, "plugin_command": true,
 	"session": true, "shell": true, "skill": true, "subagent": true, "swarm_mode": true, "task": true, "tool": true, "tower": true,
