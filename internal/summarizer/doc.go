@@ -15,7 +15,7 @@
 // The reactor works only on live partitions, so a replay never calls a model. Several
 // conversations are worked on at once, each by one goroutine at a time.
 //
-//	the read model or the log is away    wait and try again
+//	the read model or the log is away    wait and try again; an answer that the log did not take is kept and published then
 //	the model does not answer            wait and try again until the deadline, or until three thresholds of text wait; then write without the model; the event says why
 //	the model's answer can't be used     write without the model; the event says why
 //	a cap of calls or costs is reached   wait until the hour allows it, as for a model that does not answer
