@@ -41,7 +41,7 @@
 // A walk at the start compares each file of a followed folder with its mark: the file's state when
 // it was last read. Files that changed within the last two minutes are queued as if they had
 // rung. The others are history, which the worker reads, the oldest first, while no file is due.
-// Marks are kept in a file, so a restart reads only what has changed. They belong to one log:
+// Marks are kept in a file, written once a minute at most, so a restart reads only what has changed. They belong to one log:
 // with another one, all is read again, and the log drops what it has.
 //
 // From then on the system reports changes (inotify; not on macOS and the BSDs). Because reports

@@ -51,6 +51,7 @@ type follower struct {
 	watch   *fsnotify.Watcher // nil if there is none
 	folders []*following
 	asked   time.Time       // when Follow was last called
+	saved   time.Time       // when the marks were last written
 	told    map[string]bool // logged read failures, so that each is logged once
 }
 
@@ -113,7 +114,9 @@ func (f *follower) step() {
 		}
 	}
 	f.report()
-	f.save()
+	if time.Since(f.saved) >= f.pace.walk && f.save() { // what a killed process did not write is only read again
+		f.saved = time.Now()
+	}
 }
 
 // ask asks which folders are to be followed.

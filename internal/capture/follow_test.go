@@ -131,6 +131,27 @@ func TestARestartReadsOnlyWhatChanged(t *testing.T) {
 	}
 }
 
+// The file has a line's length for each transcript that there ever was: with 20,000 of them it takes 3 MB, and an agent at
+// work changes one of them all the time.
+func TestMarksAreNotWrittenWithEachChange(t *testing.T) {
+	b := setup(t)
+	path, c := b.path("project/s.jsonl"), Config{Marks: filepath.Join(t.TempDir(), "marks")}
+	r := b.follower(c, told)
+	add(t, path, line("s", 0))
+	written := func() string {
+		raw, _ := os.ReadFile(c.Marks) // empty until it exists
+		return string(raw)
+	}
+	require.Eventually(t, func() bool { return written() != "" }, mnemetest.Patience, time.Millisecond)
+	first := written()
+	imports := r.Status().Imports
+	add(t, path, line("s", 1))
+	await(t, r, func(s Status) bool { return s.Imports > imports })
+	require.Never(t, func() bool { return written() != first }, 5*told.poll, told.poll)
+	r.Close()
+	require.NotEqual(t, first, written(), "the end of the process writes them")
+}
+
 func TestAFileReplacedByAShorterOneIsRead(t *testing.T) {
 	b := setup(t)
 	path := b.path(session)

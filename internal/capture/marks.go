@@ -43,13 +43,13 @@ func (r *Receiver) recall() {
 	}
 }
 
-// save writes the marks if they changed. Those of files that could not be read to their end are left
-// out, so that the next process tries again.
-func (r *Receiver) save() {
+// save writes the marks if they changed, and reports whether they did. Those of files that could not be read to their
+// end are left out, so that the next process tries again.
+func (r *Receiver) save() bool {
 	r.mu.Lock()
 	if r.Marks == "" || !r.dirty {
 		r.mu.Unlock()
-		return
+		return false
 	}
 	m := memory{About: logstate.About{Log: r.Log.Created(), Seq: r.seq}, Files: map[string]map[string]remembered{}}
 	for k, was := range r.marks {
@@ -71,4 +71,5 @@ func (r *Receiver) save() {
 			r.Logger.Warn("cannot save which transcripts were read; a restart will read them again", "file", r.Marks, "error", err)
 		})
 	}
+	return true
 }
