@@ -178,9 +178,9 @@ const publishWithin = 30 * time.Second
 
 // publish publishes an event if newest is still the last of its kind, waits until it is
 // applied and returns its sequence. The event has no time because nothing happened in the
-// conversation. If it fails, the event is kept for the next try.
+// conversation.
 func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) (seq uint64, err error) {
-	defer func() { r.keep(id, e, err) }()
+	defer func() { r.tried(id, e.ID, err) }()
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
 	// The model may have worked on it for minutes. If the conversation was deleted in the meantime, a summary would

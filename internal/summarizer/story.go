@@ -137,13 +137,14 @@ func (r *Reactor) nextChapter(ctx context.Context, p project.Project, model Anal
 		of := events.ConversationID{Tenant: p.Tenant, ID: t.ID}
 		if deleted, err := r.deleted(ctx, of); err != nil || deleted > 0 {
 			if err == nil {
+				r.drop(id, eventStory)
 				err = r.awaitProjects(ctx, r.Log.PartitionOf(of.Tenant, of.ID), deleted)
 			}
 			return step, true, err
 		}
 	}
 	ack, err := r.Log.PublishAfter(ctx, p.Tenant, e, kindStory, 0)
-	r.keep(id, e, err)
+	r.tried(id, eventStory, err)
 	if isDuplicate(ack, err) {
 		if ack.Seq, err = r.newest(ctx, id, kindStory); err != nil {
 			return step, false, err
