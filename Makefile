@@ -25,6 +25,9 @@ LONG = ./test/faults ./pkg/graph/neo4jstore ./internal/service ./test/neo4j ./te
 # detector, which ignores SQLite's memory anyway, because it is not on Go's heap.
 RACED = -race -gcflags=modernc.org/sqlite/lib=-race=false -short
 
+# With the race detector, what takes several seconds runs under it alone.
+RACED_PACKAGES := ./pkg/projection/... ./pkg/eventlog/...
+
 # The race detector needs a C compiler.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo yes)
 
@@ -54,7 +57,7 @@ quick: slowest ## Run the tests that need only Go, on smaller inputs: no Neo4j, 
 	$(TEST) -p $(PACKAGES) -short ./cmd/mneme ./internal/service ./pkg/graph/sqlitestore ./cmd/... ./deploy/... ./events/... ./examples/... ./internal/... ./pkg/...
 
 .PHONY: test
-test: slowest ## Run all tests; with a C compiler, the log and the engine under the race detector too
+test: slowest ## Run all tests; with a C compiler, the log and the engine under the race detector
 	@if [ -d "$${MNEME_TEST_DATA:-../shared/data}" ]; then echo "recorded sessions: used"; \
 	else echo "recorded sessions: not found, the tests that need them are skipped (MNEME_TEST_DATA names their folder)"; fi
 	@mkdir -p .cache; for language in python javascript sdk; do \
@@ -83,11 +86,12 @@ lint-sdk: .cache/sdk/installed ## Check the types of these clients, and that the
 # a time to pass.
 .PHONY: test-module test-others test-race
 test-module:
-	@$(TEST) -timeout 40m $(LONG) ./...
+	@$(TEST) -timeout 40m $(LONG) $$($(GO) list ./... $(if $(RACE),| grep -vxF "$$($(GO) list $(RACED_PACKAGES))"))
 test-others: test-projection test-compose-file test-k8s
 test-race:
 ifeq ($(RACE),yes)
-	@export CGO_ENABLED=1; $(TEST) $(RACED) -timeout 40m ./pkg/projection/... ./pkg/eventlog/...
+	@$(TEST) -short -timeout 40m $(RACED_PACKAGES)
+	@export CGO_ENABLED=1; $(TEST) $(RACED) -timeout 40m $(RACED_PACKAGES)
 else
 	@echo "no C compiler: the race detector did not run"
 endif

@@ -206,10 +206,6 @@ func Rebuilding(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) bool {
 	})
 }
 
-// modelSettings begin the names of the settings of the model that a read model needs. An error of a model that waiting does
-// not mend says what to check.
-var modelSettings = map[string]string{"summaries": "MNEME_LLM_", "embeddings": "MNEME_EMBEDDINGS_"}
-
 // Judge returns what is wrong with a partition, if anything, and what to do about it. rebuilds are those of its server.
 func Judge(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level Level, what, remedy string) {
 	m := readmodel.Find(p.Name)
@@ -232,9 +228,8 @@ func Judge(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level Level,
 		return Failed, p.Error, "do what the message says; what it has applied remains readable"
 	case strings.Contains(p.Error, projection.ErrDisk.Error()): // a status holds only the text of the error
 		return Failed, p.Error, DiskRemedy
-	case modelSettings[p.Name] != "" && strings.Contains(p.Error, "check the "):
-		prefix := modelSettings[p.Name]
-		return Warning, p.Error, fmt.Sprintf("correct %[1]sURL, %[1]sMODEL or %[1]sKEY of %[2]s or mneme up; what waits is done then", prefix, program)
+	case m.Model != "" && strings.Contains(p.Error, "check the "): // waiting does not mend it
+		return Warning, p.Error, fmt.Sprintf("correct %[1]sURL, %[1]sMODEL or %[1]sKEY of %[2]s or mneme up; what waits is done then", m.Model, program)
 	case p.Error != "":
 		return Warning, p.Error, "it retries by itself; if the error persists, check the log of " + program
 	case p.State == "idle":

@@ -107,9 +107,7 @@ func awaitSharedBy(t *testing.T, list ...*process) time.Duration {
 // The processes, signals and TTL of this test are real. With MNEME_TEST_ROUNDS, for an idle
 // machine, it measures that many rounds and checks the times against their limits.
 func TestPartitionsOfEndedOrSleepingProcessesMove(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 10 s")
-	}
+	mnemetest.Long(t)
 	t.Parallel()
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 20})
 	require.NoError(t, err)

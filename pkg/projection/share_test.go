@@ -432,7 +432,7 @@ func TestEachEventIsAppliedOnceWhileWorkersComeAndGo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 8)
 	rounds := 12
-	if testing.Short() {
+	if testing.Short() && !mnemetest.Race {
 		rounds = 5
 	}
 	const perRound = 400

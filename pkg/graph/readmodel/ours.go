@@ -19,6 +19,7 @@ type Info struct {
 	Name    string
 	Program string // the separate program that writes it
 	Needs   string // the setting without which nothing writes it, "" if it always is
+	Model   string // begins the names of the settings of the model that computes its texts or vectors, "" if none does
 	// Absent says what is missing while the read model does not exist. If it is empty, contexts can't be
 	// served without it.
 	Absent string
@@ -35,10 +36,10 @@ type Info struct {
 var ours = []Info{
 	{Name: Graph().Name(), Program: "ingestor", Of: func() Opener { return Graph() }},
 	{Name: Files().Name(), Program: "file-tracker", Of: func() Opener { return Files() }},
-	{Name: Summaries().Name(), Program: "summarizer", Of: func() Opener { return Summaries() },
+	{Name: Summaries().Name(), Program: "summarizer", Of: func() Opener { return Summaries() }, Model: "MNEME_LLM_",
 		Absent: "no summarizer has run yet, and without one nothing is summarized"},
 	{Name: Embeddings(nil).Name(), Program: "summarizer", Of: func() Opener { return Embeddings(nil) },
-		Needs: "MNEME_EMBEDDINGS=openai", Enriches: true, Computed: true, Absent: "searches rank by words alone"},
+		Needs: "MNEME_EMBEDDINGS=openai", Model: "MNEME_EMBEDDINGS_", Enriches: true, Computed: true, Absent: "searches rank by words alone"},
 	{Name: Projects().Name(), Program: "ingestor", Of: func() Opener { return Projects() },
 		Absent: "no ingestor of this version has run yet, and without one projects have no context"},
 	{Name: Insight().Name(), Program: "file-tracker", Of: func() Opener { return Insight() },
