@@ -146,3 +146,32 @@ func TestAConfigOfKimiCodeThatCanNotBeEditedIsLeftAlone(t *testing.T) {
 		require.Equal(t, map[string]string{"config.toml": text}, files(t, filepath.Join(home, ".kimi-code")))
 	}
 }
+
+func FuzzTOML(f *testing.F) {
+	for _, text := range kimiConfigs {
+		f.Add([]byte(text))
+	}
+	f.Add([]byte("hooks = []\n\r\r[a]\n"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, file := range []struct {
+			format
+			want Commands
+		}{{kimiFile(t), Commands{Hook: []string{"/p/mneme-hook", "kimi-code"}}}, {tomlFile{}, Commands{MCP: []string{"/p/mneme", "mcp"}}}} {
+			connected, err := file.write(raw, file.want)
+			if err != nil {
+				continue
+			}
+			got, _, err := file.read(connected)
+			require.NoError(t, err)
+			require.Equal(t, file.want, got)
+			again, err := file.write(connected, file.want)
+			require.NoError(t, err)
+			require.Equal(t, string(connected), string(again))
+			if back, err := file.write(connected, Commands{}); err == nil {
+				left, _, err := file.read(back)
+				require.NoError(t, err)
+				require.Equal(t, Commands{}, left)
+			}
+		}
+	})
+}

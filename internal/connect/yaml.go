@@ -116,6 +116,8 @@ func (yamlFile) write(raw []byte, want Commands) ([]byte, error) {
 		return raw, nil
 	case e.ownKey != nil && e.own == nil:
 		return nil, errors.New("extensions.mneme is another extension: rename it, or remove it")
+	case bytes.Contains(bytes.ReplaceAll(raw, []byte("\r\n"), nil), []byte("\r")): // YAML counts lines otherwise
+		return nil, errors.New("it has line ends without a line feed: correct them first")
 	}
 	lines := slices.Collect(bytes.Lines(raw))
 	indent, at := "  ", len(lines)

@@ -152,6 +152,8 @@ func FuzzYAML(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Add([]byte("extensions: &a\n  mneme: *a\n"))
+	f.Add([]byte("\r\r\r\r\r\r\r "))
+	f.Add([]byte("extensions:\r  mneme:\r    cmd: /bin/mneme\r    args: [mcp]\ra: 1\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		want := Commands{MCP: []string{"/bin/mneme", "mcp"}}
 		connected, err := yamlFile{}.write(raw, want)
