@@ -255,7 +255,7 @@ func Next(o Options) (lines []string) {
 	case Pi:
 		lines = append(lines, "In a pi that runs, type /reload.", reads(o))
 	case KimiCode:
-		lines = append(lines, "Start a new session: what mneme knows is shown with its first prompt.", reads(o))
+		lines = append(lines, "Start a new session: what mneme knows is shown with its first prompt, and Kimi Code displays it to you too. In scripts that read the output of kimi -p, set MNEME_HOOK=off.", reads(o))
 	case Codex:
 		lines = append(lines, "Start codex and trust the hooks with /hooks: Codex skips hooks that are not trusted without a word. Do so again after each change of them.", reads(o))
 	case Cursor:
