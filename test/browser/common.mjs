@@ -28,7 +28,7 @@ export async function watched(context, where, ...servers) {
 export function settled(page) {
   return page.waitForFunction(() => {
     const main = document.querySelector("main:not([aria-busy=true])");
-    return main && !/Loading…|Searching…|Making it again…|connecting/.test(main.innerText);
+    return main && !/Loading…|Searching…|Rebuilding it…|connecting/.test(main.innerText);
   });
 }
 

@@ -47,9 +47,9 @@ async function look() {
     if (name === "hostile context" && !seen.text.includes("nothingE0049E0047 to see")) say("does not show that a text hides another");
     if (/context|play|^project$/.test(name) && !(await page.getByText("Why", { exact: true }).count())) say("does not say why a line is there");
     if (name === "play" && !/Turn \d+: .*entered/.test(seen.text)) say("does not say what the turn changed");
-    if (name === "doctor" && !/projection graph: .*skipped: 1\s+What to do: mneme failed list/.test(seen.text)) say("does not say what to do about a skipped event");
+    if (name === "doctor" && !/projection graph: .*skipped: 1\s+What to do: mneme failed list/.test(seen.text)) say(`does not say what to do about a skipped event: ${seen.text}`);
     if (name === "sign-in" && !/Sign in at 127.0.0.1/.test(seen.text)) say("does not offer the identity provider");
-    if (name === "remade" && !seen.text.includes("identical to the byte")) say("does not say that it is equal");
+    if (name === "remade" && !seen.text.includes("identical to the byte")) say(`does not say that it is equal: ${seen.text}`);
     if (name === "context") { // the lines of a section stand below the bar, from which a link leads to them
       await page.locator(".budget").getByRole("link", { name: /^Past/ }).click();
       const [bar, heading] = await Promise.all([page.locator(".budget").boundingBox(), page.locator("#s-relevant_past_context").boundingBox()]);
