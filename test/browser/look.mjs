@@ -32,7 +32,7 @@ async function look() {
     await page.setViewportSize(wide);
     await open(page, url);
     await settled(page);
-    if (name === "live") await page.locator(".row").first().waitFor();
+    if (name === "live") await page.locator(".row", { hasText: "<img src=x onerror=" }).first().waitFor(); // rows come one by one
     const seen = await page.evaluate(() => ({
       rows: document.querySelectorAll(".row").length, nodes: document.querySelectorAll(".node").length,
       foreign: document.querySelectorAll("main img, main script, main iframe, main form[action], main a[href^='javascript']").length,
