@@ -272,18 +272,23 @@ func TestLinksAndUnreadableFoldersDoNotStopTheWalk(t *testing.T) {
 	}
 }
 
-func TestAnAgentIsFollowedFromItsFirstDoorbellUntilItIsDisconnected(t *testing.T) {
-	b := setup(t)
-	b.sessions(3)
+// connectable returns a follower of an agent that can be connected, and looks for changes of that so often.
+func (b *bench) connectable(walk time.Duration) (*Receiver, *atomic.Bool) {
 	var connected atomic.Bool
 	p := told
-	p.walk = time.Second
-	r := b.follower(Config{Follow: func() []Folder {
+	p.walk = walk
+	return b.follower(Config{Follow: func() []Folder {
 		if connected.Load() {
 			return []Folder{{"claude-code", b.root}}
 		}
 		return nil
-	}}, p)
+	}}, p), &connected
+}
+
+func TestAnAgentIsFollowedFromItsFirstDoorbellUntilItIsDisconnected(t *testing.T) {
+	b := setup(t)
+	b.sessions(3)
+	r, connected := b.connectable(time.Second)
 	add(t, b.path(session), prompt(0))
 	require.NoError(t, r.Ring("claude-code", "s", b.path(session)))
 	b.awaitEvents(2)
@@ -303,15 +308,7 @@ func TestAnAgentIsFollowedFromItsFirstDoorbellUntilItIsDisconnected(t *testing.T
 func TestAnAgentWhoseHooksNameNoFileIsFollowedFromItsFirstEvent(t *testing.T) {
 	b := setup(t)
 	b.sessions(3)
-	var connected atomic.Bool
-	p := told
-	p.walk = time.Hour
-	r := b.follower(Config{Follow: func() []Folder {
-		if connected.Load() {
-			return []Folder{{"claude-code", b.root}}
-		}
-		return nil
-	}}, p)
+	r, connected := b.connectable(time.Hour)
 	connected.Store(true)
 	r.Heard("claude-code")
 	b.awaitEvents(3 * 2)

@@ -83,15 +83,22 @@ await show("ses_4")
 if (plugin["experimental.chat.system.transform"]) throw new Error("recorded text gets into the system prompt")
 `
 
+// nodePath returns the program that runs the plugins. The gate installs it.
+func nodePath(t *testing.T) string {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("NOT RUN: there is no node in PATH to run the plugins of agents")
+	}
+	return node
+}
+
 // runPlugin connects an agent, runs a program that does with the plugin what the agent does, and returns what the program
 // printed and which events the hook heard, with its arguments. The hook has something to say at a start and at each prompt
 // but "two".
 func runPlugin(t *testing.T, agent, folder, program string, env ...string) (printed string, heard []string) {
 	t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("NOT RUN: there is no node in PATH to run the plugin of " + agent)
-	}
+	node := nodePath(t)
 	home, options := machine(t)
 	log := filepath.Join(home, "heard")
 	put(t, options("").Hook, `#!/bin/sh
@@ -106,7 +113,7 @@ esac
 	require.NoError(t, os.Chmod(options("").Hook, 0o700))
 	o := options(agent)
 	o.Flags = []string{"--url", "http://it's"}
-	_, err = Connect(t.Context(), o)
+	_, err := Connect(t.Context(), o)
 	require.NoError(t, err)
 	run := t.TempDir()
 	put(t, filepath.Join(run, "mneme.mjs"), get(t, filepath.Join(home, folder, "mneme.js")))
@@ -202,9 +209,7 @@ func TestTheExtensionOfPiShowsTheModelWhatTheHookSays(t *testing.T) {
 
 // An error that nobody hears of ends the agent.
 func TestAHookThatCannotBeStartedDoesNotEndTheAgent(t *testing.T) {
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("NOT RUN: there is no node in PATH to run the plugins")
-	}
+	nodePath(t)
 	hook, err := plugins.ReadFile("plugins/hook.js")
 	require.NoError(t, err)
 	folder := t.TempDir()
