@@ -44,11 +44,16 @@ func (f hooksTOMLFile) mark() string {
 }
 
 func parseHooks(raw []byte) (hooks []tomlHook, err error) {
+	raw = bytes.TrimPrefix(raw, byteOrderMark)
+	var whole map[string]any
+	if err = toml.Unmarshal(raw, &whole); err != nil {
+		return nil, fmt.Errorf("it is not valid TOML, so nothing was changed: correct it first (%s)", strings.TrimPrefix(err.Error(), "toml: "))
+	}
 	var all struct {
 		Hooks []tomlHook `toml:"hooks"`
 	}
-	if err = toml.Unmarshal(bytes.TrimPrefix(raw, byteOrderMark), &all); err != nil {
-		return nil, fmt.Errorf("it is not valid TOML with a list of hooks, so nothing was changed: correct it first (%s)", strings.TrimPrefix(err.Error(), "toml: "))
+	if toml.Unmarshal(raw, &all) != nil {
+		return nil, errors.New("its hooks are not a list of tables [[hooks]], each with the texts event and command and a whole number timeout, so nothing was changed: correct them first")
 	}
 	return all.Hooks, nil
 }

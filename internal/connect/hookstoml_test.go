@@ -135,7 +135,9 @@ func TestAnEmptyListOfHooksOfKimiCodeMakesRoom(t *testing.T) {
 
 func TestAConfigOfKimiCodeThatCanNotBeEditedIsLeftAlone(t *testing.T) {
 	for text, says := range map[string]string{
-		"a = \n": "not valid TOML",
+		"a = \n":            "not valid TOML",
+		"hooks = {a = 1}\n": "its hooks are not a list of tables",
+		"[[hooks]]\nevent = \"Stop\"\ntimeout = 0.5\n":         "a whole number timeout",
 		"hooks = [{event = \"Stop\", command = \"notify\"}]\n": "write each as a table [[hooks]]",
 		"[hooks]\nevent = \"Stop\"\n":                          "write each as a table [[hooks]]",
 	} {
