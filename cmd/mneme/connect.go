@@ -31,6 +31,7 @@ func (*ConnectCmd) Help() string {
     qwen-code     ~/.qwen/settings.json, or in QWEN_HOME
     opencode      a plugin, ~/.config/opencode/plugins/mneme.js, or in OPENCODE_CONFIG_DIR
     kimi-code     ~/.kimi-code/config.toml and mcp.json, or in KIMI_CODE_HOME
+    hermes        ~/.hermes/config.yaml, or in HERMES_HOME
     pi            an extension, ~/.pi/agent/extensions/mneme.js, and mcp.json, or in PI_CODING_AGENT_DIR
     cursor        ~/.cursor/hooks.json and mcp.json; its sessions are not recorded
     copilot-cli   ~/.copilot/hooks/mneme.json and mcp-config.json, or in COPILOT_HOME

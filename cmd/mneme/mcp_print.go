@@ -44,12 +44,13 @@ var mcpClients = []mcpClient{
 		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"command": command, "args": args, "exposure": "direct"}}}
 	}},
 	{name: "kimi-code", where: "~/.kimi-code/mcp.json, or .kimi-code/mcp.json in the repository", show: common, format: asJSON},
+	{name: "hermes", where: "~/.hermes/config.yaml", format: asYAML(connect.Hermes)},
 	{name: "copilot-cli", where: "~/.copilot/mcp-config.json", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"type": "local", "command": command, "args": args, "tools": []string{"*"}}}}
 	}},
 	{name: "cline", where: "~/.cline/data/settings/cline_mcp_settings.json; in an editor what its extension shows at Configure MCP Servers", show: common, format: asJSON},
 	{name: "openhands", where: "~/.openhands/mcp.json", show: common, format: asJSON},
-	{name: "goose", where: "~/.config/goose/config.yaml", format: asYAML},
+	{name: "goose", where: "~/.config/goose/config.yaml", format: asYAML(connect.Goose)},
 }
 
 // mcpClientNames lists them for the help.
@@ -156,7 +157,9 @@ func asTOML(value any) (string, error) {
 	return connect.TOML(s.command, s.args), nil
 }
 
-func asYAML(value any) (string, error) {
-	s := value.(launch)
-	return connect.YAML(s.command, s.args), nil
+func asYAML(agent string) func(any) (string, error) {
+	return func(value any) (string, error) {
+		s := value.(launch)
+		return connect.YAML(agent, s.command, s.args), nil
+	}
 }

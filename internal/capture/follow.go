@@ -201,6 +201,8 @@ func (f *follower) list(at *following, folder string) (list []found) {
 		case err != nil:
 			f.unread(at, path, err)
 			return nil
+		case d.IsDir() && !agents[at.folder.Agent].mayEnter(at.real, path):
+			return fs.SkipDir
 		case d.IsDir():
 			f.listen(at, path) // before it is read, so that no file is missed
 			return nil

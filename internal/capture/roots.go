@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type agent struct {
 	folder string // of transcripts, in that folder
 	editor string // an extension's folder, if the agent records in those of the editors; home may then be empty
 	pieces bool   // each event has a file of its own, and their names are in its order
+	// enters tells folders that may hold transcripts by their paths below the root; nil takes all.
+	enters func(rel string) bool
 	// takes tells transcripts from other files by their names; nil takes JSON lines.
 	takes func(path string) bool
 }
@@ -38,6 +41,7 @@ var agents = map[string]agent{
 	"kimi-code":   {format: "kimi-code", env: "KIMI_CODE_HOME", home: ".kimi-code", folder: "sessions", takes: isKimi},
 	"copilot-cli": {format: "copilot-cli", env: "COPILOT_HOME", home: ".copilot", folder: "session-state"},
 	"goose":       {format: "goose", env: "XDG_DATA_HOME", inside: "goose", home: ".local/share/goose", folder: "sessions", takes: isDatabaseOf("goose")},
+	"hermes":      {format: "hermes", env: "HERMES_HOME", home: ".hermes", enters: isProfile, takes: isDatabaseOf("hermes")},
 	"kilo":        {format: "opencode", env: "XDG_DATA_HOME", inside: "kilo", home: ".local/share/kilo", takes: isDatabaseOf("opencode")},
 	"cline":       {format: "cline", home: ".cline/data", folder: "sessions", editor: "saoudrizwan.claude-dev", takes: isTask},
 	"openhands":   {format: "openhands", env: "OPENHANDS_PERSISTENCE_DIR", home: ".openhands", folder: "conversations", pieces: true, takes: isEvent},
@@ -66,6 +70,11 @@ func isQwenChat(path string) bool {
 // isKimi reports whether a file is what an agent of Kimi Code recorded.
 func isKimi(path string) bool { return filepath.Base(path) == "wire.jsonl" }
 
+// isProfile reports whether a folder in that of Hermes Agent is a profile. The agent keeps its programs beside them.
+func isProfile(rel string) bool {
+	return rel == "." || rel == "profiles" || path.Dir(rel) == "profiles"
+}
+
 // isDatabaseOf returns a function that reports whether a file is a database of the format.
 func isDatabaseOf(format string) func(string) bool {
 	return func(path string) bool {
@@ -75,6 +84,15 @@ func isDatabaseOf(format string) func(string) bool {
 
 func isLines(path string) bool {
 	return strings.HasSuffix(path, ".jsonl") || strings.HasSuffix(path, ".jsonl.zst")
+}
+
+// mayEnter reports whether a folder below a root may hold transcripts.
+func (a agent) mayEnter(root, folder string) bool {
+	if a.enters == nil {
+		return true
+	}
+	rel, err := filepath.Rel(root, folder)
+	return err == nil && a.enters(filepath.ToSlash(rel))
 }
 
 // isTranscript reports whether a file of an agent is a transcript, by its name.
@@ -136,6 +154,7 @@ func agentNamed(name string) (agent, error) {
 //	kimi-code     $KIMI_CODE_HOME/sessions, else ~/.kimi-code/sessions
 //	copilot-cli   $COPILOT_HOME/session-state, else ~/.copilot/session-state
 //	goose         $XDG_DATA_HOME/goose/sessions, else ~/.local/share/goose/sessions
+//	hermes        $HERMES_HOME, else ~/.hermes, and the profiles in it
 //	kilo          $XDG_DATA_HOME/kilo, else ~/.local/share/kilo
 //	cline         ~/.cline/data/sessions, and tasks in its extension's folder in each editor
 //	openhands     $OPENHANDS_PERSISTENCE_DIR/conversations, else ~/.openhands/conversations

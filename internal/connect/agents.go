@@ -36,6 +36,7 @@ const (
 	QwenCode   = "qwen-code"
 	Pi         = "pi"
 	KimiCode   = "kimi-code"
+	Hermes     = "hermes"
 )
 
 // hookProgram is what agents run at their events.
@@ -104,6 +105,9 @@ var agents = []agent{
 	}},
 	{name: KimiCode, title: "Kimi Code", program: "kimi", folder: ".kimi-code", moved: "KIMI_CODE_HOME", keeps: true, shape: shape{shell: true}, files: []file{{path: "config.toml", format: hooksTOML}, {path: "mcp.json", format: servers}}, events: []event{
 		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"PostCompact", 5, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
+	}},
+	{name: Hermes, title: "Hermes Agent", program: "hermes", folder: ".hermes", moved: "HERMES_HOME", shape: shape{shell: true}, files: []file{{path: "config.yaml", format: hooksAndServersYAML}}, events: []event{
+		{"on_session_start", 5, false}, {"pre_llm_call", 3, false}, {"on_session_end", 10, false},
 	}},
 	{name: Cursor, title: "Cursor", program: "cursor-agent", folder: ".cursor", shape: shape{shell: true, flat: true, version: true}, files: []file{{path: "hooks.json", format: hooks}, {path: "mcp.json", format: servers}}, events: []event{
 		{"sessionStart", 5, false}, {"beforeSubmitPrompt", 3, false},

@@ -252,7 +252,7 @@ func TestABrokenSettingsFileIsLeftAsItIs(t *testing.T) {
 		{Goose, "config.yaml", "a: [", "not valid YAML"},
 		{Goose, "config.yaml", "- a\n", "not a YAML mapping"},
 		{Goose, "config.yaml", "extensions: [a]\n", "extensions is not a mapping"},
-		{Goose, "config.yaml", "extensions:\n  mneme:\n    cmd: other\n", "another extension"},
+		{Goose, "config.yaml", "extensions:\n  mneme:\n    cmd: other\n", "another server"},
 		{Goose, "config.yaml", "extensions: {a: {cmd: b}}\n", "add this by hand\n\nextensions:\n  mneme:\n"},
 		{Goose, "config.yaml", "{a: 1}\n", "add this by hand"},
 		{Goose, "config.yaml", "a: 1\n---\nb: 2\n", "add this by hand"},

@@ -28,7 +28,7 @@ type State struct {
 	Tenant    string     `json:"tenant,omitempty" doc:"for which the program calls, if its command names one"`
 	Tools     bool       `json:"tools" doc:"mneme's MCP server is set up"`
 	Last      *time.Time `json:"last_event" doc:"when one of its hooks last reached the server; null if none has since the server started, or the server does not answer"`
-	Untrusted []string   `json:"untrusted,omitempty" doc:"events of hooks that the agent skips because its user does not trust them; only of Codex"`
+	Untrusted []string   `json:"untrusted,omitempty" doc:"events of hooks that the agent skips because its user does not trust them; only of Codex and Hermes Agent"`
 	Keeps     bool       `json:"-"` // its transcripts hold what a hook showed
 	events    int        // at which it is to run the hook
 	Missing   []Lack     `json:"missing"`
@@ -70,15 +70,21 @@ func (s *State) Heard(at *time.Time) {
 	if !s.Connected || s.ToolsOnly {
 		return
 	}
-	trust := "type /hooks in codex and trust the hooks"
+	trust := trusting[s.Agent]
 	switch all := s.events == len(s.Untrusted); {
 	case len(s.Untrusted) > 0 && (!all || at == nil): // an agent that calls without any trust runs in a mode that needs none
-		s.lack(Matters, trust, "Codex does not trust the hooks of %s, and skips them without a word", strings.Join(s.Untrusted, ", "))
-	case at == nil && s.Agent == Codex:
+		s.lack(Matters, trust, "%s does not trust the hooks of %s, and skips them", Title(s.Agent), strings.Join(s.Untrusted, ", "))
+	case at == nil && trust != "":
 		s.lack(Matters, "begin a session; if that changes nothing, "+trust+" again", "no hook has reached the server since it started")
 	case at == nil:
 		s.lack(Matters, "begin a session", "no hook has reached the server since it started")
 	}
+}
+
+// trusting says how the user of an agent that skips hooks without trust gives it.
+var trusting = map[string]string{
+	Codex:  "type /hooks in codex and trust the hooks",
+	Hermes: "start hermes in a terminal and allow the hooks when it asks, or once with --accept-hooks",
 }
 
 func (s *State) lack(w Weight, remedy, format string, args ...any) {
@@ -126,6 +132,8 @@ func (a *agent) inspect(projectDir string) State {
 		s.Tools = opencodeServer(home)
 	case Codex:
 		s.Untrusted = untrusted(targets)
+	case Hermes:
+		s.Untrusted = a.unapproved(home, targets[0])
 	}
 	connect := "mneme connect " + a.name
 	switch {
@@ -256,6 +264,8 @@ func Next(o Options) (lines []string) {
 		lines = append(lines, "In a pi that runs, type /reload.", reads(o))
 	case KimiCode:
 		lines = append(lines, "Start a new session: what mneme knows is shown with its first prompt, and Kimi Code displays it to you too. In scripts that read the output of kimi -p, set MNEME_HOOK=off.", reads(o))
+	case Hermes:
+		lines = append(lines, "Start hermes in a terminal: it asks once for each of the three hooks whether it may run. A gateway, or hermes -q, can't ask and skips them: start it once with --accept-hooks. Then begin a new session: what mneme knows is sent along with its first prompt.", reads(o))
 	case Codex:
 		lines = append(lines, "Start codex and trust the hooks with /hooks: Codex skips hooks that are not trusted without a word. Do so again after each change of them.", reads(o))
 	case Cursor:

@@ -2,11 +2,14 @@ package connect
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+	"go.yaml.in/yaml/v3"
 )
 
 // untrusted returns the events of our hooks that Codex skips. Its user trusts a hook with /hooks, which Codex records in
@@ -56,5 +59,42 @@ func untrusted(targets []target) (events []string) {
 		}
 	})
 	slices.Reverse(events)
+	return events
+}
+
+// allowedFile is where Hermes Agent notes the hooks that its user allows, each by its event and its command.
+const allowedFile = "shell-hooks-allowlist.json"
+
+// unapproved returns the events of our hooks that Hermes Agent skips until its user allows them.
+func (a *agent) unapproved(home string, config target) (events []string) {
+	file, err := load(config.path)
+	if err != nil {
+		return nil
+	}
+	hooks, err := hooksYAMLFile{a}.parse(file.raw)
+	if err != nil {
+		return nil
+	}
+	var all struct {
+		Accept bool `yaml:"hooks_auto_accept"`
+	}
+	if yaml.Unmarshal(file.raw, &all) == nil && all.Accept {
+		return nil
+	}
+	type approval struct {
+		Event   string `json:"event"`
+		Command string `json:"command"`
+	}
+	var noted struct {
+		Approvals []approval `json:"approvals"`
+	}
+	if allowed, err := load(filepath.Join(home, allowedFile)); err == nil {
+		_ = json.Unmarshal(allowed.raw, &noted) // without notes nothing is allowed
+	}
+	for _, h := range hooks.ours {
+		if !slices.Contains(noted.Approvals, approval{h.event, strings.TrimSpace(h.command)}) {
+			events = append(events, h.event)
+		}
+	}
 	return events
 }

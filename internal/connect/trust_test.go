@@ -31,7 +31,7 @@ func TestHooksThatCodexDoesNotTrustAreNamed(t *testing.T) {
 	s := trust()
 	require.ElementsMatch(t, []string{"SessionStart", "UserPromptSubmit", "Stop"}, s.Untrusted)
 	s.Heard(nil)
-	require.Contains(t, s.Missing[0].String(), "skips them without a word: type /hooks in codex")
+	require.Contains(t, s.Missing[0].String(), "skips them: type /hooks in codex")
 	s = trust()
 	s.Heard(&now)
 	require.Empty(t, s.Missing, "they run all the same, so nobody is asked for trust")

@@ -28,7 +28,7 @@ var gooseFiles = map[string]string{
 func TestGoosesConfigIsUndoneByteForByte(t *testing.T) {
 	want := Commands{MCP: []string{"/my programs/mneme", "mcp", "--url", "http://it's"}}
 	for name, text := range gooseFiles {
-		f := target{filepath.Join(t.TempDir(), "config.yaml"), yamlFile{}}
+		f := target{filepath.Join(t.TempDir(), "config.yaml"), gooseYAML}
 		put(t, f.path, text)
 		c, err := f.connect(want)
 		require.NoError(t, err, name)
@@ -56,14 +56,14 @@ func TestGoosesConfigIsUndoneByteForByte(t *testing.T) {
 func TestAnExtensionIsAddedBesideTheOthersAndReplacedInPlace(t *testing.T) {
 	list := []string{"# mine", "extensions:", "  # what I use", "  developer:", "    enabled: true", "", "  other: {cmd: x}", ""}
 	raw := []byte(strings.Join(list, "\n"))
-	first, err := yamlFile{}.write(raw, Commands{MCP: []string{"/bin/mneme", "mcp"}})
+	first, err := gooseYAML.write(raw, Commands{MCP: []string{"/bin/mneme", "mcp"}})
 	require.NoError(t, err)
-	ours := strings.Split(strings.TrimSuffix(entry("  ", "/bin/mneme", []string{"mcp"}), "\n"), "\n")
+	ours := strings.Split(strings.TrimSuffix(gooseYAML.entry("  ", "/bin/mneme", []string{"mcp"}), "\n"), "\n")
 	require.Equal(t, strings.Join(slices.Concat(list[:2], ours, list[2:]), "\n"), string(first))
-	second, err := yamlFile{}.write(first, Commands{MCP: []string{"/bin/mneme", "mcp", "--tenant", "a"}})
+	second, err := gooseYAML.write(first, Commands{MCP: []string{"/bin/mneme", "mcp", "--tenant", "a"}})
 	require.NoError(t, err)
 	require.Equal(t, strings.Replace(string(first), `["mcp"]`, `["mcp","--tenant","a"]`, 1), string(second))
-	back, err := yamlFile{}.write(second, Commands{})
+	back, err := gooseYAML.write(second, Commands{})
 	require.NoError(t, err)
 	require.Equal(t, string(raw), string(back))
 }
@@ -77,13 +77,13 @@ func TestCommentsInAnExtensionStayWhenItsCommandChanges(t *testing.T) {
 		}
 		raw := "extensions:\n  mneme:\n    type: stdio\n" + members[order[0]] + members[order[1]] + "    # how long\n    timeout: 60\n  # another one\n  other: {cmd: x}\n"
 		want := Commands{MCP: []string{"/usr/bin/mneme", "mcp", "--tenant", "a"}}
-		after, err := yamlFile{}.write([]byte(raw), want)
+		after, err := gooseYAML.write([]byte(raw), want)
 		require.NoError(t, err)
-		got, _, err := yamlFile{}.read(after)
+		got, _, err := gooseYAML.read(after)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		require.Equal(t, strings.Count(raw, "#"), strings.Count(string(after), "#"), "%s", after)
-		again, err := yamlFile{}.write(after, Commands{MCP: []string{"/bin/mneme", "mcp"}})
+		again, err := gooseYAML.write(after, Commands{MCP: []string{"/bin/mneme", "mcp"}})
 		require.NoError(t, err)
 		require.Equal(t, strings.Count(raw, "#"), strings.Count(string(again), "#"), "%s", again)
 	}
@@ -136,12 +136,12 @@ func TestTakingOutAnExtensionIsTheInverseOfAddingIt(t *testing.T) {
 		lines = append(lines, rapid.SampledFrom([]string{"", "# comment", "y: 1"}).Draw(t, "after"), "")
 		raw := []byte(strings.Join(lines, rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line end")))
 		want := Commands{MCP: []string{"/bin/mneme", "mcp", rapid.StringMatching(`[ -~äé]*`).Draw(t, "flag")}}
-		connected, err := yamlFile{}.write(raw, want)
+		connected, err := gooseYAML.write(raw, want)
 		require.NoError(t, err)
-		got, _, err := yamlFile{}.read(connected)
+		got, _, err := gooseYAML.read(connected)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		back, err := yamlFile{}.write(connected, Commands{})
+		back, err := gooseYAML.write(connected, Commands{})
 		require.NoError(t, err)
 		require.Equal(t, string(raw), string(back))
 	})
@@ -156,18 +156,18 @@ func FuzzYAML(f *testing.F) {
 	f.Add([]byte("extensions:\r  mneme:\r    cmd: /bin/mneme\r    args: [mcp]\ra: 1\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		want := Commands{MCP: []string{"/bin/mneme", "mcp"}}
-		connected, err := yamlFile{}.write(raw, want)
+		connected, err := gooseYAML.write(raw, want)
 		if err != nil {
 			return
 		}
-		got, _, err := yamlFile{}.read(connected)
+		got, _, err := gooseYAML.read(connected)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		again, err := yamlFile{}.write(connected, want)
+		again, err := gooseYAML.write(connected, want)
 		require.NoError(t, err)
 		require.Equal(t, string(connected), string(again))
-		if back, err := (yamlFile{}).write(connected, Commands{}); err == nil {
-			left, _, err := yamlFile{}.read(back)
+		if back, err := gooseYAML.write(connected, Commands{}); err == nil {
+			left, _, err := gooseYAML.read(back)
 			require.NoError(t, err)
 			require.Nil(t, left.MCP)
 		}

@@ -48,6 +48,7 @@ var Agents = []Agent{
 	{Name: "opencode", Prefix: "opencode:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests}, answer: specific},
 	{Name: "pi", Prefix: "pi:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "kimi-code", Prefix: "kimi_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "PostCompact": compacted, "Stop": rests, "SessionEnd": rests}, answer: inMessage, prompt: true},
+	{Name: "hermes", Prefix: "hermes:", events: map[string]moment{"on_session_start": begins, "pre_llm_call": asks, "on_session_end": rests}, answer: asContext, prompt: true},
 	{Name: "cursor", Prefix: "cursor:", events: map[string]moment{"sessionStart": begins, "beforeSubmitPrompt": asks}, answer: ofCursor},
 	{Name: "copilot-cli", Prefix: "copilot_cli:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly},
 	{Name: "openhands", Prefix: "openhands:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly, hex: true},
@@ -76,6 +77,13 @@ func plainly(_, text string) any {
 func inMessage(_, text string) any {
 	return struct {
 		Text string `json:"message"`
+	}{text}
+}
+
+// asContext is the form for Hermes Agent.
+func asContext(_, text string) any {
+	return struct {
+		Text string `json:"context"`
 	}{text}
 }
 

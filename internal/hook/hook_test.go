@@ -70,6 +70,7 @@ func TestEachAgentIsAnsweredInItsOwnForm(t *testing.T) {
 		"copilot-cli": `{"additionalContext": "<t>"}`,
 		"openhands":   `{"additionalContext": "<t>"}`,
 		"kimi-code":   `{"message": "<t>"}`,
+		"hermes":      `{"context": "<t>"}`,
 	} {
 		require.JSONEq(t, want, string(Find(agent).Answer("E", "<t>")))
 		require.Empty(t, Find(agent).Answer("E", ""))

@@ -126,6 +126,10 @@ var formats = []Format{
 		tables: crushTables, store: newCrushStore,
 	},
 	{
+		Name: hermesFormat, Native: true, Doc: "the database of Hermes Agent, ~/.hermes/state.db", files: []string{"state.db"},
+		tables: hermesTables, store: newHermesStore,
+	},
+	{
 		Name: copilotFormat, Native: true, Doc: "sessions of GitHub Copilot CLI, ~/.copilot/session-state/<session>/events.jsonl",
 		detect: func(p *probe) bool {
 			return !p.list && isObject(p.Data) && p.Timestamp != "" && strings.Contains(string(p.Type), ".") && p.SpecVersion == ""

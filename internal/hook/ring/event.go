@@ -8,6 +8,7 @@
 package ring
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -87,6 +88,17 @@ func Decode(raw []byte) (e Event, err error) {
 				texts[i] = part.Text
 			}
 			e.Prompt = strings.Join(texts, "\n")
+		}
+	}
+	var extra struct { // Hermes Agent
+		Prompt   string `json:"user_message"`
+		Platform string `json:"platform"`
+		Task     string `json:"task_id"`
+	}
+	if raw := members["extra"]; len(raw) > 0 && json.Unmarshal(raw, &extra) == nil {
+		e.Prompt = cmp.Or(e.Prompt, extra.Prompt)
+		if extra.Platform == "subagent" && len(extra.Task) <= maxField {
+			e.Subagent = cmp.Or(e.Subagent, extra.Task, extra.Platform)
 		}
 	}
 	if e.Folder == "" { // Cursor names the folders that are open

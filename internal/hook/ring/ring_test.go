@@ -237,6 +237,13 @@ func TestTheEventsOfAllAgentsAreUnderstood(t *testing.T) {
 		`{"hook_event_name":"UserPromptSubmit","session_id":"session_01","cwd":"/shop","client_type":"kimi_code_cli","prompt":[{"type":"text","text":"hello"},{"type":"image_url","imageUrl":{}}],"is_steer":false}`: {
 			Name: "UserPromptSubmit", Session: "session_01", Folder: "/shop", Prompt: "hello\n",
 		},
+		// Hermes Agent 0.19
+		`{"hook_event_name":"pre_llm_call","tool_name":null,"tool_input":null,"session_id":"20261130_005510_a43d91","cwd":"/shop","extra":{"task_id":"t","user_message":"hello","conversation_history":[{"role":"user","content":"hello"}],"is_first_turn":true,"model":"m","platform":"cli"}}`: {
+			Name: "pre_llm_call", Session: "20261130_005510_a43d91", Folder: "/shop", Prompt: "hello",
+		},
+		`{"hook_event_name":"on_session_start","session_id":"20261130_005621_82e85e","cwd":"/shop","extra":{"model":"m","platform":"subagent"}}`: {
+			Name: "on_session_start", Session: "20261130_005621_82e85e", Folder: "/shop", Subagent: "subagent",
+		},
 	} {
 		e, err := ring.Decode([]byte(raw))
 		require.NoError(t, err)
