@@ -199,3 +199,23 @@ func TestADoorbellBeforeTheAgentHasMadeItsFolderIsNotRefused(t *testing.T) {
 	require.Zero(t, r.Status().Refused)
 	require.Empty(t, r.Status().LastError)
 }
+
+// Hermes Agent keeps its program, its caches and the folders of its sandboxes beside its database.
+func TestOfHermesAgentOnlyTheFoldersOfItsProfilesAreWatched(t *testing.T) {
+	b := setup(t)
+	statements, err := os.ReadFile("../transcript/testdata/agents/hermes/state.sql")
+	require.NoError(t, err)
+	for _, folder := range []string{".", "profiles/work", "profiles/work/sandboxes", "hermes-agent/node_modules/x"} {
+		require.NoError(t, os.MkdirAll(b.path(folder), 0o700))
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(b.path(folder), "state.db"))
+		require.NoError(t, err)
+		_, err = db.Exec(string(statements))
+		require.NoError(t, err)
+		require.NoError(t, db.Close())
+	}
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"hermes", b.root}} }}, told)
+	await(t, r, done)
+	followed := r.Status().Followed
+	require.Len(t, followed, 1)
+	require.Equal(t, 2, followed[0].Files)
+}

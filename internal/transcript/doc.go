@@ -22,13 +22,13 @@
 //
 //   - pi: what pi and OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
 //
-//   - gemini-cli, qwen-code, kimi-code, cline, opencode, goose, crush, copilot-cli, openhands, aider, swe-agent: what these agents write, see their
+//   - gemini-cli, qwen-code, kimi-code, cline, opencode, goose, crush, hermes, copilot-cli, openhands, aider, swe-agent: what these agents write, see their
 //     descriptions in the table. Cline's is that of Roo Code and Kilo Code too, opencode's that of newer versions of Kilo.
 //
 //   - messages: lists of messages of the APIs of OpenAI, Anthropic and Gemini.
 //
 // A recording can also be one JSON value over several lines. It is read as a whole, up to [MaxDocumentBytes], and its
-// items count as being on line 1. opencode, Kilo, goose and Crush have databases of SQLite, which [ReadDatabase] reads.
+// items count as being on line 1. opencode, Kilo, goose, Crush and Hermes Agent have databases of SQLite, which [ReadDatabase] reads.
 //
 // The neutral form and Claude Code's format name the same things alike. A session imported
 // from either, or again after it has grown, is the same conversation with the same events:
@@ -74,6 +74,7 @@
 //	opencode      opencode: or kilo:<session>   its id                                    the id of its part
 //	goose         goose:<session>               <conversation>:<its id, else its row>     <conversation>:<its id>
 //	crush         crush:<session>               its id                                    <conversation>:<its id>
+//	hermes        hermes:<session>              <conversation>:<a hash>                   <conversation>:<its id>
 //	copilot-cli   copilot_cli:<session>         <conversation>:<id of the event>          <conversation>:<its id>
 //	openhands     openhands:<conversation>      <conversation>:<id of the event>          <conversation>:<its id>
 //	aider         aider:<folder>:<its start>    <conversation>:<number>                   none
@@ -90,6 +91,9 @@
 //
 // The source of these events is import/ and the agent, as in import/claude_code. The agent
 // is the part of the conversation id before the first colon.
+//
+// A branch of a session of Hermes Agent begins where it left the session, with what was said from there on. A compaction
+// writes what the model still sees a second time; these copies are left out.
 //
 // # What is left out
 //

@@ -95,8 +95,10 @@ func (h *hermesStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (li
 		}
 	}
 	folder := h.columns["cwd"]
-	if folder != "''" { // a subagent works where its parent does, and its row does not say so
-		folder = "coalesce(nullif(s.cwd, ''), (SELECT p.cwd FROM sessions p WHERE p.id = s.parent_session_id), '')"
+	if folder != "''" { // a subagent or a branch works where its parent does, and its row may not say so
+		folder = `coalesce((WITH RECURSIVE up (cwd, parent, n) AS (SELECT s.cwd, s.parent_session_id, 0 UNION ALL
+				SELECT p.cwd, p.parent_session_id, n + 1 FROM up JOIN sessions p ON p.id = up.parent WHERE n < 100)
+			SELECT cwd FROM up WHERE cwd <> '' ORDER BY n LIMIT 1), '')`
 	}
 	err = query(ctx, tx, func(scan func(...any) error) error {
 		var s stored

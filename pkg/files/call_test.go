@@ -41,6 +41,8 @@ func TestFromCallKnowsEachAgentsTools(t *testing.T) {
 		{"shell", `{"command":["bash","-lc","sed -n 1,20p a.go"],"workdir":"/v"}`, "read /v/a.go"},
 		{"shell", `{"command":["cat","my file.txt"]}`, "read /w/my file.txt"},
 		{"exec_command", `{"cmd":"cat a.go","workdir":"sub"}`, "read /w/sub/a.go"},
+		{"patch", `{"mode":"replace","path":"a.go","old_string":"x","new_string":"y"}`, "write /w/a.go"},
+		{"patch", `{"mode":"patch","patch":"*** Begin Patch\n*** Update File: b.go\n@@\n*** End Patch"}`, "write /w/b.go"},
 		{"apply_patch", `{"input":"*** Begin Patch\n*** Update File: a.go\n@@\n*** End Patch"}`, "write /w/a.go"},
 		{"apply_patch", `"*** Begin Patch\n*** Add File: b.go\n+x\n*** End Patch"`, "write /w/b.go"},
 		{"list_dir", `{"dir_path":"/w/src"}`, "list /w/src"},

@@ -54,6 +54,7 @@ func DefaultRules() []Rule {
 			Folder: []string{"workdir", "cwd", "directory", "dir_path"},
 		},
 		{Tools: []string{"apply_patch", "applypatch"}, Patch: []string{"input", "patch", "patchText", "command"}},
+		{Tools: []string{"patch"}, Kind: KindWrite, Paths: []string{"path"}, Patch: []string{"patch", "patchText"}}, // Hermes Agent replaces a text in a file, or applies a patch
 
 		// Gemini CLI
 		{Tools: []string{"search_file_content", "grep_search"}, Kind: KindSearch, Paths: []string{"path", "dir_path"}, Result: FormHits, Below: true},

@@ -5,8 +5,8 @@ CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT
 INSERT INTO sessions VALUES
   ('20260101_000000_aaaaaa', 'cli', 'glm-5', '{"max_iterations": 90}', NULL, 1767225600.25, NULL, 'branched', '/home/lea/shop', 'Cart total'),
   ('20260101_000100_bbbbbb', 'subagent', 'glm-5', '{"_delegate_from": "20260101_000000_aaaaaa"}', '20260101_000000_aaaaaa', 1767225660, 1767225661, 'agent_close', NULL, NULL),
-  ('20260101_000200_cccccc', 'cli', 'glm-5', '{"_branched_from": "20260101_000000_aaaaaa"}', '20260101_000000_aaaaaa', 1767225720, NULL, 'compression', '/home/lea/shop', NULL),
-  ('20260101_000300_dddddd', 'cli', 'glm-5', '{}', '20260101_000200_cccccc', 1767225780, NULL, NULL, '/home/lea/shop', 'Cart total #2');
+  ('20260101_000200_cccccc', 'cli', 'glm-5', '{"_branched_from": "20260101_000000_aaaaaa"}', '20260101_000000_aaaaaa', 1767225720, NULL, 'compression', NULL, NULL),
+  ('20260101_000300_dddddd', 'cli', 'glm-5', '{}', '20260101_000200_cccccc', 1767225780, NULL, NULL, NULL, 'Cart total #2');
 -- A compaction archived the rows 1 to 7 and wrote those from 8 to 14, of which the last is what the user had just asked.
 INSERT INTO messages (session_id, role, content, tool_call_id, tool_calls, timestamp, reasoning, active, compacted, api_content) VALUES
   ('20260101_000000_aaaaaa', 'user', 'Why is the total 0?', NULL, NULL, 1767225601.5, NULL, 0, 1, 'Why is the total 0?' || char(10) || char(10) || 'what a hook has shown'),
