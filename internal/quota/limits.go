@@ -54,10 +54,9 @@ func whole[T int | int64 | uint64](to *T, n *yaml.Node) error {
 	if err := number(&value, n); err != nil {
 		return err
 	}
-	if value != math.Trunc(value) || value > math.MaxInt32 && n.Decode(to) != nil {
+	if value != math.Trunc(value) || n.Decode(to) != nil || *to < 0 { // a float64 does not hold every large number
 		return fmt.Errorf("%s is not a whole number", n.Value)
 	}
-	*to = T(value)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,17 @@ tenants:
 	require.Equal(t, Limits{}, q.of("nothing"))
 }
 
+func TestTheLargestNumberIsALimit(t *testing.T) {
+	t.Parallel()
+	q := open(t, `
+default: {model_tokens_per_hour: 9223372036854775807, model_calls_per_hour: 9223372036854775807, max_events: 18446744073709551615, max_bytes: 9007199254740993}
+tenants:
+  a: {model_tokens_per_hour: 1e9}
+`)
+	require.Equal(t, Limits{Tokens: math.MaxInt64, Calls: math.MaxInt, MaxEvents: math.MaxUint64, MaxBytes: 1<<53 + 1}, q.of("other"))
+	require.Equal(t, Limits{Tokens: 1e9}, q.of("a"))
+}
+
 func TestAWrongFileIsRefusedWithTheTenantAndTheField(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -29,6 +41,7 @@ func TestAWrongFileIsRefusedWithTheTenantAndTheField(t *testing.T) {
 		"tenants: {a: {max_events: 1.5}}":                      `tenants.a.max_events: 1.5 is not a whole number`,
 		"tenants: {a: {max_events: 5k}}":                       `tenants.a.max_events: "5k" is not a number`,
 		"tenants: {a: {max_events: 1e30}}":                     `tenants.a.max_events: 1e30 is not a whole number`,
+		"default: {model_tokens_per_hour: 9.3e18}":             `default.model_tokens_per_hour: 9.3e18 is not a whole number`,
 		"tenants: {a: {max_bytes: 5 parsecs}}":                 `tenants.a.max_bytes: "5 parsecs" is not a number of bytes, such as 5000000, 500MB or 20GiB`,
 		"tenants: {a: {max_bytes: -5MB}}":                      `tenants.a.max_bytes: "-5MB" is not a number of bytes`,
 		"tenants: {a: {max_bytes: -5}}":                        `tenants.a.max_bytes: -5 is not a limit`,
