@@ -104,7 +104,11 @@ func TestPasswordsInURLsAreNeverShown(t *testing.T) {
 		"nats://me:hu,sh@a:4222":                    "nats://xxxxx@a:4222",
 		"nats://me:hu/sh@a:4222,b:1":                "nats://xxxxx@a:4222,b:1",
 		"me:hush@a:4222":                            "xxxxx@a:4222",
-		".mneme":                                    ".mneme", "a,b": "a,b", "127.0.0.1:0": "127.0.0.1:0", "": "",
+		"hush@a":                                    "xxxxx@a",
+		"nats://a:4222, hush@b":                     "nats://xxxxx@b",
+		"nats://me:1,2@a":                           "nats://xxxxx@a",
+		"/home/me@work/quotas.yaml":                 "/home/me@work/quotas.yaml", "./me@work": "./me@work",
+		".mneme": ".mneme", "a,b": "a,b", "127.0.0.1:0": "127.0.0.1:0", "": "",
 	} {
 		require.Equal(t, want, Redacted(text))
 	}
