@@ -2,8 +2,10 @@ package salvage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -35,6 +37,9 @@ type ConversationReport struct {
 	Unrestorable []Unrestorable
 }
 
+// recordWithin limits how long the server may take to record what was written back.
+const recordWithin = 10 * time.Second
+
 // Repair writes the events that only the read model holds back to the log. It can be
 // repeated, also after a failure, because it does not write an event that the log holds
 // again. The read models know the events by their identity; a rebuild afterwards gives their
@@ -49,24 +54,38 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 		return Report{}, err
 	}
 	report := Report{Missing: state.Missing, Left: state.Missing}
-	replaced := uint64(0) // sequences up to the head whose events are in the log again
-	err = Find(ctx, log, source, func(loss Loss) error {
-		id := loss.Conversation
-		if !o.DryRun {
-			if err := writeBack(ctx, log, &loss); err != nil {
-				return fmt.Errorf("write back conversation %q of tenant %q (run the repair again to continue): %w", id.ID, id.Tenant, err)
-			}
-		}
-		lost := func(seq uint64) { // beyond the head nothing is missing: the server uses these sequences again
-			if seq > 0 && seq <= state.Head {
+	replaced, recorded := uint64(0), uint64(0) // sequences up to the head whose events are in the log again
+	// record notes that these events are back. The next repair finds them in the log, so it can't know that they were lost.
+	record := func(back []uint64) error {
+		for _, seq := range back {
+			if seq > 0 && seq <= state.Head { // beyond the head nothing is missing: the server uses these sequences again
 				replaced++
 			}
 		}
-		for _, e := range loss.events {
-			lost(e.seq)
+		gone := replaced - min(replaced, unreadable) // some of the sequences may belong to unreadable messages
+		if o.DryRun {
+			report.Left = state.Missing - min(gone, state.Missing)
+			return nil
 		}
-		for _, s := range loss.summaries {
-			lost(s.Seq)
+		if gone == recorded {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
+		defer cancel()
+		var err error
+		if report.Left, err = log.RecordRemoved(ctx, gone-recorded); err == nil {
+			recorded = gone
+		}
+		return err
+	}
+	err = Find(ctx, log, source, func(loss Loss) error {
+		id := loss.Conversation
+		back, err := loss.sequences(), error(nil)
+		if !o.DryRun {
+			back, err = writeBack(ctx, log, &loss)
+		}
+		if err := errors.Join(err, record(back)); err != nil {
+			return fmt.Errorf("write back conversation %q of tenant %q (run the repair again to continue): %w", id.ID, id.Tenant, err)
 		}
 		report.Events += loss.Count()
 		report.Restored += loss.Restorable()
@@ -79,17 +98,16 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 	if err != nil {
 		return report, err
 	}
-	// Some of the replaced sequences may belong to unreadable messages.
-	gone := replaced - min(replaced, unreadable)
-	if o.Accept {
-		gone = math.MaxUint64
-	}
 	if o.DryRun {
-		report.Left -= min(gone, report.Left)
+		if o.Accept {
+			report.Left = 0
+		}
 		return report, nil
 	}
-	if report.Left, err = log.RecordRemoved(ctx, gone); err != nil {
-		return report, err
+	if o.Accept {
+		if report.Left, err = log.RecordRemoved(ctx, math.MaxUint64); err != nil {
+			return report, err
+		}
 	}
 	if unreadable > 0 && (o.Accept || report.Restored == report.Events) {
 		err = log.RecordDamaged(ctx, unreadable)
@@ -97,16 +115,29 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 	return report, err
 }
 
-// writeBack publishes events, and then the summaries over their new sequences.
-func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
-	tenant := loss.Conversation.Tenant
+// sequences returns the old sequences of the events that can be written back.
+func (l *Loss) sequences() (list []uint64) {
+	for _, e := range l.events {
+		list = append(list, e.seq)
+	}
+	for _, s := range l.summaries {
+		list = append(list, s.Seq)
+	}
+	return list
+}
+
+// writeBack publishes events, and then the summaries over their new sequences. It returns the old sequences of those that
+// are in the log again, also if it fails.
+func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) (back []uint64, err error) {
+	tenant, all := loss.Conversation.Tenant, loss.sequences()
 	list := make([]events.Event, len(loss.events))
 	for i, e := range loss.events {
 		list[i] = e.event
 	}
 	acks, err := log.PublishAll(ctx, tenant, list)
+	back = all[:len(acks)]
 	if err != nil {
-		return err
+		return back, err
 	}
 	now := map[uint64]uint64{}
 	for i, ack := range acks {
@@ -129,12 +160,12 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
 		}
 		e, err := event(loss.Conversation, m.Origin, p)
 		if err != nil {
-			return err
+			return back, err
 		}
 		summaries = append(summaries, e)
 	}
-	_, err = log.PublishAll(ctx, tenant, summaries)
-	return err
+	acks, err = log.PublishAll(ctx, tenant, summaries)
+	return all[:len(back)+len(acks)], err
 }
 
 // movedRange returns the range of a summary after its rows have moved. Ranges leave no gap:

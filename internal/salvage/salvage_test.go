@@ -2,6 +2,7 @@ package salvage_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -256,6 +257,36 @@ func TestARepairGoesOnWhereItFailed(t *testing.T) {
 	report = b.repair(salvage.Options{})
 	require.Equal(t, 1, report.Restored)
 	require.Equal(t, before, hash(t, b.build()))
+}
+
+// breaking is a source that fails after some transcripts.
+type breaking struct {
+	*sqlitestore.Graph
+	left int
+}
+
+func (s *breaking) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) ([]graph.Entry, error) {
+	if s.left--; s.left < 0 {
+		return nil, errors.New("broken off")
+	}
+	return s.Graph.Transcript(ctx, id, q)
+}
+
+func TestWhatARepairWroteBackBeforeItFailedIsNoLongerMissing(t *testing.T) {
+	b := setup(t)
+	b.talk(0, 3)
+	other, err := events.New("d", "agent", "u", &events.MessageCreated{MessageID: "u", Role: "user", Content: "another conversation"})
+	require.NoError(t, err)
+	_, err = b.log.Publish(mnemetest.Context(t), "t", other)
+	require.NoError(t, err)
+	b.applied(b.model)
+	b.lose(span(1, 10)...)
+	_, err = salvage.Repair(t.Context(), b.log, &breaking{b.model, 1}, salvage.Options{})
+	require.ErrorContains(t, err, "broken off")
+	report := b.repair(salvage.Options{})
+	require.EqualValues(t, 1, report.Missing)
+	require.Equal(t, 1, report.Restored)
+	require.Zero(t, report.Left)
 }
 
 func TestALostDescriptionComesBack(t *testing.T) {
