@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -17,12 +18,15 @@ func (s Several) Start() {
 	}
 }
 
-// Stop implements Worker.
+// Stop implements Worker. All stop at the same time: a store that does not answer keeps each of them for 10 s, and whoever
+// runs the program may kill it after 30.
 func (s Several) Stop() error {
-	var errs []error
-	for _, w := range s {
-		errs = append(errs, w.Stop())
+	errs := make([]error, len(s))
+	var stopping sync.WaitGroup
+	for i, w := range s {
+		stopping.Go(func() { errs[i] = w.Stop() })
 	}
+	stopping.Wait()
 	return errors.Join(errs...)
 }
 
