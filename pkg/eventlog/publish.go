@@ -237,23 +237,37 @@ func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error)
 }
 
 // publishAtomic publishes one atomic batch. It waits while too many are in flight. Like other requests, it waits for each
-// answer of the server until the caller's deadline, or without one for the default of the client.
-func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (ack *jetstreamext.BatchAck, err error) {
+// answer of the server until ctx ends, or without a deadline for the default of the client.
+func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (*jetstreamext.BatchAck, error) {
 	select {
 	case l.batches <- struct{}{}:
-		defer func() { <-l.batches }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	err = askAgain(ctx, func() (again bool, err error) {
-		flow := jetstreamext.BatchFlowControl{AckFirst: true, AckTimeout: l.js.Options().DefaultTimeout}
-		if deadline, ok := ctx.Deadline(); ok {
-			flow.AckTimeout = time.Until(deadline)
-		}
-		ack, err = jetstreamext.PublishMsgBatch(ctx, l.js, msgs, flow)
-		return isTooManyBatches(err), err
-	})
-	return ack, err
+	type answer struct {
+		ack *jetstreamext.BatchAck
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() { // the client waits for the answer to the first message even if ctx is canceled; without ctx it commits nothing
+		var a answer
+		a.err = askAgain(ctx, func() (again bool, err error) {
+			flow := jetstreamext.BatchFlowControl{AckFirst: true, AckTimeout: l.js.Options().DefaultTimeout}
+			if deadline, ok := ctx.Deadline(); ok {
+				flow.AckTimeout = time.Until(deadline)
+			}
+			a.ack, err = jetstreamext.PublishMsgBatch(ctx, l.js, msgs, flow)
+			return isTooManyBatches(err), err
+		})
+		<-l.batches
+		answered <- a
+	}()
+	select {
+	case a := <-answered:
+		return a.ack, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func isTooManyBatches(err error) bool {

@@ -135,25 +135,52 @@ func TestBigBodiesAreStoredWhole(t *testing.T) {
 	require.Equal(t, list[4].Data, m.Data)
 }
 
+// silent returns the log over a connection on which nothing arrives until the link is healed.
+func (b *bench) silent() (*netlink.Link, *Log) {
+	b.t.Helper()
+	link, err := netlink.New(strings.TrimPrefix(b.server.ClientURL(), "nats://"))
+	require.NoError(b.t, err)
+	b.t.Cleanup(link.Close)
+	conn, err := nats.Connect(link.Address(), nats.Timeout(mnemetest.Handshake))
+	require.NoError(b.t, err)
+	b.t.Cleanup(conn.Close)
+	log, err := Open(b.t.Context(), conn)
+	require.NoError(b.t, err)
+	link.BlackHole()
+	return link, log
+}
+
 func TestABatchWaitsForASlowServerUntilItsDeadline(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
-	link, err := netlink.New(strings.TrimPrefix(b.server.ClientURL(), "nats://"))
-	require.NoError(t, err)
-	t.Cleanup(link.Close)
-	conn, err := nats.Connect(link.Address(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
-	log, err := Open(t.Context(), conn)
-	require.NoError(t, err)
-	link.BlackHole()
+	link, log := b.silent()
 	heal := time.AfterFunc(6*time.Second, link.Heal) // longer than the default of the client
 	defer heal.Stop()
 	acks, err := log.PublishAll(mnemetest.Context(t), "t", b.events("c", 3, "x"))
 	require.NoError(t, err)
 	require.Len(t, acks, 3)
 	require.EqualValues(t, 3, acks[2].Seq)
+}
+
+func TestABatchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	_, log := b.silent()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	list, ended := b.events("c", 3, "x"), make(chan error, 1)
+	go func() {
+		_, err := log.PublishAll(ctx, "t", list)
+		ended <- err
+	}()
+	time.AfterFunc(50*time.Millisecond, cancel) // when it waits for the server
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(mnemetest.Patience):
+		require.Fail(t, "it still waits for the server")
+	}
 }
 
 // The first message of a batch waits for its answer without a context.
