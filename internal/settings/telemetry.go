@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"strings"
@@ -39,13 +40,8 @@ func (t Telemetry) On() bool {
 	return !strings.EqualFold(t.Disabled, "true") && t.Exporter == "otlp" && t.To() != ""
 }
 
-// To returns the endpoint that traces go to.
-func (t Telemetry) To() string {
-	if t.TracesEndpoint != "" {
-		return t.TracesEndpoint
-	}
-	return t.Endpoint
-}
+// To returns the endpoint that traces go to, for messages: without a password.
+func (t Telemetry) To() string { return Redacted(cmp.Or(t.TracesEndpoint, t.Endpoint)) }
 
 // GRPC reports whether traces go out over gRPC.
 func (t Telemetry) GRPC() bool {
@@ -71,7 +67,7 @@ func otlpEndpoint(name, text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return refuse(name, text, "not a URL such as http://127.0.0.1:4318")
+		return refuse(name, Redacted(text), "not a URL such as http://127.0.0.1:4318")
 	}
 	return nil
 }

@@ -48,3 +48,13 @@ func TestInvalidOpenTelemetryVariableIsNamed(t *testing.T) {
 		})
 	}
 }
+
+func TestThePasswordOfACollectorIsNotShown(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://me:hush@collector:4318")
+	s, err := ReadTelemetry()
+	require.NoError(t, err)
+	require.Equal(t, "https://me:xxxxx@collector:4318", s.To())
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "me:hush@collector:4318")
+	_, err = ReadTelemetry()
+	require.ErrorContains(t, err, `OTEL_EXPORTER_OTLP_ENDPOINT="xxxxx@collector:4318"`)
+}
