@@ -10,15 +10,15 @@ import (
 	"mneme.dev/mneme/internal/telemetry"
 )
 
-// HTTPClient returns a client of the server at base. It sends the settings' token to that server and to
-// no other that a redirect leads to, trusts the certificate authorities of their file instead of the
-// system's, and puts each request into the trace of its context.
+// HTTPClient returns a client of the server at base. It sends the settings' token to that server and to no other that a
+// redirect leads to, and not in the clear if base is encrypted. It trusts the certificate authorities of the settings' file
+// instead of the system's, and puts each request into the trace of its context.
 func HTTPClient(base string, s settings.Token) (*http.Client, error) {
 	server, err := url.Parse(base)
 	if err != nil {
 		return nil, fmt.Errorf("MNEME_URL=%q: %w", settings.Redacted(base), err)
 	}
-	t := &transport{server: server.Host, next: http.DefaultTransport}
+	t := &transport{server: server, next: http.DefaultTransport}
 	if t.token, err = s.Read(); err != nil {
 		return nil, err
 	}
@@ -36,14 +36,15 @@ func HTTPClient(base string, s settings.Token) (*http.Client, error) {
 
 // transport is how the client of one server sends requests.
 type transport struct {
-	server, token string
-	next          http.RoundTripper
+	server *url.URL
+	token  string
+	next   http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context()) // it belongs to the caller
-	if t.token != "" && r.URL.Host == t.server {
+	if t.token != "" && r.URL.Host == t.server.Host && (r.URL.Scheme == t.server.Scheme || r.URL.Scheme == "https") {
 		r.Header.Set("Authorization", "Bearer "+t.token)
 	}
 	telemetry.Inject(r.Context(), r.Header)

@@ -33,3 +33,30 @@ func TestATokenDoesNotFollowARedirectToAnotherServer(t *testing.T) {
 	require.Equal(t, []string{"Bearer secret", "Bearer secret"}, here)
 	require.Equal(t, []string{""}, elsewhere)
 }
+
+// recording is a server that notes whether requests have a token.
+type recording struct{ tokens []string }
+
+func (r *recording) RoundTrip(q *http.Request) (*http.Response, error) {
+	r.tokens = append(r.tokens, q.URL.Scheme+" "+q.Header.Get("Authorization"))
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: q}, nil
+}
+
+func TestATokenIsNotSentInTheClearAfterAnEncryptedRequest(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string][]string{
+		"https://mneme": {"https Bearer secret", "http "},
+		"http://mneme":  {"https Bearer secret", "http Bearer secret"}, // a server may lead to its encrypted address
+	} {
+		client, err := HTTPClient(base, settings.Token{Token: "secret"})
+		require.NoError(t, err)
+		var sent recording
+		client.Transport.(*transport).next = &sent
+		for _, to := range []string{"https://mneme/x", "http://mneme/x"} {
+			response, err := client.Get(to)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+		}
+		require.Equal(t, want, sent.tokens, base)
+	}
+}
