@@ -17,6 +17,8 @@
 //	nil               the stream exists, with all the settings that mneme requires
 //	ErrNoStream       Inspect: the stream does not exist yet
 //	ErrIncompatible   the stream exists with other settings; an *IncompatibleError says which and what to do
+//	ErrRestoring      the stream is being restored, or its restore was cut off: wait, or run mneme restore again
+//	ErrSplitting      a change of its partitions was cut off: run mneme partitions again
 //	ErrDamaged        Server.Apply: the disk holds events that the server cannot read
 //	ErrNoSpace        too little room on the disk, or below the server's limit, for a new stream
 //	ErrNotLoopback, ErrPortInUse, ErrDirInUse

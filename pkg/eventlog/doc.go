@@ -17,14 +17,15 @@
 //	ErrOtherContent the log has another event with the same identity: this one was not stored, publish it under another id
 //	ErrSilent      the server did not answer a question in time: ask again
 //	ErrInterrupted the server was away while events were read: read again from where it stopped
+//	ErrPartitions  the log has been given more partitions: open it again
 //	any other      the connection or the server; publish again with the same event: its identity makes a repeat harmless
 //
 // An acknowledgement of this package means that the event is in the log. JetStream alone does not
 // promise that: within its duplicate window (30 s) it answers "duplicate" to every message whose
 // Nats-Msg-Id it has seen, whatever its content, and anyone who knows an event's tenant,
 // conversation, source and id can compute that id. So after "duplicate" this package reads the
-// stored message and compares it. If it is a different event, the new one is stored without a
-// Nats-Msg-Id.
+// stored message and compares it. If that has another identity, the new event is stored without a
+// Nats-Msg-Id; if it has the same one and other content, the error is ErrOtherContent.
 //
 // A program that publishes with its own NATS client must do the same: read the message at the
 // acknowledged sequence and compare it. The log can't do that for it, because the server drops the
