@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,7 +31,7 @@ type BackupCmd struct {
 // BackupCreateCmd backs up the log.
 type BackupCreateCmd struct {
 	Out  string `required:"" placeholder:"DIR" complete:"file" help:"The new directory to write the backup to."`
-	Keep int    `placeholder:"N" help:"Afterwards, remove the oldest backups in the same directory until N are left; none while the log has lost events."`
+	Keep int    `placeholder:"N" help:"Afterwards, remove the oldest backups of this log in the same directory until N are left; none while the log has lost events."`
 	Once bool   `help:"If a complete backup is in DIR already, keep it and only do what --keep says: for a job that is retried with the same DIR."`
 }
 
@@ -109,9 +110,14 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		t.say("warning: the log has lost %s, which this backup does not have either: keep the backups from before; mneme doctor says what to do", counted(b.Missing, "event"))
 	}
 	if c.Keep > 0 && !lost {
-		b.Removed, err = backup.Prune(c.Out, c.Keep)
+		var foreign []string
+		b.Removed, foreign, err = backup.Prune(c.Out, c.Keep)
 		for _, path := range b.Removed {
 			t.say("removed %s", path)
+		}
+		if len(foreign) > 0 {
+			t.say("warning: %s of another log, which --keep does not remove: if this log began anew because the other was lost, restore the newest of them; if nobody needs them, remove them yourself: %s",
+				counted(len(foreign), "backup"), strings.Join(foreign, ", "))
 		}
 		if err != nil {
 			return fmt.Errorf("the backup is complete, but older ones could not be removed: %w", err)

@@ -109,6 +109,23 @@ func TestABackupOfALogThatHasLostEventsWarns(t *testing.T) {
 	require.EqualValues(t, 1, made.Missing)
 }
 
+// A volume may be lost, and a timer goes on to back up the log that begins anew.
+func TestBackupsOfAnotherLogAreNamedAndKept(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, name := range []string{"lost", "anew"} {
+		s := up(t, filepath.Join(folder, "data of "+name))
+		s.publish("c", userMessage("m1", "first"))
+		_, stderr, code := s.mneme("backup", "--out", filepath.Join(folder, name), "--keep", "1")
+		require.Zero(t, code, stderr)
+		if name == "anew" {
+			require.Contains(t, stderr, "warning: 1 backup of another log")
+			require.Contains(t, stderr, filepath.Join(folder, "lost"))
+		}
+	}
+	require.DirExists(t, filepath.Join(folder, "lost"))
+}
+
 // On Kubernetes, the pods of a job have the same name for its backup. The first may be killed, or fail, after it was made.
 func TestARetriedJobKeepsTheBackupAndRemovesOlderOnes(t *testing.T) {
 	t.Parallel()

@@ -13,14 +13,20 @@ import (
 const abandonedAfter = 24 * time.Hour
 
 // Prune removes backups from the directory that holds a backup just made, the oldest first, until keep are left. The one
-// just made stays, even if the clock was set back since the others were made. Prune also removes what killed programs left
-// of a backup a day ago or earlier. It leaves alone whatever else is there. It returns the paths of what it removed.
-func Prune(made string, keep int) (removed []string, err error) {
+// just made stays, even if the clock was set back since the others were made. Backups of another log stay too, and Prune
+// returns their paths: if the log was lost and begins anew, they are all that is left of it. Prune also removes what killed
+// programs left of a backup a day ago or earlier. It leaves alone whatever else is there. It returns the paths of what it
+// removed.
+func Prune(made string, keep int) (removed, foreign []string, err error) {
 	made = filepath.Clean(made)
 	dir := filepath.Dir(made)
+	of, err := originOf(made)
+	if err != nil {
+		return nil, nil, err
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	type found struct {
 		path string
@@ -34,22 +40,68 @@ func Prune(made string, keep int) (removed []string, err error) {
 		}
 		if isAbandoned(path) {
 			if err := os.RemoveAll(path); err != nil {
-				return removed, err
+				return removed, foreign, err
 			}
 			removed = append(removed, path)
-		} else if m, err := readManifest(path); err == nil {
+		} else if m, err := readManifest(path); err == nil && of.matches(path, m) {
 			others = append(others, found{path, m})
+		} else if err == nil {
+			foreign = append(foreign, path)
 		}
 	}
 	slices.SortStableFunc(others, func(a, b found) int { return a.Time.Compare(b.Time) })
 	for len(others) > max(keep-1, 0) {
 		// Without its manifest, it is no longer a backup, should the program end here.
 		if err := errors.Join(os.Remove(filepath.Join(others[0].path, manifestFile)), os.RemoveAll(others[0].path)); err != nil {
-			return removed, err
+			return removed, foreign, err
 		}
 		removed, others = append(removed, others[0].path), others[1:]
 	}
-	return removed, nil
+	return removed, foreign, nil
+}
+
+// origin is the oldest message of a log, by which its backups are known. It stays the same when the log is restored.
+type origin struct{ first *entry } // nil if the log has none
+
+func originOf(dir string) (origin, error) {
+	m, err := readManifest(dir)
+	if err != nil || m.Events == 0 {
+		return origin{}, err
+	}
+	first, err := messageFrom(dir, m.First)
+	return origin{first}, err
+}
+
+// matches reports whether an older backup is of the same log. One of which the log has no message any longer, because all
+// were erased, counts as such, and so does an empty one.
+func (o origin) matches(dir string, m Manifest) bool {
+	if m.Events == 0 {
+		return true
+	}
+	if o.first == nil {
+		return false
+	}
+	if m.Last < o.first.Seq {
+		return true
+	}
+	e, err := messageFrom(dir, o.first.Seq)
+	return err == nil && e != nil && e.Seq == o.first.Seq && e.Time == o.first.Time && e.Subject == o.first.Subject && e.messageID() == o.first.messageID()
+}
+
+// messageFrom returns the first message of a backup from a sequence on, nil if there is none.
+func messageFrom(dir string, seq uint64) (first *entry, err error) {
+	found := errors.New("found")
+	_, err = scan(filepath.Join(dir, snapshotFile), nil, func(e *entry) error {
+		if e.Seq < seq {
+			return nil
+		}
+		first = e
+		return found
+	}, nil)
+	if errors.Is(err, found) {
+		err = nil
+	}
+	return first, err
 }
 
 // isAbandoned reports whether a directory is what [Create] had written when it was killed, and nothing writes to it now.

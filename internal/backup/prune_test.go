@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/backup"
 )
 
@@ -19,22 +20,21 @@ func TestTheOldestBackupsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	var made []string
 	for _, name := range []string{"c", "a", "b"} { // their age counts, not their names
-		path := filepath.Join(dir, name)
-		_, err := backup.Create(t.Context(), p.conn, path, quiet)
-		require.NoError(t, err)
-		made = append(made, path)
+		made = append(made, p.create(dir, name))
 	}
 	for _, other := range []string{"interrupted.partial", "photos"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, other), 0o700))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest.json"), []byte("{}"), 0o600))
 
-	removed, err := backup.Prune(made[2], 3)
+	removed, foreign, err := backup.Prune(made[2], 3)
 	require.NoError(t, err)
 	require.Empty(t, removed)
-	removed, err = backup.Prune(made[2], 1)
+	require.Empty(t, foreign)
+	removed, foreign, err = backup.Prune(made[2], 1)
 	require.NoError(t, err)
 	require.Equal(t, made[:2], removed)
+	require.Empty(t, foreign)
 	_, err = backup.Verify(made[2], func(int) {})
 	require.NoError(t, err)
 	left, err := os.ReadDir(dir)
@@ -49,20 +49,68 @@ func TestTheBackupThatWasJustMadeIsNotRemoved(t *testing.T) {
 	p.apply(64 << 20)
 	p.publish(0, 3, 10)
 	dir := t.TempDir()
-	made, later := filepath.Join(dir, "made"), filepath.Join(dir, "later")
-	for _, path := range []string{made, later} {
-		_, err := backup.Create(t.Context(), p.conn, path, quiet)
-		require.NoError(t, err)
-	}
-	removed, err := backup.Prune(made, 1)
+	made, later := p.create(dir, "made"), p.create(dir, "later")
+	removed, _, err := backup.Prune(made, 1)
 	require.NoError(t, err)
 	require.Equal(t, []string{later}, removed)
 	require.DirExists(t, made)
 }
 
+// create makes a backup with this name.
+func (p *place) create(dir, name string) string {
+	p.t.Helper()
+	path := filepath.Join(dir, name)
+	_, err := backup.Create(p.t.Context(), p.conn, path, quiet)
+	require.NoError(p.t, err)
+	return path
+}
+
+func TestBackupsOfALostLogAreNotRemoved(t *testing.T) {
+	t.Parallel()
+	lost, begun, dir := start(t), start(t), t.TempDir()
+	lost.apply(64 << 20)
+	none := lost.create(dir, "none")
+	lost.publish(0, 3, 10)
+	old := []string{lost.create(dir, "1"), lost.create(dir, "2")}
+	begun.apply(64 << 20)
+	empty := begun.create(dir, "empty")
+	removed, foreign, err := backup.Prune(empty, 1)
+	require.NoError(t, err)
+	require.Equal(t, old, foreign)
+	require.Equal(t, []string{none}, removed, "it holds nothing")
+	begun.publish(0, 5, 10) // the same events, but published again
+	removed, foreign, err = backup.Prune(begun.create(dir, "3"), 1)
+	require.NoError(t, err)
+	require.Equal(t, old, foreign)
+	require.Equal(t, []string{empty}, removed)
+}
+
+func TestBackupsOfALogAreKnownAfterItsRestoreAndAnErasure(t *testing.T) {
+	t.Parallel()
+	p, dir := start(t), t.TempDir()
+	p.apply(64 << 20)
+	p.publish(0, 3, 10)
+	first := p.create(dir, "1")
+	p.publish(3, 3, 10)
+	second := p.create(dir, "2")
+	q := start(t)
+	_, err := backup.Restore(t.Context(), q.conn, second, backup.Options{}, quiet)
+	require.NoError(t, err)
+	stream, err := q.js().Stream(t.Context(), natsdeploy.Stream)
+	require.NoError(t, err)
+	for seq := range uint64(4) {
+		require.NoError(t, stream.SecureDeleteMsg(t.Context(), seq+1))
+	}
+	removed, foreign, err := backup.Prune(q.create(dir, "3"), 1)
+	require.NoError(t, err)
+	require.Empty(t, foreign)
+	require.Equal(t, []string{first, second}, removed, "of the first, nothing is left in the log")
+}
+
 func TestWhatAKilledBackupLeftIsRemovedAfterADay(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	p, dir := start(t), t.TempDir()
+	p.apply(64 << 20)
 	left := func(name, file string, age time.Duration) string {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.Mkdir(path, 0o700))
@@ -76,10 +124,10 @@ func TestWhatAKilledBackupLeftIsRemovedAfterADay(t *testing.T) {
 	left("running.partial", snapshot, time.Hour)
 	left("photos.partial", "cat.png", 1000*time.Hour)
 	left("other", snapshot, 1000*time.Hour)
-	removed, err := backup.Prune(filepath.Join(dir, "made"), 1)
+	removed, _, err := backup.Prune(p.create(dir, "made"), 1)
 	require.NoError(t, err)
 	require.Equal(t, []string{killed}, removed)
 	list, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, list, 3)
+	require.Len(t, list, 4)
 }
