@@ -102,13 +102,27 @@ func (r *Rule) named(c Call, args arguments, trees scripts) []Access {
 	if len(r.Patch) > 0 {
 		found.patched(base, args.whole)
 	}
-	for _, name := range r.Shell {
-		shell{found: &found, trees: trees}.run(base, args.words(name))
-	}
-	if len(r.Shell) > 0 && args.whole != "" {
-		shell{found: &found, trees: trees}.run(base, []string{args.whole})
+	for _, words := range r.commands(args) {
+		shell{found: &found, trees: trees}.run(base, words)
 	}
 	return found.list
+}
+
+// commands returns the commands that a call runs in a shell. A single word is a script, several are a program and its
+// arguments.
+func (r *Rule) commands(args arguments) (list [][]string) {
+	if len(r.Shell) > 0 && args.whole != "" {
+		list = append(list, []string{args.whole})
+	}
+	for _, name := range r.Shell {
+		if words := args.words(name); len(words) > 0 {
+			list = append(list, words)
+		}
+	}
+	for _, name := range r.Shells {
+		list = append(list, args.scripts(name)...)
+	}
+	return list
 }
 
 // arguments holds a call's arguments, decoded down to the members. If they were a string
@@ -162,6 +176,26 @@ func (a arguments) words(name string) []string {
 		return nil
 	}
 	return list
+}
+
+// scripts returns the commands of a member that is a list of them; one that has another form is an empty script.
+func (a arguments) scripts(name string) (found [][]string) {
+	var list []json.RawMessage
+	if raw := a.members[name]; len(raw) == 0 || len(raw) > maxListBytes || json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	for _, item := range list[:min(len(list), MaxAccesses)] {
+		var script string
+		var program struct {
+			Command string   `json:"command"`
+			Args    []string `json:"args"`
+		}
+		if json.Unmarshal(item, &script) != nil && json.Unmarshal(item, &program) == nil {
+			script = program.Command
+		}
+		found = append(found, append([]string{script}, program.Args...))
+	}
+	return found
 }
 
 // paths returns the files that a member names in one of the forms that Rule.Paths accepts.

@@ -68,6 +68,25 @@ func TestFromCallKnowsEachAgentsTools(t *testing.T) {
 		{"execute_command", `{"command":"cat a.go"}`, "read /w/a.go"},
 		{"edit", `{"path":"a.go","oldText":"x"}`, "write /w/a.go"},
 
+		{"read_files", `{"files":[{"path":"/w/a.go","start_line":1,"end_line":9},{"path":"/w/b.go"}]}`, "read /w/a.go, read /w/b.go"},
+		{"read_files", `{"file_paths":["/w/a.go"]}`, "read /w/a.go"},
+		{"editor", `{"path":"/w/a.go","old_text":"x","new_text":"y"}`, "write /w/a.go"},
+		{"run_commands", `{"commands":["cd sub && cat a.go","cat b.go",{"command":"cat","args":["my file.txt"]},{"command":"ls"},7]}`, "read /w/sub/a.go, read /w/b.go, read /w/my file.txt"},
+		{"run_commands", `{"command":"cat a.go"}`, "read /w/a.go"},
+
+		{"view", `{"path":"/w/a.go","view_range":[1,9]}`, "read /w/a.go"}, // Copilot CLI
+		{"create", `{"path":"/w/a.go","file_text":"x"}`, "write /w/a.go"},
+		{"view", `{"file_path":"a.go","offset":3}`, "read /w/a.go"}, // Crush
+		{"multiedit", `{"file_path":"a.go"}`, "write /w/a.go"},
+		{"exec", `{"command":"cat a.go","workdir":"/v"}`, "read /v/a.go"}, // OpenClaw
+		{"patch", `{"patchText":"*** Begin Patch\n*** Update File: a.go\n@@\n*** End Patch"}`, "write /w/a.go"},
+
+		{"developer__shell", `{"command":"cat a.go"}`, "read /w/a.go"}, // goose
+		{"developer__text_editor", `{"command":"view","path":"/w/a.go"}`, "read /w/a.go"},
+		{"developer__text_editor", `{"command":"write","path":"/w/a.go","file_text":"x"}`, "write /w/a.go"},
+		{"write", `{"path":"a.go","content":"x"}`, "write /w/a.go"},
+		{"tree", `{"path":"src"}`, "list /w/src"},
+
 		{"mcp__filesystem__read_file", `{"path":"/w/a.go"}`, "read /w/a.go"},
 		{"mcp__github__create_file", `{"path":"a.go"}`, ""},
 		{"READ_FILE", `{"path":"a.go"}`, "read /w/a.go"},
@@ -77,6 +96,13 @@ func TestFromCallKnowsEachAgentsTools(t *testing.T) {
 			assert.Equal(t, c.want, strings.Join(show(got), ", "))
 		})
 	}
+}
+
+func TestSeveralCommandsOfACallBeginInTheSameFolderAndNoneDecides(t *testing.T) {
+	call := Call{Tool: "run_commands", Cwd: "/w", Arguments: json.RawMessage(`{"commands":["cd sub && go vet","go test",{"command":"go","args":["build"]}]}`)}
+	assert.Equal(t, []Ran{{Words: []string{"go", "vet"}, Dir: "/w/sub"}, {Words: []string{"go", "test"}, Dir: "/w"}, {Words: []string{"go", "build"}, Dir: "/w"}}, DefaultTable().Ran(call))
+	call.Arguments = json.RawMessage(`{"commands":["go test"]}`)
+	assert.Equal(t, []Ran{{Words: []string{"go", "test"}, Dir: "/w", Decides: true}}, DefaultTable().Ran(call))
 }
 
 func TestArgumentsMayBeAStringOfJSON(t *testing.T) {

@@ -1,25 +1,27 @@
 package files
 
 // editorVerbs are the commands of Anthropic's text editor tool, which OpenHands and
-// SWE-agent also offer.
+// SWE-agent also offer. That of goose writes instead of creating.
 var editorVerbs = map[string]Kind{
-	"view": KindRead, "create": KindWrite, "str_replace": KindWrite, "insert": KindWrite, "undo_edit": KindWrite,
+	"view": KindRead, "create": KindWrite, "write": KindWrite, "str_replace": KindWrite, "insert": KindWrite, "undo_edit": KindWrite,
 }
 
-// DefaultRules returns the rules for the tools of Claude Code, Codex, Gemini CLI,
-// OpenHands, SWE-agent, Cline, Roo, pi, OpenCode and the file system MCP server, and for
-// usual tool names of home-made agents (read_file, edit_file, grep_files, brain_search, …).
-// Each call returns a new slice.
+// DefaultRules returns the rules for the tools of Claude Code, Codex, Gemini CLI, Qwen Code, Kimi Code,
+// Copilot CLI, OpenHands, SWE-agent, Cline, Roo, Kilo, goose, Crush, pi, OpenClaw, OpenCode and the file
+// system MCP server, and for usual tool names of home-made agents (read_file, edit_file, grep_files,
+// brain_search, …). Each call returns a new slice.
 func DefaultRules() []Rule {
 	return []Rule{
 		{ // the generic names; Gemini CLI, Codex, Cline and Roo share some of them
-			Tools: []string{"read_file", "read_text_file", "read_media_file", "read_multiple_files", "read_many_files", "view_image", "view_file", "open_file"},
-			Kind:  KindRead, Paths: []string{"path", "file_path", "filePath", "absolute_path", "target_file", "paths", "files"},
+			Tools: []string{
+				"read_file", "read_files", "read_text_file", "read_media_file", "read_multiple_files", "read_many_files", "view", "view_image", "view_file", "open_file",
+			},
+			Kind: KindRead, Paths: []string{"path", "file_path", "filePath", "absolute_path", "target_file", "paths", "file_paths", "files"},
 		},
 		{
 			Tools: []string{
 				"write_file", "edit_file", "create_file", "append_file", "write_to_file", "replace_in_file", "replace", "apply_diff",
-				"insert_content", "search_and_replace", "search_replace", "str_replace", "multi_edit",
+				"insert_content", "search_and_replace", "search_replace", "str_replace", "multi_edit", "editor",
 			},
 			Kind: KindWrite, Paths: []string{"path", "file_path", "filePath", "target_file", "files"},
 		},
@@ -28,7 +30,7 @@ func DefaultRules() []Rule {
 			Kind:  KindWrite, Paths: []string{"destination"},
 		},
 		{
-			Tools: []string{"grep_files", "search_files", "brain_search", "codebase_search", "search_code"},
+			Tools: []string{"grep_files", "search_files", "brain_search", "codebase_search", "search_codebase", "search_code"},
 			Kind:  KindSearch, Paths: []string{"path", "dir_path"}, Result: FormHits,
 		},
 		{
@@ -41,20 +43,21 @@ func DefaultRules() []Rule {
 		{Tools: []string{"Edit", "MultiEdit", "Write", "NotebookEdit"}, Kind: KindWrite, Paths: []string{"file_path", "notebook_path", "path", "filePath"}},
 		{Tools: []string{"Grep"}, Kind: KindSearch, Paths: []string{"path", "file_path"}, Result: FormHits},
 		{Tools: []string{"Glob"}, Kind: KindSearch, Paths: []string{"path"}, Result: FormPaths},
-		{Tools: []string{"LS"}, Kind: KindList, Paths: []string{"path"}},
+		{Tools: []string{"LS", "tree"}, Kind: KindList, Paths: []string{"path"}},
 		{Tools: []string{"LSP"}, Kind: KindSearch, Paths: []string{"filePath", "file_path"}, Result: FormHits},
 
 		// shells under all their names
 		{
 			Tools: []string{
 				"Bash", "shell", "shell_command", "exec_command", "local_shell", "container.exec", "run_shell_command", "execute_bash",
-				"execute_command", "run_command", "run_terminal_cmd", "terminal", "run",
+				"execute_command", "run_command", "run_commands", "run_terminal_cmd", "terminal", "run", "exec",
 			},
 			Shell:  []string{"command", "cmd"},
+			Shells: []string{"commands"},
 			Folder: []string{"workdir", "cwd", "directory", "dir_path"},
 		},
 		{Tools: []string{"apply_patch", "applypatch"}, Patch: []string{"input", "patch", "patchText", "command"}},
-		{Tools: []string{"patch"}, Kind: KindWrite, Paths: []string{"path"}, Patch: []string{"patch", "patchText"}}, // Hermes Agent replaces a text in a file, or applies a patch
+		{Tools: []string{"patch"}, Kind: KindWrite, Paths: []string{"path"}, Patch: []string{"input", "patch", "patchText"}}, // Hermes Agent replaces a text in a file, or applies a patch
 
 		// Gemini CLI
 		{Tools: []string{"search_file_content", "grep_search"}, Kind: KindSearch, Paths: []string{"path", "dir_path"}, Result: FormHits, Below: true},
@@ -62,7 +65,7 @@ func DefaultRules() []Rule {
 
 		// OpenHands and Anthropic's own names
 		{
-			Tools: []string{"str_replace_editor", "str_replace_based_edit_tool", "file_editor"},
+			Tools: []string{"str_replace_editor", "str_replace_based_edit_tool", "file_editor", "text_editor"},
 			Verb:  "command", Verbs: editorVerbs, Paths: []string{"path"}, Result: FormView,
 		},
 

@@ -35,6 +35,7 @@ func FuzzFromCall(f *testing.F) {
 	f.Add("Read", `{"file_path":"a"}`, true)
 	f.Add("read_file", `{"files":[{"path":"a"},"b",3]}`, true)
 	f.Add("shell", `{"command":["bash","-lc","ls"],"workdir":"x"}`, true)
+	f.Add("run_commands", `{"commands":["cd x && cat a",{"command":"cat","args":["b"]},3,{}]}`, true)
 	f.Add("apply_patch", `"*** Begin Patch\n*** Update File: a"`, true)
 	table := DefaultTable()
 	f.Fuzz(func(t *testing.T, tool, text string, raw bool) {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -38,15 +39,10 @@ func (t *Table) Looks(c Call) bool {
 		}
 		return kind != "" && kind != KindWrite
 	}
-	script := args.whole
-	for _, name := range r.Shell {
-		if words := args.words(name); len(words) == 1 {
-			script += "\n" + words[0]
-		} else if len(words) > 1 {
-			return false
-		}
-	}
-	return strings.TrimSpace(script) != "" && onlyLooks(script)
+	commands := r.commands(args)
+	return len(commands) > 0 && !slices.ContainsFunc(commands, func(words []string) bool {
+		return len(words) > 1 || strings.TrimSpace(words[0]) == "" || !onlyLooks(words[0])
+	})
 }
 
 func onlyLooks(script string) bool {

@@ -48,18 +48,18 @@ func (r *Rule) ran(c Call, args arguments, trees scripts) []Ran {
 			dir = join(dir, folder)
 		}
 	}
-	w := ranWalker{shell: shell{found: &collection{}, dir: dir, trees: trees}}
-	if args.whole != "" {
-		w.script(args.whole)
-	}
-	for _, name := range r.Shell {
-		switch words := args.words(name); {
+	var w ranWalker
+	commands := r.commands(args)
+	for _, words := range commands {
+		w.shell = shell{found: &collection{}, dir: dir, trees: trees}
+		alone := len(commands) == 1
+		switch {
 		case len(words) == 1:
-			w.script(words[0])
+			w.script(words[0], alone)
 		case len(words) > 2 && scriptShells[path.Base(words[0])] && strings.HasPrefix(words[1], "-") && strings.HasSuffix(words[1], "c"):
-			w.script(words[2])
-		case len(words) > 1:
-			w.add(words, true)
+			w.script(words[2], alone)
+		default:
+			w.add(words, alone)
 		}
 	}
 	return w.list
@@ -70,13 +70,14 @@ type ranWalker struct {
 	list []Ran
 }
 
-func (w *ranWalker) script(text string) {
+// script walks a script. alone says that the call runs nothing else.
+func (w *ranWalker) script(text string, alone bool) {
 	file := w.trees.parse(text)
 	if file == nil {
 		return
 	}
-	for i, st := range file.Stmts {
-		w.statement(st, len(file.Stmts) == 1 && i == 0)
+	for _, st := range file.Stmts {
+		w.statement(st, alone && len(file.Stmts) == 1)
 	}
 }
 

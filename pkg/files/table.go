@@ -33,8 +33,10 @@ type Rule struct {
 	Operand int
 
 	// Shell are the arguments with a shell command, as text or as a list of words. Folder are the arguments with the
-	// directory in which it runs.
+	// directory in which it runs. Shells are the arguments with several commands, each of which begins there: texts, or
+	// objects with the members command and args.
 	Shell  []string
+	Shells []string
 	Folder []string
 
 	// Patch are arguments with a patch in apply_patch format.
@@ -64,9 +66,9 @@ const (
 // pathMembers are the members that name the file in a list of objects.
 var pathMembers = []string{"path", "file", "file_path"}
 
-// mcpPrefixes are cut off tool names, because these servers offer the tools of the table. A
+// mcpPrefixes are cut off tool names, because these servers offer the tools of the table; developer is that of goose. A
 // "create_file" of another server may mean anything.
-var mcpPrefixes = []string{"mcp__filesystem__", "filesystem__", "filesystem."}
+var mcpPrefixes = []string{"mcp__filesystem__", "filesystem__", "filesystem.", "developer__"}
 
 // Table says for each tool how its arguments and results name files. It is immutable and
 // safe for concurrent use.

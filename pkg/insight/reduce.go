@@ -37,7 +37,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "insight",
-		Version:  3,
+		Version:  4,
 		Gather:   gather,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
@@ -102,8 +102,8 @@ func (reducer) message(u *Unit, e *events.Recorded) error {
 	return nil
 }
 
-// inParts are the arguments by which tools pick a part of a file.
-var inParts = []string{"offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "startLine", "endLine", "pages", "lines", "ranges", "line_ranges"}
+// inParts are the arguments by which tools pick a part of a file. In files, each file can come with its lines.
+var inParts = []string{"offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "startLine", "endLine", "pages", "lines", "ranges", "line_ranges", "files"}
 
 // partOf returns which part of a file a call reads, "" for all of it. Reads of the same part have equal arguments.
 func partOf(arguments json.RawMessage, inShell bool) string {

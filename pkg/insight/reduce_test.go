@@ -160,6 +160,14 @@ func TestAPartOfAFileIsReadAgainOnlyIfItOrTheWholeWasRead(t *testing.T) {
 	require.Zero(t, l.day().Models[""].Rereads)
 	l.tell(call("again", "Read", `{"file_path":"/a","offset":201}`))
 	require.EqualValues(t, 1, l.day().Models[""].Rereads)
+
+	l = newTeller(t)
+	for n, arguments := range []string{`{"files":[{"path":"/a","start_line":1,"end_line":100}]}`, `{"files":[{"path":"/a","start_line":101,"end_line":200}]}`} {
+		l.tell(call(fmt.Sprint(n), "read_files", arguments))
+	}
+	require.Zero(t, l.day().Models[""].Rereads)
+	l.tell(call("again", "read_files", `{"files":[{"path":"/a","start_line":1,"end_line":100}]}`))
+	require.EqualValues(t, 1, l.day().Models[""].Rereads)
 }
 
 // A hostile or endless conversation must not grow what is kept for one of its days.
