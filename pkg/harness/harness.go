@@ -33,13 +33,21 @@ func Asks(role, origin, text string) bool {
 // Interrupts reports whether a message of the user says that the user stopped the agent.
 func Interrupts(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), interrupted) }
 
-// refusals are how agents tell their model that the user refused a call: how the text begins, and what stands before and
-// after the user's reason, if there is one.
-var refusals = []struct{ begins, before, after string }{
-	{"The user doesn't want to proceed with this tool use.", "the user said:\n", "\n\nNote: "}, // Claude Code
-	{"The user rejected permission to use this specific tool call", "feedback: ", ""},          // opencode
-	{"The user denied this operation", "<feedback>\n", "\n</feedback>"},                        // Cline and its forks
-	{"exec command rejected by user", "", ""}, {"patch rejected by user", "", ""},              // Codex
+// refusals are how agents tell their model that the user refused a call: how the text begins, what else its first line
+// holds, and what stands before and after the user's reason, if there is one.
+var refusals = []struct{ begins, holds, before, after string }{
+	{"The user doesn't want to proceed with this tool use.", "", "the user said:\n", "\n\nNote: "}, // Claude Code
+	{"The user rejected permission to use this specific tool call", "", "feedback: ", ""},          // opencode
+	{"The user denied this operation", "", "<feedback>\n", "\n</feedback>"},                        // Cline and its forks
+	{"This tool call was rejected by the user", "", "", ""}, {"User denied the tool execution", "", "", ""}, {`Tool "`, `" was denied by user`, "", ""},
+	{"exec command rejected by user", "", "", ""}, {"patch rejected by user", "", "", ""}, {"user rejected MCP tool call", "", "", ""}, // Codex
+	{"[Operation Cancelled] Reason: ", "", "", ""},                                                                                    // Gemini CLI, Qwen Code
+	{"The user rejected this tool call.", "", "User feedback: ", ""},                                                                  // Copilot CLI
+	{`Tool "`, `" was not run because the user rejected the approval request.`, "Reason: ", " Do not re-attempt the exact same call"}, // Kimi Code
+	{"The tool call is rejected by the user.", "", "User feedback: ", ""},                                                             // its predecessor
+	{"The user has declined to run this tool.", "", "", ""},                                                                           // goose
+	{"User denied permission", "", "", ""}, {"Tool execution canceled by user", "", "", ""},                                           // Crush
+	{"User rejected the action", "", "", ""}, {"Action has been rejected by the user", "", "", ""}, // OpenHands
 }
 
 // clarifying begins what Claude Code itself writes as the reason if the user wants to talk about the agent's questions.
@@ -49,8 +57,9 @@ const clarifying = "The user wants to clarify these questions"
 // It takes the error of the failed call or, if there is none, its result.
 func Refusal(failure string) (reason string, refused bool) {
 	text := strings.TrimSpace(failure)
+	line, _, _ := strings.Cut(text, "\n")
 	for _, r := range refusals {
-		if !strings.HasPrefix(text, r.begins) {
+		if !strings.HasPrefix(text, r.begins) || !strings.Contains(line, r.holds) {
 			continue
 		}
 		if _, reason, found := strings.Cut(text, r.before); r.before != "" && found && !strings.HasPrefix(reason, clarifying) {

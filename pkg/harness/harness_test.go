@@ -34,11 +34,25 @@ func TestARefusalHasTheReasonThatTheUserGave(t *testing.T) {
 		" The user rejected permission to use this specific tool call with the following feedback: Only unit tests.":                                  "Only unit tests.",
 		"The user denied this operation and provided the following feedback:\n<feedback>\nOnly unit tests.\n</feedback>":                              "Only unit tests.",
 		"patch rejected by user": "",
+		"This tool call was rejected by the user and not executed. NOT a tool or system failure. Clarify with user before proceeding.": "",
+		`Tool "editor" was denied by user`:                                   "",
+		"[Operation Cancelled] Reason: User denied execution.":               "",
+		"The user rejected this tool call.":                                  "",
+		"The user rejected this tool call. User feedback: Only unit\ntests.": "Only unit\ntests.",
+		`Tool "Bash" was not run because the user rejected the approval request. Reason: Only unit tests. Do not re-attempt the exact same call — think about why it was rejected.`: "Only unit tests.",
+		`Tool "Bash" was not run because the user rejected the approval request. Do not re-attempt the exact same call — think about why it was rejected.`:                          "",
+		"The tool call is rejected by the user. User feedback: Only unit tests.":                                                                                                    "Only unit tests.",
+		"The user has declined to run this tool. DO NOT attempt to call this tool again.":                                                                                           "",
+		"User denied permission": "",
 	} {
 		reason, refused := Refusal(failure)
 		require.True(t, refused, failure)
 		require.Equal(t, want, reason, failure)
 	}
-	_, refused := Refusal("exit status 1: patch rejected by user")
-	require.False(t, refused)
+	for _, failure := range []string{
+		"exit status 1: patch rejected by user", `Tool "Bash" was denied by permission policy.`, `Tool "x" failed` + "\n" + `" was denied by user`, "permission denied", "",
+	} {
+		_, refused := Refusal(failure)
+		require.False(t, refused, failure)
+	}
 }
