@@ -103,7 +103,7 @@ func (reducer) message(u *Unit, e *events.Recorded) error {
 }
 
 // inParts are the arguments by which tools pick a part of a file. In files, each file can come with its lines.
-var inParts = []string{"offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "startLine", "endLine", "pages", "lines", "ranges", "line_ranges", "files"}
+var inParts = []string{"offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "startLine", "endLine", "line_offset", "n_lines", "pages", "lines", "ranges", "line_ranges", "files"}
 
 // partOf returns which part of a file a call reads, "" for all of it. Reads of the same part have equal arguments.
 func partOf(arguments json.RawMessage, inShell bool) string {

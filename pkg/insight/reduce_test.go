@@ -153,7 +153,7 @@ func TestAPartOfAFileIsReadAgainOnlyIfItOrTheWholeWasRead(t *testing.T) {
 	t.Parallel()
 	l := newTeller(t)
 	for n, arguments := range []string{
-		`{"file_path":"/a","offset":1,"limit":100}`, `{"file_path":"/a","offset":101,"limit":100}`, `{"file_path":"/a"}`,
+		`{"file_path":"/a","offset":1,"limit":100}`, `{"file_path":"/a","offset":101,"limit":100}`, `{"path":"/a","line_offset":301,"n_lines":9}`, `{"file_path":"/a"}`,
 	} {
 		l.tell(call(fmt.Sprint(n), "Read", arguments))
 	}

@@ -248,46 +248,54 @@ func (r reducer) remembered(_ *Digest, e *events.Recorded) *Change {
 	return &Change{Time: timeOf(e), Memory: m}
 }
 
+// planners are the tools that keep a todo list, in lower case and without underscores.
+var planners = []string{
+	"todowrite", "taskcreate", "taskupdate", // Claude Code, opencode, Qwen Code
+	"updateplan",  // Codex
+	"writetodos",  // Gemini CLI
+	"todolist",    // Kimi Code
+	"todos",       // Crush
+	"tasktracker", // OpenHands
+}
+
 // plan reads the todo list of tools that keep one.
 func (c *Called) plan(tool string, arguments []byte) {
+	if !slices.Contains(planners, strings.ToLower(strings.ReplaceAll(tool, "_", ""))) {
+		return
+	}
+	type todo struct {
+		Content     string `json:"content"`
+		Title       string `json:"title"`
+		Description string `json:"description"`
+		Step        string `json:"step"`
+		Status      string `json:"status"`
+	}
 	var args struct {
-		Todos []struct {
-			ID      json.RawMessage `json:"id"`
-			Content string          `json:"content"`
-			Status  string          `json:"status"`
-		} `json:"todos"`
-		Plan []struct {
-			Step   string `json:"step"`
-			Status string `json:"status"`
-		} `json:"plan"`
+		Todos   []todo `json:"todos"`
+		Plan    []todo `json:"plan"`
+		Tasks   []todo `json:"task_list"`
+		Command string `json:"command"`
 		Subject string `json:"subject"`
 		TaskID  string `json:"taskId"`
 		Status  string `json:"status"`
 	}
-	switch strings.ToLower(strings.ReplaceAll(tool, "_", "")) {
-	case "todowrite", "updateplan", "taskcreate", "taskupdate":
-	default:
+	if json.Unmarshal(arguments, &args) != nil || args.Command == "view" {
 		return
 	}
-	if json.Unmarshal(arguments, &args) != nil {
-		return
-	}
-	add := func(id, text, state string) {
-		if text = plain.Clip(plain.Line(text), maxTodo); text != "" && len(c.Todos) < maxTodos {
-			c.Todos = append(c.Todos, Todo{ID: id, Text: text, State: plain.Speaker(state)})
+	for _, list := range [][]todo{args.Todos, args.Plan, args.Tasks} {
+		if list == nil {
+			continue
 		}
+		c.Whole = true
+		for _, t := range list {
+			text := plain.Clip(plain.Line(cmp.Or(t.Content, t.Title, t.Description, t.Step)), maxTodo)
+			if text != "" && len(c.Todos) < maxTodos {
+				c.Todos = append(c.Todos, Todo{Text: text, State: plain.Speaker(t.Status)})
+			}
+		}
+		return
 	}
 	switch {
-	case args.Todos != nil:
-		c.Whole = true
-		for _, t := range args.Todos {
-			add("", t.Content, t.Status)
-		}
-	case args.Plan != nil:
-		c.Whole = true
-		for _, t := range args.Plan {
-			add("", t.Step, t.Status)
-		}
 	case args.TaskID != "":
 		c.Todos = []Todo{{ID: plain.Speaker(args.TaskID), Text: plain.Clip(plain.Line(args.Subject), maxTodo), State: plain.Speaker(args.Status)}}
 	case args.Subject != "":

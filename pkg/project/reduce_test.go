@@ -59,3 +59,28 @@ func TestARefusalTeachesAndIsNoFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTodoListOfEveryAgentIsKept(t *testing.T) {
+	t.Parallel()
+	for arguments, tool := range map[string]string{
+		`{"todos":[{"id":"1","content":"read","status":"completed"},{"id":"2","content":"write","status":"pending"}]}`:                               "TodoWrite",
+		`{"plan":[{"step":"read","status":"completed"},{"step":"write","status":"in_progress"}]}`:                                                    "update_plan",
+		`{"todos":[{"description":"read","status":"cancelled"},{"description":"write","status":"pending"}]}`:                                         "write_todos",
+		`{"todos":[{"title":"read","status":"done"},{"title":"write","status":"pending"}]}`:                                                          "TodoList",
+		`{"todos":[{"content":"read","status":"completed","active_form":"Reading"},{"content":"write","status":"pending","active_form":"Writing"}]}`: "todos",
+		`{"command":"plan","task_list":[{"title":"read","notes":"all","status":"done"},{"title":"write","status":"todo"}]}`:                          "task_tracker",
+	} {
+		r, d := reducer{files.DefaultTable()}, &Digest{}
+		apply := func(seq uint64, arguments string) {
+			if c := r.called(d, &events.Recorded{Payload: &events.ToolCalled{ToolCallID: "k", ToolName: tool, Arguments: json.RawMessage(arguments)}, Seq: seq}); c != nil {
+				d.Apply(c, seq)
+			}
+		}
+		apply(1, arguments)
+		apply(2, `{}`)
+		apply(3, `{"command":"view","task_list":[]}`)
+		require.Len(t, d.Todos, 2, tool)
+		require.Len(t, d.Undone(), 1, tool)
+		require.Equal(t, "write", d.Undone()[0].Text, tool)
+	}
+}
