@@ -218,6 +218,8 @@ func (t *talk) answered(out *batch, id, at string, said *events.MessageCreated, 
 var (
 	clineDetails = regexp.MustCompile(`(?s)<environment_details>.*?(?:</environment_details>|\z)`)
 	clineTask    = regexp.MustCompile(`(?s)^\s*<(task|feedback|answer|user_message)>\n?(.*?)\n?</(?:task|feedback|answer|user_message)>\s*$`)
+	clineNotice  = regexp.MustCompile(`(?s)^\s*<mode_notice>.*?</mode_notice>`)
+	clineInput   = regexp.MustCompile(`(?s)^\s*<user_(?:input|command)(?: [^>]*)?>(.*)</user_(?:input|command)>(.*)$`) // what follows is attached
 	clineResult  = regexp.MustCompile(`^\[[a-zA-Z_]+(?: for [^\n]*)?\] Result:`)
 	clineWorks   = regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^\n)]+)\)`)
 )
@@ -233,7 +235,11 @@ func clinePrompt(content blocks) (said, origin string, any bool) {
 			continue
 		}
 		s, ok := b.shown()
-		if s = strings.TrimSpace(clineDetails.ReplaceAllString(s, "")); !ok || s == "" {
+		s = clineNotice.ReplaceAllString(clineDetails.ReplaceAllString(s, ""), "")
+		if m := clineInput.FindStringSubmatch(s); m != nil {
+			s = m[1] + m[2]
+		}
+		if s = strings.TrimSpace(s); !ok || s == "" {
 			continue
 		}
 		if m := clineTask.FindStringSubmatch(s); m != nil {
