@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
+
+	"mneme.dev/mneme/pkg/summary"
 )
 
 func TestProgramsOfAScript(t *testing.T) {
@@ -23,11 +25,23 @@ func TestProgramsOfAScript(t *testing.T) {
 	}
 }
 
+func TestACommandIsATextWordsOrAProgramAndACallCanHaveSeveral(t *testing.T) {
+	for _, arguments := range []string{
+		`{"command":"cd x && go test ./..."}`, `{"cmd":["bash","-lc","go test ./..."]}`, `{"commands":["go test ./..."]}`, `{"commands":[{"command":"go","args":["test"]},7]}`,
+	} {
+		done := tally{}
+		done.call(summary.Entry{Name: "t", Text: arguments})
+		assert.Equal(t, "Used t. Ran go test.", done.text(100), arguments)
+	}
+}
+
 func TestReasonOfAFailure(t *testing.T) {
 	for result, want := range map[string]string{
 		"Exit code 1\n[lint] $ golangci-lint run\nmain.go:3:2: Error return value is not checked": "main.go:3:2: Error return value is not checked",
 		"<tool_use_error>File does not exist.</tool_use_error>":                                   "File does not exist.",
 		"The user doesn't want to proceed with this tool use. The tool use was rejected":          "rejected by the user",
+		"The user rejected this tool call. User feedback: Only unit tests.":                       "rejected by the user",
+		"[Operation Cancelled] Reason: User denied execution.":                                    "rejected by the user",
 		"ERROR:\nno replacement was made":                                                         "ERROR: no replacement was made",
 		"python reproduce_error.py\nTraceback (most recent call last):\nTypeError: bad mode":      "TypeError: bad mode",
 		"\x1b[31mfatal: bad object\x1b[0m":                                                        "fatal: bad object",

@@ -11,6 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/harness"
 	"mneme.dev/mneme/pkg/summary"
 )
 
@@ -22,11 +23,12 @@ const maxArguments = 256 << 10
 // arguments are the arguments that say what a call was about, under the names that the
 // usual agents use.
 type arguments struct {
-	Command json.RawMessage `json:"command"`
-	Cmd     json.RawMessage `json:"cmd"`
-	Pattern string          `json:"pattern"`
-	Query   string          `json:"query"`
-	Regex   string          `json:"regex"`
+	Command  json.RawMessage `json:"command"`
+	Cmd      json.RawMessage `json:"cmd"`
+	Commands json.RawMessage `json:"commands"` // a list of them
+	Pattern  string          `json:"pattern"`
+	Query    string          `json:"query"`
+	Regex    string          `json:"regex"`
 }
 
 // call counts what a call did.
@@ -55,7 +57,12 @@ func (t tally) call(e summary.Entry) {
 			t.add("Searched for", `"`+clip(readable(sought), 40)+`"`, 1)
 		}
 	}
-	for _, command := range []json.RawMessage{args.Command, args.Cmd} {
+	commands := []json.RawMessage{args.Command, args.Cmd}
+	var several []json.RawMessage
+	if json.Unmarshal(args.Commands, &several) == nil {
+		commands = append(commands, several...)
+	}
+	for _, command := range commands {
 		for _, program := range programs(script(command)) {
 			t.add("Ran", program, 1)
 		}
@@ -73,12 +80,19 @@ func readable(pattern string) string {
 	return oneLine(pattern)
 }
 
-// script returns the shell command in an argument: a text, or a list of words whose last
-// one is the script.
+// script returns the shell command in an argument: a text, a list of words whose last
+// one is the script, or a program with its arguments.
 func script(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return text
+	}
+	var called struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	if json.Unmarshal(raw, &called) == nil {
+		return strings.Join(append([]string{called.Command}, called.Args...), " ")
 	}
 	var words []string
 	if json.Unmarshal(raw, &words) != nil || len(words) == 0 {
@@ -170,6 +184,9 @@ func (t tally) failure(e summary.Entry) {
 func reasonOf(result string) string {
 	const long = 80 // characters
 	result = ansi.Strip(result[:min(len(result), 8<<10)])
+	if _, refused := harness.Refusal(result); refused {
+		return "rejected by the user"
+	}
 	first, announced := "", ""
 	for line := range strings.Lines(result) {
 		for _, mark := range []string{"<tool_use_error>", "</tool_use_error>", "\""} {
@@ -181,8 +198,6 @@ func reasonOf(result string) string {
 		}
 		line = clip(line, long)
 		switch {
-		case strings.HasPrefix(line, "The user doesn't want to proceed"):
-			return "rejected by the user"
 		case line == "" || strings.HasPrefix(line, "Exit code") || strings.HasPrefix(line, "[") || strings.Trim(line, "-= ") == "":
 			continue
 		case strings.HasSuffix(line, ":") && !strings.Contains(line, " "): // "ERROR:", with the reason on the next line
