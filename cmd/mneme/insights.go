@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/tabular"
 	"mneme.dev/mneme/pkg/insight"
 )
 
@@ -217,7 +219,8 @@ func (c *InsightsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 
 func (c *InsightsCmd) csv(t *terminal, in *httpapi.Insights) error {
 	fields := insightFields(c.By)
-	w := csv.NewWriter(t.out)
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
 	row := make([]string, len(fields))
 	for i, f := range fields {
 		row[i] = f.csv
@@ -228,7 +231,7 @@ func (c *InsightsCmd) csv(t *terminal, in *httpapi.Insights) error {
 	for n := range in.Groups {
 		for i, f := range fields {
 			if row[i] = ""; f.value(&in.Groups[n]) != nil {
-				row[i] = fmt.Sprint(f.value(&in.Groups[n]))
+				row[i] = tabular.Inert(fmt.Sprint(f.value(&in.Groups[n])))
 			}
 		}
 		if err := w.Write(row); err != nil {
@@ -236,7 +239,8 @@ func (c *InsightsCmd) csv(t *terminal, in *httpapi.Insights) error {
 		}
 	}
 	w.Flush()
-	return w.Error()
+	_, err := escapeControls{t.out, t.isPerson()}.Write(out.Bytes())
+	return err
 }
 
 // maxInsights is the largest number of rows in an answer.

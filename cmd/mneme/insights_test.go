@@ -26,7 +26,7 @@ func TestInsightsAreATableCSVAndJSON(t *testing.T) {
 		return more
 	}
 	s.publish("c",
-		event("conversation.started.v1", "1", "2026-03-01", map[string]any{"agent": "claude-code", "project": "shop"}),
+		event("conversation.started.v1", "1", "2026-03-01", map[string]any{"agent": "claude-code", "project": "shop", "title": "=1+1"}),
 		event("message.created.v1", "2", "2026-03-01", map[string]any{"message_id": "u", "role": "user", "content": "fix it"}),
 		event("message.created.v1", "3", "2026-03-01", map[string]any{"message_id": "a", "role": "assistant", "content": "", "model": "opus-5", "usage": map[string]any{"input_tokens": 100_000, "output_tokens": 10_000}}),
 		event("tool.called.v1", "4", "2026-03-01", map[string]any{"tool_call_id": "k", "tool_name": "Bash", "arguments": map[string]any{"command": "go test ./..."}}),
@@ -61,6 +61,10 @@ func TestInsightsAreATableCSVAndJSON(t *testing.T) {
 		costs[row[0]] = row[9]
 	}
 	require.Equal(t, map[string]string{"opus-5": "1.5", "other": "", "": "0"}, costs, "an unknown cost is not 0")
+
+	rows, err = csv.NewReader(strings.NewReader(show("--by", "conversation", "--csv"))).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, "'=1+1", rows[1][len(rows[1])-1], "a spreadsheet must not run it")
 
 	list, stderr, code := s.mneme("conversations", "list", "--sort", "errors", "--project", "shop")
 	require.Zero(t, code, stderr)

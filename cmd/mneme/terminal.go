@@ -259,8 +259,8 @@ func counted[T ~int | ~uint64](n T, thing string) string {
 	return number(n) + " " + thing
 }
 
-// escapeControls writes JSON. For a terminal it escapes as \uXXXX the characters that JSON
-// allows raw but a terminal obeys: DEL, the C1 controls, and direction marks.
+// escapeControls writes JSON or CSV. For a terminal it escapes as \uXXXX the characters that these allow raw but a terminal
+// obeys: control characters other than line feeds and tabs, and direction marks. Each Write must have whole characters.
 type escapeControls struct {
 	io.Writer
 	on bool
@@ -272,7 +272,7 @@ func (w escapeControls) Write(p []byte) (int, error) {
 	}
 	var out strings.Builder
 	for _, r := range string(p) {
-		if r >= 0x7F && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		} else {
 			out.WriteRune(r)

@@ -138,6 +138,7 @@ func TestWhatAgentsPublishCannotDriveTheTerminal(t *testing.T) {
 		{"conversations", "show", id}, {"messages", id}, {"messages", id, "--json"}, {"messages", id, "m1"}, {"turns", id}, {"steps", id}, {"tool-calls", id},
 		{"tool-calls", id, "t1" + evil}, {"event", "2"}, {"files", id, "--at-least", "4"}, {"files", id, "--json"}, {"files", id, "--by-directory"}, {"context", id}, {"context", id, "--format", "json"},
 		{"tail", "--until-end"}, {"tail", "--until-end", "--json"}, {"conversations", "show", "no" + evil},
+		{"export", "turns", "--format", "csv"}, {"export", "calls", "--format", "jsonl"}, {"insights", "--by", "conversation", "--csv", "--at-least", "4"},
 	} {
 		out := plain(s.person(100, nil, command...))
 		require.NotEmpty(t, out, command[0])

@@ -6,6 +6,7 @@
 package tabular
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -27,7 +28,7 @@ const GroupRows = 20_000
 // groupBytes limits the text of a row group: the row that reaches it ends the group.
 const groupBytes = 32 << 20
 
-// Writer writes rows. Close ends the file but does not close the underlying writer. After an error, including one of
+// Writer writes rows. JSON lines and CSV are written one line at a time. Close ends the file but does not close the underlying writer. After an error, including one of
 // Close, the output is not a complete file.
 type Writer[T any] interface {
 	Write(row T) error
@@ -46,12 +47,12 @@ func New[T any](format string, to io.Writer) (Writer[T], error) {
 	case "jsonl":
 		return &lines[T]{to, columns}, nil
 	case "csv":
-		w := csv.NewWriter(to)
+		w := &csvWriter[T]{to: to, columns: columns}
 		names := make([]string, len(columns))
 		for i, c := range columns {
 			names[i] = c.name
 		}
-		return &csvWriter[T]{w, columns}, w.Write(names)
+		return w, w.line(names)
 	}
 	return nil, fmt.Errorf("no format %q: use one of %s", format, strings.Join(Formats, ", "))
 }
@@ -151,8 +152,18 @@ func (l *lines[T]) Write(row T) error {
 func (l *lines[T]) Close() error { return nil }
 
 type csvWriter[T any] struct {
-	w       *csv.Writer
+	to      io.Writer
 	columns []column
+	out     bytes.Buffer
+}
+
+func (c *csvWriter[T]) line(cells []string) error {
+	c.out.Reset()
+	w := csv.NewWriter(&c.out)
+	_ = w.Write(cells) // a buffer never fails
+	w.Flush()
+	_, err := c.to.Write(c.out.Bytes())
+	return err
 }
 
 func (c *csvWriter[T]) Write(row T) error {
@@ -162,7 +173,7 @@ func (c *csvWriter[T]) Write(row T) error {
 		switch x := value(v.Field(column.index)).(type) {
 		case nil:
 		case string:
-			cells[i] = inert(x)
+			cells[i] = Inert(x)
 		case []string:
 			raw, err := json.Marshal(x)
 			if err != nil {
@@ -173,17 +184,14 @@ func (c *csvWriter[T]) Write(row T) error {
 			cells[i] = fmt.Sprint(x)
 		}
 	}
-	return c.w.Write(cells)
+	return c.line(cells)
 }
 
-func (c *csvWriter[T]) Close() error {
-	c.w.Flush()
-	return c.w.Error()
-}
+func (c *csvWriter[T]) Close() error { return nil }
 
-// inert puts a ' before a text that a spreadsheet would take for a formula. What agents record can come
+// Inert puts a ' before a text that a spreadsheet would take for a formula. What agents record can come
 // from anywhere.
-func inert(text string) string {
+func Inert(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r\n'", rune(text[0])) {
 		return "'" + text
 	}
