@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -40,12 +41,34 @@ type clineMessage struct {
 	TS        json.Number `json:"ts"`
 	ModelInfo struct {
 		ModelID text `json:"modelId"`
+		ID      text `json:"id"` // newer versions
 	} `json:"modelInfo"`
-	Metrics struct {
+	Metrics            json.RawMessage `json:"metrics"`
+	IsSummary          bool            `json:"isSummary"`
+	IsTruncationMarker bool            `json:"isTruncationMarker"`
+}
+
+// clineUsageOf returns the counts of tokens in the metrics of a message.
+func clineUsageOf(metrics json.RawMessage) json.RawMessage {
+	var m struct {
 		Tokens json.RawMessage `json:"tokens"`
-	} `json:"metrics"`
-	IsSummary          bool `json:"isSummary"`
-	IsTruncationMarker bool `json:"isTruncationMarker"`
+
+		// Newer versions count so. What is read includes what is in the cache.
+		Input      *int64 `json:"inputTokens"`
+		Output     int64  `json:"outputTokens"`
+		CacheRead  int64  `json:"cacheReadTokens"`
+		CacheWrite int64  `json:"cacheWriteTokens"`
+	}
+	if given(metrics) == nil || json.Unmarshal(metrics, &m) != nil {
+		return nil
+	}
+	if m.Input == nil {
+		return given(m.Tokens)
+	}
+	usage, _ := json.Marshal(map[string]int64{ // numbers alone, under the names that pi gives them, which are known
+		"input": max(0, *m.Input-m.CacheRead-m.CacheWrite), "output": m.Output, "cacheRead": m.CacheRead, "cacheWrite": m.CacheWrite,
+	})
+	return usage
 }
 
 // clineBlocks is the content of a message, and its JSON.
@@ -168,7 +191,7 @@ func (c *cline) message(out *batch, m *clineMessage) {
 			c.say(out, id, at, m)
 		}
 	case m.Role == "assistant":
-		said := &events.MessageCreated{Role: "assistant", Model: string(m.ModelInfo.ModelID), Usage: given(m.Metrics.Tokens)}
+		said := &events.MessageCreated{Role: "assistant", Model: string(cmp.Or(m.ModelInfo.ModelID, m.ModelInfo.ID)), Usage: clineUsageOf(m.Metrics)}
 		c.answered(out, id, at, said, m.Content.blocks)
 	default:
 		out.skip(clineFormat, "", "message of "+string(m.Role))

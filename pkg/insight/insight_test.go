@@ -26,6 +26,7 @@ func TestTokensOfEveryDialectAreEachCountedOnce(t *testing.T) {
 		"Bedrock":                                   {`{"inputTokens":40,"cacheReadInputTokens":60,"cacheWriteInputTokens":5,"outputTokens":7}`, Tokens{40, 60, 5, 7}},
 		"Pi":                                        {`{"input":40,"output":7,"cacheRead":60,"cacheWrite":5}`, Tokens{40, 60, 5, 7}},
 		"opencode":                                  {`{"input":40,"output":7,"reasoning":2,"cache":{"read":60,"write":5}}`, Tokens{40, 60, 5, 9}},
+		"Gemini CLI":                                {`{"input":100,"output":7,"cached":60,"thoughts":5,"tool":3,"total":115}`, Tokens{43, 60, 0, 12}},
 		"more cached than read":                     {`{"prompt_tokens":10,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":60}}`, Tokens{0, 10, 0, 7}},
 	} {
 		got, ok := TokensOf([]byte(c.usage))

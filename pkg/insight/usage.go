@@ -58,6 +58,9 @@ type usage struct {
 	Input      jsontext.Value `json:"input"`
 	Output     jsontext.Value `json:"output"`
 	Reasoning  jsontext.Value `json:"reasoning"`
+	Cached     jsontext.Value `json:"cached"`
+	Thoughts   jsontext.Value `json:"thoughts"`
+	Tool       jsontext.Value `json:"tool"`
 	Cache      jsontext.Value `json:"cache"`
 	CacheRead  jsontext.Value `json:"cacheRead"`
 	CacheWrite jsontext.Value `json:"cacheWrite"`
@@ -84,8 +87,8 @@ func within(object jsontext.Value, name string) (n int64, ok bool) {
 }
 
 // TokensOf reads the usage of a message. It knows the forms of Anthropic, OpenAI (both APIs), Gemini, Bedrock, the
-// Vercel SDK, Codex, opencode and Pi. Some of these include cached tokens in the tokens read; the result never does. ok
-// is false if the form is unknown or a count is not believable.
+// Vercel SDK, Codex, Gemini CLI, opencode and Pi. Some of these include cached tokens in the tokens read; the result
+// never does. ok is false if the form is unknown or a count is not believable.
 func TokensOf(raw []byte) (t Tokens, ok bool) {
 	var u usage
 	if len(raw) == 0 || json.Unmarshal(raw, &u, asEver) != nil {
@@ -130,6 +133,14 @@ func TokensOf(raw []byte) (t Tokens, ok bool) {
 		inclusive = false // Bedrock
 		cached, _ = count(u.CacheReadInputs)
 		t.CacheWrite, _ = count(u.CacheWrittenInput)
+	case u.Cached != nil && u.Input != nil: // Gemini CLI
+		in, hasIn = count(u.Input)
+		tools, _ := count(u.Tool)
+		in += tools
+		cached, _ = count(u.Cached)
+		t.Output, hasOut = count(u.Output)
+		thoughts, _ := count(u.Thoughts)
+		t.Output += thoughts
 	case u.Input != nil || u.Output != nil: // Pi, opencode
 		inclusive = false
 		in, hasIn = count(u.Input)
