@@ -46,11 +46,13 @@ type usage struct {
 	OutputTokens             jsontext.Value `json:"output_tokens"`
 	InputTokensDetails       jsontext.Value `json:"input_tokens_details"`
 	CachedInputTokens        jsontext.Value `json:"cached_input_tokens"`
+	CacheWriteInputTokens    jsontext.Value `json:"cache_write_input_tokens"`
 	CacheReadInputTokens     jsontext.Value `json:"cache_read_input_tokens"`
 	CacheCreationInputTokens jsontext.Value `json:"cache_creation_input_tokens"`
 
 	Inputs            jsontext.Value `json:"inputTokens"`
 	Outputs           jsontext.Value `json:"outputTokens"`
+	InputDetails      jsontext.Value `json:"inputTokenDetails"`
 	CachedInputs      jsontext.Value `json:"cachedInputTokens"`
 	CacheReadInputs   jsontext.Value `json:"cacheReadInputTokens"`
 	CacheWrittenInput jsontext.Value `json:"cacheWriteInputTokens"`
@@ -96,7 +98,7 @@ func TokensOf(raw []byte) (t Tokens, ok bool) {
 	}
 	var in, cached int64
 	var hasIn, hasOut bool
-	inclusive := true // in includes cached
+	inclusive := true // in includes what was read from the cache and written into it
 	switch {
 	case u.PromptTokenCount != nil || u.CandidatesTokenCount != nil: // Gemini
 		in, hasIn = count(u.PromptTokenCount)
@@ -111,14 +113,17 @@ func TokensOf(raw []byte) (t Tokens, ok bool) {
 		if cached, ok = within(u.PromptTokensDetails, "cached_tokens"); !ok {
 			cached, _ = count(u.PromptCacheHitTokens)
 		}
+		t.CacheWrite, _ = within(u.PromptTokensDetails, "cache_write_tokens")
 		t.Output, hasOut = count(u.CompletionTokens)
 	case u.InputTokens != nil || u.OutputTokens != nil:
 		in, hasIn = count(u.InputTokens)
 		t.Output, hasOut = count(u.OutputTokens)
 		if cached, ok = within(u.InputTokensDetails, "cached_tokens"); ok { // OpenAI, responses
+			t.CacheWrite, _ = within(u.InputTokensDetails, "cache_write_tokens")
 			break
 		}
 		if cached, ok = count(u.CachedInputTokens); ok { // Codex
+			t.CacheWrite, _ = count(u.CacheWriteInputTokens)
 			break
 		}
 		inclusive = false // Anthropic
@@ -127,7 +132,11 @@ func TokensOf(raw []byte) (t Tokens, ok bool) {
 	case u.Inputs != nil || u.Outputs != nil:
 		in, hasIn = count(u.Inputs)
 		t.Output, hasOut = count(u.Outputs)
-		if cached, ok = count(u.CachedInputs); ok { // Vercel
+		t.CacheWrite, _ = within(u.InputDetails, "cacheWriteTokens")
+		if cached, ok = count(u.CachedInputs); ok { // Vercel, as is the next one
+			break
+		}
+		if cached, ok = within(u.InputDetails, "cacheReadTokens"); ok {
 			break
 		}
 		inclusive = false // Bedrock
@@ -159,7 +168,8 @@ func TokensOf(raw []byte) (t Tokens, ok bool) {
 	}
 	if inclusive {
 		cached = min(cached, in)
-		in -= cached
+		t.CacheWrite = min(t.CacheWrite, in-cached)
+		in -= cached + t.CacheWrite
 	}
 	t.Input, t.CacheRead = in, cached
 	return t, true
