@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/harness"
 )
 
 const (
@@ -231,7 +232,7 @@ func (c *codex) item(out *batch, at string, l *codexLine, i *codexItem) error {
 	return nil
 }
 
-// spoken takes a message. What the program says in the user's name comes before the first prompt.
+// spoken takes a message.
 func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error {
 	m := &events.MessageCreated{Content: i.Content.join()}
 	switch i.Role {
@@ -239,7 +240,7 @@ func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error 
 		m.Role = "assistant"
 	case "user":
 		m.Role = "user"
-		if preamble(m.Content) {
+		if harness.Wrote(m.Content) {
 			m.Origin = originMeta
 		}
 	case "developer", "system":
@@ -251,22 +252,6 @@ func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error 
 		return nil
 	}
 	return c.said(out, at, l, m)
-}
-
-// preambles are beginnings of texts that Codex itself puts into the user's messages.
-var preambles = []string{
-	"<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>",
-	"<skills_instructions>", "<turn_aborted>", "<user_shell_command>",
-}
-
-func preamble(s string) bool {
-	s = strings.TrimSpace(s)
-	for _, p := range preambles {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
-	}
-	return false
 }
 
 // said adds a message. If it is the agent's, it takes the held reasoning.

@@ -17,17 +17,23 @@ var written = []string{
 	// prompts that a hook stopped.
 	"<command-", "<local-command", "<bash-", "<system-reminder", "<task-notification",
 	"Caveat: The messages below", "Base directory for this skill: ", "Operation stopped by hook: ",
-	// Codex: its instructions and its environment, and what happened there.
-	"<environment_context>", "<user_instructions>", "<permissions instructions>", "<skills_instructions>", "# AGENTS.md instructions for ",
-	"<turn_aborted>", "<user_shell_command>",
+	// Codex: its instructions and its environment, what happened there, and texts of skills, extensions and hooks.
+	"<environment_context>", "<user_instructions>", "<permissions instructions>", "<skills_instructions>",
+	"# AGENTS.md instructions for ", "# AGENTS.md instructions\n", "<recommended_plugins>",
+	"<turn_aborted>", "<user_shell_command>", "<subagent_notification>", "<agent_message_board_notification>",
+	"<skill>\n", "<codex_internal_context", "<goal_context>", "<extension_context>", "<external_", "<hook_prompt",
+}
+
+// Wrote reports whether an agent's program wrote a message in the user's name, other than that the user stopped the agent.
+func Wrote(text string) bool {
+	text = strings.TrimSpace(text)
+	return slices.ContainsFunc(written, func(begins string) bool { return strings.HasPrefix(text, begins) })
 }
 
 // Asks reports whether a user wrote a message and asks for something. A message with an origin, such as meta or compaction,
 // is by a program.
 func Asks(role, origin, text string) bool {
-	text = strings.TrimSpace(text)
-	return role == "user" && origin == "" && text != "" && !Interrupts(text) &&
-		!slices.ContainsFunc(written, func(begins string) bool { return strings.HasPrefix(text, begins) })
+	return role == "user" && origin == "" && strings.TrimSpace(text) != "" && !Interrupts(text) && !Wrote(text)
 }
 
 // Interrupts reports whether a message of the user says that the user stopped the agent.

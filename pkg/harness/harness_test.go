@@ -19,6 +19,11 @@ func TestOnlyWhatAUserWroteIsAsked(t *testing.T) {
 		"Base directory for this skill: /home/ada/.claude/skills/review", "Operation stopped by hook: another session is active",
 		"<environment_context>\n  <cwd>/home/ada</cwd>\n</environment_context>", "<user_instructions>\nBe brief.\n</user_instructions>",
 		"<turn_aborted>\n  <turn_id>1</turn_id>\n</turn_aborted>", "<user_shell_command>\n<command>ls</command>\n</user_shell_command>",
+		"# AGENTS.md instructions\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>", "<skill>\n<name>review</name>\nRead it.\n</skill>",
+		"<subagent_notification>\n{\"status\":\"completed\"}\n</subagent_notification>", "<goal_context>\nGo on.\n</goal_context>",
+		"<codex_internal_context source=\"goal\">\nGo on.\n</codex_internal_context>", "<extension_context>\nGo on.\n</extension_context>",
+		"<external_context kind=\"untrusted\">\nA page\n</external_context>", "<external_browser>A page</external_browser>",
+		"<hook_prompt hook_run_id=\"r1\">Run the tests.</hook_prompt>", "<recommended_plugins>\nnone\n</recommended_plugins>",
 		"# AGENTS.md instructions for /home/ada\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
 	} {
 		require.False(t, Asks("user", "", text), text)
