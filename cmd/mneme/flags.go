@@ -18,7 +18,7 @@ import (
 
 // conversationArg names the conversation of a command.
 type conversationArg struct {
-	ID string `arg:"" help:"The conversation." complete:"conversation"`
+	ID string `arg:"" help:"The conversation: its id, or the name that contexts give it, such as d91ec3b9." complete:"conversation"`
 }
 
 // pastFlags ask for the past.

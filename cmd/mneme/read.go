@@ -15,7 +15,7 @@ import (
 
 // ContextCmd prints the context of a conversation, or of a project.
 type ContextCmd struct {
-	ID            string `arg:"" optional:"" help:"The conversation." complete:"conversation"`
+	ID            string `arg:"" optional:"" help:"The conversation: its id, or the name that contexts give it, such as d91ec3b9." complete:"conversation"`
 	Project       string `help:"Instead of a conversation's context, show what an agent should see when it begins to work in this project; . means the project of this folder." placeholder:"NAME" complete:"directory"`
 	Query         string `help:"What to search the past for; defaults to what the user said last. With --project, what the agent is about to do." placeholder:"TEXT"`
 	MaxChars      *int   `help:"Budget in Unicode code points, headings and marks included; at least 500. Defaults to 100000, or to 8000 with --project." placeholder:"N"`

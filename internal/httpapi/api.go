@@ -145,7 +145,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	config.Transformers = append(config.Transformers, a.logFailure)
 	config.DocsPath = "" // huma's page loads its viewer from another host; see serveDocs
 	h := humago.New(mux, config)
-	h.UseMiddleware(a.exchange(h), a.authorize(h), a.share(h), strict(h), a.audited(h))
+	h.UseMiddleware(a.exchange(h), a.name(h), a.authorize(h), a.share(h), strict(h), a.audited(h))
 	a.registerEvents(h)
 	a.registerConversations(h)
 	a.registerMessages(h)

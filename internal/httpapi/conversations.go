@@ -99,7 +99,7 @@ type listOutput struct {
 // ConversationParam names a conversation.
 type ConversationParam struct {
 	TenantParam
-	ID string `path:"id" doc:"the conversation id, percent-encoded"`
+	ID string `path:"id" doc:"the conversation id, percent-encoded; or its short form, with which contexts name a conversation, such as d91ec3b9, if it means only one"`
 }
 
 func (p *ConversationParam) id() events.ConversationID {

@@ -40,7 +40,7 @@ type exportInput struct {
 }
 
 func (a *api) registerExport(h huma.API) {
-	op := operation("export-conversation", http.MethodGet, "/v1/conversations/{id}/export", "Export a conversation's events", "conversations", 404, 504)
+	op := operation("export-conversation", http.MethodGet, "/v1/conversations/{id}/export", "Export a conversation's events", "conversations", 404, 422, 503, 504)
 	op.Description = "Every event of the conversation that counts, as it was published and in log order: one CloudEvent per line, in the JSON format, with its sequence in the extension " + transcript.SequenceExtension + ". " +
 		"Refused events and duplicates are left out. POST /v1/import and `mneme import` read this format; " +
 		"the imported conversation has the same messages, the same context and, under the same tenant, the same hash. " +

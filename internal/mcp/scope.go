@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
@@ -220,18 +220,12 @@ func (c *call) named(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ids, err := c.entered(ctx, p)
-	if err != nil || slices.Contains(ids, name) {
-		return name, err
+	id, err := c.pins.Named(ctx, c.tenant, name, &p)
+	var several *view.AmbiguousError
+	if errors.As(err, &several) {
+		return "", refuse("%v", several)
 	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return projects.ShortID(id) != name })
-	switch len(ids) {
-	case 0:
-		return name, nil
-	case 1:
-		return ids[0], nil
-	}
-	return "", refuse("several conversations are called %s: %s", name, plain.Clip(strings.Join(ids, ", "), suggestedRoom))
+	return id, err
 }
 
 func (c *call) noConversation(id events.ConversationID) error {

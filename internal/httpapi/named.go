@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/pkg/plain"
+	"mneme.dev/mneme/pkg/window/projects"
+)
+
+// shortest is the least length of a short name: that of an agent's session in a context. With fewer characters a mistyped id
+// could change another conversation.
+const shortest = 8
+
+// name is the middleware that replaces a short name in the path by the id of the conversation that it means. It comes
+// first, so that rights, audit log and handlers are about that conversation.
+func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		name := ctx.Param("id")
+		if !strings.HasPrefix(ctx.Operation().Path, "/v1/conversations/{id}") || plain.Length(name) < shortest || projects.ShortID(name) != name {
+			next(ctx)
+			return
+		}
+		r, _ := humago.Unwrap(ctx)
+		id, err := a.named(ctx.Context(), access.Of(ctx.Context()), cmp.Or(r.URL.Query().Get("tenant"), defaultTenant), name)
+		if err != nil {
+			writeRefusal(h, ctx, a.problem(err))
+			return
+		}
+		r.SetPathValue("id", id)
+		next(ctx)
+	}
+}
+
+// named returns the id of the conversation that a short name means to the holder of a grant, nil if the server asks for no
+// token. An id that the log has events of is never taken for a short name, not even if its conversation was deleted.
+func (a *api) named(ctx context.Context, grant *access.Grant, tenant, name string) (string, error) {
+	if grant != nil && !grant.AllTenants {
+		tenant = grant.Tenant
+	}
+	pins := a.pins(ctx)
+	if grant != nil && grant.Project != "" {
+		_, p, err := a.projectNow(ctx, tenant, grant.Project)
+		if err != nil {
+			return "", err
+		}
+		return pins.Named(ctx, tenant, name, &p)
+	}
+	seq, _, err := a.Log.Last(ctx, tenant, name)
+	if err != nil || seq > 0 {
+		return name, err
+	}
+	leave, err := a.views.Enter(ctx, tenant)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	return pins.Named(ctx, tenant, name, nil)
+}

@@ -1,0 +1,62 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/access"
+)
+
+func TestTheNameOfAConversationInAContextServesAsItsID(t *testing.T) {
+	b := setup(t)
+	const first = "claude_code:4a7f0c52-0b5e-4f6e-9c3e-5a10d91ec3b9"
+	b.begun(first, "shop", "Round half up?")
+	last := b.begun("codex:rollout-00aa11bb", "shop", "Which voucher?")
+	b.get(fmt.Sprintf("/v1/projects?at_least=%d", last), nil)
+
+	require.Equal(t, first, b.show("d91ec3b9", 0).ID)
+	var text string
+	b.get("/v1/conversations/d91ec3b9/context?format=markdown", &text)
+	require.Contains(t, text, "Round half up?")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/d91ec3b0", nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/d91ec3b9?tenant=other", nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/1ec3b9", nil, "")
+
+	w := b.write(http.StatusOK, http.MethodPatch, "/v1/conversations/d91ec3b9", "", `{"title":"Rounding"}`)
+	require.Equal(t, "Rounding", b.show(first, w.Seq).Title)
+
+	other := b.begun("gemini:1-d91ec3b9", "blog", "Hello")
+	b.show("gemini:1-d91ec3b9", other)
+	p := b.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/conversations/d91ec3b9", nil, "")
+	require.Contains(t, p.Detail, "several conversations are called d91ec3b9: gemini:1-d91ec3b9, "+first)
+	require.Equal(t, "path.id", p.Errors[0].Location)
+}
+
+func TestAnIDIsNeverTakenForTheNameOfAnotherConversation(t *testing.T) {
+	b := setup(t)
+	b.begun("shop:checkout", "shop", "Which price?")
+	last := b.begun("checkout", "blog", "Which colour?")
+	require.Equal(t, "checkout", b.show("checkout", last).ID)
+	w := b.write(http.StatusOK, http.MethodDelete, "/v1/conversations/checkout", "", "")
+	b.refused(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/checkout?at_least=%d", w.Seq), nil, "")
+	b.refused(http.StatusNotFound, http.MethodDelete, "/v1/conversations/checkout", nil, "")
+}
+
+func TestATokenOfAProjectKnowsNamesOfItsConversationsAlone(t *testing.T) {
+	g := setupGuarded(t)
+	operator, _ := g.token(access.Rights{AllTenants: true, Role: access.Admin})
+	token, _ := g.token(access.Rights{Tenant: "team", Role: access.Read, Project: "shop"})
+	for i, project := range []string{"shop", "blog", "blog"} {
+		body := fmt.Sprintf(`{"specversion":"1.0","type":"dev.mneme.conversation.started.v1","source":"test","id":"start","subject":"agent:%d-0000000%[1]d","data":{"project":%[2]q}}`, i, project)
+		var answer struct{ Seq uint64 }
+		g.do(http.StatusCreated, http.MethodPost, "/v1/events?tenant=team", with(bearer(operator), "Content-Type", "application/cloudevents+json"), []byte(body), &answer)
+		g.do(http.StatusOK, http.MethodGet, fmt.Sprintf("/v1/projects?tenant=team&at_least=%d", answer.Seq), bearer(operator), nil, nil)
+	}
+	g.do(http.StatusOK, http.MethodGet, "/v1/conversations/00000000", bearer(token), nil, nil)
+	g.do(http.StatusNotFound, http.MethodGet, "/v1/conversations/00000001", bearer(token), nil, nil)
+	g.do(http.StatusNotFound, http.MethodGet, "/v1/conversations/00000001?tenant=team&at_least=1", bearer(token), nil, nil)
+	g.do(http.StatusOK, http.MethodGet, "/v1/conversations/00000001?tenant=team", bearer(operator), nil, nil)
+}
