@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"mneme.dev/mneme/internal/connect"
@@ -11,11 +14,12 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// agentArgs say which agent's settings to change, and in which of its files.
+// agentArgs say which agents' settings to change, and in which of their files.
 type agentArgs struct {
-	Agent      string `arg:"" help:"The agent: ${agents}." enum:"${agents}"`
-	ProjectDir string `help:"Only in this project: the file .claude/settings.local.json in this folder. For claude-code." placeholder:"DIR" complete:"directory"`
-	DryRun     bool   `help:"Show the changes as a diff and write nothing."`
+	Agents     []string `arg:"" optional:"" name:"agent" help:"The agents, one or more of: ${agents}." enum:"${agents}"`
+	All        bool     `help:"Instead of naming agents: all that are on this machine, as mneme connected shows them."`
+	ProjectDir string   `help:"Only in this project: the file .claude/settings.local.json in this folder. For claude-code." placeholder:"DIR" complete:"directory"`
+	DryRun     bool     `help:"Show the changes as a diff and write nothing."`
 }
 
 // ConnectCmd connects an agent.
@@ -48,7 +52,8 @@ The hook goes to --url with --tenant and --token-file. They are written into the
 Examples:
 
     mneme connect claude-code
-    mneme connect claude-code --dry-run
+    mneme connect claude-code codex
+    mneme connect --all --dry-run
     mneme connect codex --url https://mneme.example.com --token-file ~/.mneme-token`
 }
 
@@ -62,10 +67,11 @@ func (*DisconnectCmd) Help() string {
 Examples:
 
     mneme disconnect claude-code
-    mneme disconnect gemini-cli --dry-run`
+    mneme disconnect gemini-cli --dry-run
+    mneme disconnect --all                  wherever mneme connect wrote something`
 }
 
-// connection is the output of connect --json and disconnect --json.
+// connection is what connect --json and disconnect --json print for each agent.
 type connection struct {
 	Agent string           `json:"agent"`
 	Files []connect.Change `json:"files"`
@@ -74,44 +80,108 @@ type connection struct {
 
 // Run connects.
 func (c *ConnectCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	o, err := c.options()
+	agents, err := c.agents(func(s *connect.State) bool { return s.Found })
 	if err != nil {
 		return err
+	}
+	if len(agents) == 0 {
+		return errors.New("no agent was found on this machine: name one")
 	}
 	if err := g.given.check(&g.Client); err != nil {
 		return err
 	}
-	if o.Flags, err = serverFlags(g); err != nil {
-		return err
-	}
-	if o.Hook, err = connect.FindHook(o.Mneme); err != nil {
-		return err
-	}
-	files, err := connect.Connect(ctx, o)
+	flags, err := serverFlags(g)
 	if err != nil {
 		return err
 	}
-	return show(g, t, connection{o.Agent, files, append(unwritten(g), connect.Next(o)...)})
+	err = c.each(agents, func(o connect.Options) error {
+		o.Flags = flags
+		if o.Hook, err = connect.FindHook(o.Mneme); err != nil {
+			return err
+		}
+		files, err := connect.Connect(ctx, o)
+		if err != nil {
+			return err
+		}
+		next := connect.Next(o)
+		if g.JSON {
+			next = append(unwritten(g), next...)
+		}
+		return show(g, t, connection{o.Agent, files, next})
+	})
+	if !g.JSON {
+		for _, line := range unwritten(g) {
+			t.say("%s", line)
+		}
+	}
+	return err
 }
 
 // Run disconnects.
 func (c *DisconnectCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	o, err := c.options()
+	agents, err := c.agents((*connect.State).Asked)
 	if err != nil {
 		return err
 	}
-	files, err := connect.Disconnect(ctx, o)
-	if err != nil {
-		return err
+	if len(agents) == 0 {
+		t.say("No agent is connected.")
 	}
-	return show(g, t, connection{o.Agent, files, []string{}})
+	return c.each(agents, func(o connect.Options) error {
+		files, err := connect.Disconnect(ctx, o)
+		if err != nil {
+			return err
+		}
+		return show(g, t, connection{o.Agent, files, []string{}})
+	})
 }
 
-func (a *agentArgs) options() (connect.Options, error) {
-	o := connect.Options{Agent: a.Agent, ProjectDir: a.ProjectDir, DryRun: a.DryRun}
-	if o.ProjectDir != "" && o.Agent != connect.ClaudeCode {
-		return o, usageError("--project-dir is for claude-code: %s has one file of settings for all projects", o.Agent)
+// agents returns the agents to change: those that are named, each once, or with --all those that are in a state, perhaps none.
+func (a *agentArgs) agents(in func(*connect.State) bool) (list []string, err error) {
+	switch {
+	case a.All && len(a.Agents) > 0:
+		return nil, usageError("name agents or give --all, not both")
+	case !a.All && len(a.Agents) == 0:
+		return nil, usageError("name an agent, or give --all: mneme connected lists them")
+	case !a.All:
+		for _, agent := range a.Agents {
+			if !slices.Contains(list, agent) {
+				list = append(list, agent)
+			}
+		}
+	default:
+		states := connect.Inspect("")
+		for i := range states {
+			if in(&states[i]) {
+				list = append(list, states[i].Agent)
+			}
+		}
 	}
+	for _, agent := range list {
+		if a.ProjectDir != "" && agent != connect.ClaudeCode {
+			return nil, usageError("--project-dir is for claude-code: %s has one file of settings for all projects", agent)
+		}
+	}
+	return list, nil
+}
+
+// each changes the settings of agents. One that can't be changed does not keep the others from it.
+func (a *agentArgs) each(agents []string, change func(connect.Options) error) error {
+	var failed []error
+	for _, agent := range agents {
+		o, err := a.options(agent)
+		if err == nil {
+			err = change(o)
+		}
+		if err != nil && len(agents) > 1 {
+			err = fmt.Errorf("%s: %w", agent, err)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+func (a *agentArgs) options(agent string) (connect.Options, error) {
+	o := connect.Options{Agent: agent, ProjectDir: a.ProjectDir, DryRun: a.DryRun}
 	var err error
 	project := o.ProjectDir
 	if project != "" {

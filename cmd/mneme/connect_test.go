@@ -56,6 +56,45 @@ func TestAnAgentIsConnectedShownAndDisconnected(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
+func TestSeveralAgentsAreConnectedAtOnce(t *testing.T) {
+	t.Parallel()
+	home, env := agentHome(t)
+	_, stderr, code := mnemeWith(t, env, "connect", "--all")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "no agent was found on this machine")
+
+	broken := filepath.Join(home, ".qwen", "settings.json")
+	require.NoError(t, os.Mkdir(filepath.Dir(broken), 0o700))
+	require.NoError(t, os.WriteFile(broken, []byte("{"), 0o600))
+	stdout, stderr, code := mnemeWith(t, env, "connect", "claude-code", "qwen-code", "gemini-cli", "claude-code", "--json")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "qwen-code: ")
+	var names []string
+	for line := range strings.Lines(stdout) {
+		var done connection
+		require.NoError(t, json.Unmarshal([]byte(line), &done))
+		names = append(names, done.Agent)
+	}
+	require.Equal(t, []string{"claude-code", "gemini-cli"}, names, "one that can't be read does not keep the others from it")
+
+	require.NoError(t, os.Remove(broken))
+	require.NoError(t, os.Mkdir(filepath.Join(home, ".codex"), 0o700))
+	stdout, stderr, code = mnemeWith(t, env, "connect", "--all")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "created  "+broken)
+	require.Contains(t, stdout, "created  "+filepath.Join(home, ".codex", "hooks.json"))
+	require.NotContains(t, stdout, ".kimi-code", "it is not on this machine")
+
+	_, stderr, code = mnemeWith(t, env, "disconnect", "--all")
+	require.Zero(t, code, stderr)
+	for _, path := range []string{broken, filepath.Join(home, ".claude", "settings.json"), filepath.Join(home, ".codex", "hooks.json")} {
+		require.NoFileExists(t, path)
+	}
+	_, stderr, code = mnemeWith(t, env, "disconnect", "--all")
+	require.Zero(t, code)
+	require.Contains(t, stderr, "No agent is connected.")
+}
+
 func TestAProgramThatWasStartedByALinkIsConnectedByIt(t *testing.T) {
 	t.Parallel()
 	home, env := agentHome(t)
@@ -105,6 +144,11 @@ func TestMistakesInConnectSayWhatToDo(t *testing.T) {
 	_, stderr, code := mnemeWith(t, env, "connect", "emacs")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "claude-code")
+	for _, args := range [][]string{{"connect"}, {"connect", "codex", "--all"}, {"disconnect"}} {
+		_, stderr, code = mnemeWith(t, env, args...)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, "--all")
+	}
 	_, stderr, code = mnemeWith(t, env, "connect", "codex", "--project-dir", home)
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "--project-dir is for claude-code")
