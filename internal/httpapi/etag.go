@@ -48,11 +48,12 @@ func (a *api) unchanged(ctx context.Context, positions ...string) error {
 	return nil
 }
 
-// matches is the weak comparison of If-None-Match. Our tags contain no comma.
+// matches is the weak comparison of If-None-Match. Our tags contain no comma. It ignores *, which asks whether there is an
+// answer at all: the positions exist even if the answer is that there is no such message.
 func matches(header, tag string) bool {
 	for one := range strings.SplitSeq(header, ",") {
 		one = strings.TrimSpace(one)
-		if one == "*" || (one != "" && strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/")) {
+		if one != "" && strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
 			return true
 		}
 	}

@@ -60,16 +60,18 @@ func TestIfNoneMatchAnswers304(t *testing.T) {
 		tag := b.tag(path)
 		require.False(t, seen[tag], "an ETag is of one path and query")
 		seen[tag] = true
-		for _, known := range []string{"*", tag[2:], `"x", ` + tag + `, "y"`} {
+		for _, known := range []string{tag[2:], `"x", ` + tag + `, "y"`} {
 			status, _, _ := b.ask(path, known)
 			require.Equal(t, http.StatusNotModified, status, known)
 		}
 		status, _, _ := b.ask(path, `"x"`)
 		require.Equal(t, http.StatusOK, status)
 	}
-	status, tag, _ := b.ask("/v1/conversations/none", "*")
-	require.Equal(t, http.StatusNotFound, status, "what is not there has no ETag")
-	require.Empty(t, tag)
+	for _, path := range []string{"none", "c1/messages/none", "c1/tool-calls/none", "c1/summaries/none"} {
+		status, tag, _ := b.ask("/v1/conversations/"+path, "*")
+		require.Equal(t, http.StatusNotFound, status, "what is not there has no ETag")
+		require.Empty(t, tag)
+	}
 }
 
 func TestTheETagChangesWhenTheAnswerMayChange(t *testing.T) {
@@ -96,6 +98,35 @@ func TestTheETagChangesWhenTheAnswerMayChange(t *testing.T) {
 			require.NotEqual(t, old[k], tag)
 		}
 	}
+}
+
+// An agent asks for its context again and again while other agents work in the same project.
+func TestTheETagOfAYoungConversationChangesOnlyWithWhatItSeesOfItsProject(t *testing.T) {
+	b := setup(t)
+	b.begun("first", "shop", "Round half up?")
+	b.begun("second", "shop", "Round the vouchers")
+	b.awaitAllOf("shop", b.head())
+	before := b.tag("/v1/conversations/second/context")
+	var text string
+	b.get("/v1/conversations/second/context?format=markdown", &text)
+	require.Contains(t, text, "Round half up?")
+
+	b.begun("third", "shop", "Another one")
+	b.publish(structured("first", "9", message("later", "user", "More")))
+	b.awaitAllOf("shop", b.head())
+	require.Equal(t, before, b.tag("/v1/conversations/second/context"), "what came later is no earlier session")
+
+	b.write(http.StatusOK, http.MethodDelete, "/v1/conversations/first", "", "")
+	b.awaitAllOf("shop", b.head())
+	require.NotEqual(t, before, b.tag("/v1/conversations/second/context"))
+	b.get("/v1/conversations/second/context?format=markdown", &text)
+	require.NotContains(t, text, "Round half up?")
+}
+
+// awaitAllOf waits until a project and its conversations can be read as of a sequence.
+func (b *bundle) awaitAllOf(project string, seq uint64) {
+	b.t.Helper()
+	b.get(projectPath(project, fmt.Sprintf("/context?at_least=%d", seq)), nil)
 }
 
 func TestTheETagDoesNotDependOnAtLeast(t *testing.T) {

@@ -301,10 +301,6 @@ func (a *api) earlier(ctx context.Context, v *view.View, maxChars int) (window.E
 	} else if err != nil {
 		return nil, nil, err
 	}
-	positions, err := view.ListPositions(ctx, m)
-	if err != nil {
-		return nil, nil, err
-	}
 	g, gm, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -317,7 +313,8 @@ func (a *api) earlier(ctx context.Context, v *view.View, maxChars int) (window.E
 	if err != nil || e == nil {
 		return nil, nil, err
 	}
-	return v.Earlier(e, m, gm), positions, nil
+	positions, err := view.EarlierPositions(ctx, e, m, gm)
+	return v.Earlier(e, m, gm), positions, err
 }
 
 func (a *api) aliasProject(ctx context.Context, in *aliasInput) (*writtenOutput, error) {

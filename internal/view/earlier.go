@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"mneme.dev/mneme/pkg/window"
@@ -92,20 +93,28 @@ func (r *rememberedEarlier) gather(ctx context.Context, e *entry, query string) 
 
 // version identifies everything that Gather returns for a query.
 func (r *rememberedEarlier) version(ctx context.Context, query string) (string, error) {
-	version, err := r.Version(ctx)
+	positions, err := EarlierPositions(ctx, r.Earlier, r.models...)
+	return strings.Join(append(positions, query), " "), err
+}
+
+// EarlierPositions identifies what e gathers from these read models. Events after the conversation began change it only if
+// they change the project's names or delete something.
+func EarlierPositions(ctx context.Context, e *projects.Earlier, models ...Model) ([]string, error) {
+	version, err := e.Version(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	for _, m := range r.models {
+	positions := []string{version}
+	for _, m := range models {
 		cps, err := m.Store.Checkpoints(ctx)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		for _, cp := range cps {
-			version += fmt.Sprintf(" %s %d %d %d %d", m.Name, m.Generation, cp.Partition, min(cp.Seq, r.UpTo()), cp.Repairs)
+			positions = append(positions, fmt.Sprintf("%s %d %d %d %d", m.Name, m.Generation, cp.Partition, min(cp.Seq, e.UpTo()), cp.Repairs))
 		}
 	}
-	return version + " " + query, nil
+	return positions, nil
 }
 
 // read gathers, and keeps what the context shows.
