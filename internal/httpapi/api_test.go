@@ -223,6 +223,15 @@ func TestProblemsNameTheBadField(t *testing.T) {
 	}
 }
 
+func TestABodyOfAnUnknownTypeIsToldBothTypesOfEvents(t *testing.T) {
+	b := setup(t)
+	for _, contentType := range []string{"text/plain", "application/json", "application/cloudevents+xml"} {
+		p := b.refused(http.StatusUnsupportedMediaType, http.MethodPost, "/v1/events", map[string]string{"Content-Type": contentType}, "[]")
+		require.Contains(t, p.Detail, events.ContentTypeEvent)
+		require.Contains(t, p.Detail, events.ContentTypeBatch)
+	}
+}
+
 func TestUnreadableNATSMessagesAreListedAsFailed(t *testing.T) {
 	b := setup(t)
 	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))

@@ -92,6 +92,7 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	if in.Follow > 0 && in.Explain != explainCandidates {
 		return nil, huma.Error422UnprocessableEntity("follow needs explain=candidates", &huma.ErrorDetail{Location: "query.follow", Message: "add explain=candidates"})
 	}
+	in.Record = in.Record && exchangeOf(ctx).huma.Method() != http.MethodHead // which must not change anything
 	if in.Record {
 		if err := a.beginRecord(ctx, in); err != nil {
 			return nil, a.problem(err)

@@ -187,6 +187,10 @@ func decodeBody(header map[string][]string, body []byte) ([]events.Event, error)
 	contentType := strings.ToLower(strings.TrimSpace(strings.SplitN(strings.Join(header["Content-Type"], ","), ";", 2)[0]))
 	if contentType != events.ContentTypeBatch {
 		e, err := events.DecodeMessage(header, body)
+		var invalid *events.Invalid
+		if errors.As(err, &invalid) && invalid.Field == "content-type" {
+			invalid.Reason += "; for several events in a JSON array, send " + events.ContentTypeBatch // which only HTTP knows
+		}
 		if err != nil {
 			return nil, err
 		}

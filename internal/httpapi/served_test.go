@@ -53,6 +53,16 @@ func TestAServedContextIsRememberedAndMadeAgainToTheByte(t *testing.T) {
 	require.True(t, verified.Equal, "what was served is in no read model")
 }
 
+func TestAskingForTheHeadOfAContextRecordsNothing(t *testing.T) {
+	b := setup(t)
+	b.publish(structured("c1", "1", message("m1", "user", "hello")))
+	before := b.head()
+	response, _ := b.send(http.MethodHead, fmt.Sprintf("/v1/conversations/c1/context?record=true&at_least=%d", before), nil, nil)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Empty(t, response.Header.Get("Mneme-Context-Seq"))
+	require.Equal(t, before, b.head())
+}
+
 func TestAContextThatWasNotServedIsNotShownAsSuch(t *testing.T) {
 	b := setup(t)
 	b.batch("c", message("m1", "user", "hello"))
