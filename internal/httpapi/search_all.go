@@ -163,20 +163,10 @@ func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader, a
 	if q.Only, err = project.Entered(ctx, r, p); err != nil {
 		return nil, a.problem(err)
 	}
-	shown := in.FoundParams
-	shown.Limit = graph.MaxCandidates // some conversations may have moved to another project since their entries
-	out, err := a.find(ctx, source, shown, q)
-	if err != nil {
-		return nil, err
+	q.Of = func(ctx context.Context, ids []events.ConversationID) ([]bool, error) { // some may have moved to another project since their entries
+		return project.Among(ctx, r, p, ids)
 	}
-	kept, err := project.Keep(ctx, r, p, out.Body.Conversations, func(c *FoundConversation) events.ConversationID {
-		return events.ConversationID{Tenant: in.Tenant, ID: c.ID}
-	})
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	out.Body.Conversations = kept[:min(len(kept), in.Limit)]
-	return out, nil
+	return a.find(ctx, source, in.FoundParams, q)
 }
 
 // listSaid lists the newest messages that the filters keep.

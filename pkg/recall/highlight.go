@@ -62,15 +62,22 @@ func Highlights(text, query string, prefixes []string) (spans []Span) {
 					break
 				}
 			}
-			word := text[i:end]
-			begins := func(prefix string) bool { return strings.HasPrefix(fold(strings.ToLower(word)), prefix) }
-			if isAsked(word) || slices.ContainsFunc(begun, begins) {
+			if isAsked(text[i:end]) || begins(text[i:end], begun) {
 				spans = joined(spans, Span{i, end}) // a prefix such as 日a reaches into the word
 			}
 		}
 		i = end
 	}
 	return spans
+}
+
+// begins reports whether a word begins with one of some prefixes.
+func begins(word string, prefixes []string) bool {
+	if len(prefixes) == 0 {
+		return false
+	}
+	word = fold(strings.ToLower(word))
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(word, prefix) })
 }
 
 // numberEnd returns the end of the number that begins at start, with its points and the commas between its thousands: it

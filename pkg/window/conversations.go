@@ -48,6 +48,9 @@ type TenantQuery struct {
 	Prefixes []string // beginnings of words to show, see recall.Query; none is searched for
 	Messages int      // for each conversation, or fewer
 	MaxChars int      // of the text of each message
+
+	// Of, if not nil, says which of the conversations that were ranked may be found.
+	Of func(ctx context.Context, ranked []events.ConversationID) ([]bool, error)
 }
 
 // ConversationFound is a conversation that was found.
@@ -68,7 +71,11 @@ type ConversationMatch struct {
 // messages. model names the embeddings used, "" for none.
 func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []ConversationFound, model string, err error) {
 	q.Text = plain.Prefix(q.Text, maxQueryChars)
-	found, err := src.Recall.Conversations(ctx, q.Tenant, q.ConversationQuery)
+	ranked := q.ConversationQuery
+	if q.Of != nil {
+		ranked.Limit = 0
+	}
+	found, err := src.Recall.Conversations(ctx, q.Tenant, ranked)
 	if err != nil || len(found.Hits) == 0 {
 		return nil, found.Model, err
 	}
@@ -79,7 +86,11 @@ func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []Con
 			best = max(best, m.Score)
 		}
 	}
-	for _, h := range found.Hits {
+	shown, err := q.of(ctx, found)
+	if err != nil {
+		return nil, found.Model, err
+	}
+	for _, h := range shown {
 		c := found.Among[h.Conversation].Conversation
 		hits := h.Messages[:min(len(h.Messages), q.Messages)]
 		read, err := readHits(ctx, src.Graph, c.ID, hits, q.MaxChars, focus)
@@ -93,6 +104,28 @@ func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []Con
 		list = append(list, one)
 	}
 	return list, found.Model, nil
+}
+
+// of returns the ranked conversations that the query finds.
+func (q *TenantQuery) of(ctx context.Context, ranked FoundConversations) ([]recall.ConversationHit, error) {
+	if q.Of == nil {
+		return ranked.Hits, nil
+	}
+	ids := make([]events.ConversationID, len(ranked.Hits))
+	for i, h := range ranked.Hits {
+		ids[i] = ranked.Among[h.Conversation].ID
+	}
+	may, err := q.Of(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var hits []recall.ConversationHit
+	for i, h := range ranked.Hits {
+		if may[i] && (q.Limit == 0 || len(hits) < q.Limit) {
+			hits = append(hits, h)
+		}
+	}
+	return hits, nil
 }
 
 // maxListed is how many messages a list over conversations examines.

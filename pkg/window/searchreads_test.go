@@ -1,11 +1,14 @@
 package window_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/window"
 )
@@ -109,4 +112,34 @@ func TestPagesOfAFilteredSearchMakeUpTheWhole(t *testing.T) {
 	for i := range results {
 		require.Equal(t, results[i].Result.Seq, seqs[i])
 	}
+}
+
+// A search of a project ranks more conversations than it shows, because some may have left the project.
+func TestMessagesOfConversationsThatAreNotShownAreNotRead(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	for i := range 8 {
+		s.apply(newTalk(t, fmt.Sprint("c", i)).user(strings.Repeat("Fix the parser. ", i+1)).assistant("Done.").events)
+	}
+	src := &counting{Graph: s.graph}
+	q := about("parser")
+	q.Tenant, q.MaxChars = tenant, 200
+	source := window.TenantSource{Graph: src, Recall: s.indexes.OfTenants(s.graph)}
+	all, _, err := window.SearchAll(t.Context(), source, q)
+	require.NoError(t, err)
+	require.Len(t, all, 8)
+
+	gone := all[0].ID
+	q.Limit, src.reads = 2, 0
+	q.Of = func(_ context.Context, ranked []events.ConversationID) ([]bool, error) {
+		in := make([]bool, len(ranked))
+		for i, id := range ranked {
+			in[i] = id != gone
+		}
+		return in, nil
+	}
+	some, _, err := window.SearchAll(t.Context(), source, q)
+	require.NoError(t, err)
+	require.Equal(t, all[1:3], some)
+	require.Equal(t, 2, src.reads)
 }
