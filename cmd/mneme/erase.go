@@ -16,6 +16,7 @@ import (
 
 	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/program"
 )
 
 // EraseCmd erases conversations permanently, or proves that nothing of them is left.
@@ -344,6 +345,9 @@ func (c *EraseCmd) prove(ctx context.Context, g *Globals, t *terminal) error {
 			return fmt.Errorf("%s: %w", c.ProveFile, err)
 		}
 	}
+	if err := erasure.CheckCanaries(canaries); err != nil {
+		return &program.UsageError{Err: err}
+	}
 	paths := c.Path
 	if len(paths) == 0 {
 		paths = []string{".mneme"}
@@ -368,7 +372,11 @@ func (c *EraseCmd) prove(ctx context.Context, g *Globals, t *terminal) error {
 		if len(rows) > 0 {
 			err = t.table([]column{{Name: "FILE", Min: 12, End: true}, {Name: "OFFSET", Right: true}, {Name: "TEXT", Right: true}, {Name: "FORM"}}, rows)
 		}
-		t.say("searched %s with %s: %s found", counted(found.Files, "file"), counted(uint64(found.Bytes), "byte"), counted(len(found.Hits), "place"))
+		more := ""
+		if found.More {
+			more = ", and there are more: the search ended early"
+		}
+		t.say("searched %s with %s: %s found%s", counted(found.Files, "file"), counted(uint64(found.Bytes), "byte"), counted(len(found.Hits), "place"), more)
 	}
 	if err == nil && len(found.Hits) > 0 {
 		err = errDifference

@@ -139,4 +139,7 @@ func TestAProofNeedsSomethingToSearch(t *testing.T) {
 	_, stderr, code := mnemeWith(t, []string{"MNEME_DATA=" + nowhere}, "erase", "--prove", "the secret text")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "there is no data directory "+nowhere+" here: name what to search with --path")
+	_, stderr, code = mnemeWith(t, nil, "erase", "--prove", "short", "--path", t.TempDir())
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "give at least 6")
 }

@@ -31,11 +31,11 @@ type Hit struct {
 type Searched struct {
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
-	Hits  []Hit `json:"hits"` // at most maxHits
-	More  bool  `json:"more,omitempty"`
+	Hits  []Hit `json:"hits"`           // at most maxHits
+	More  bool  `json:"more,omitempty"` // the search ended with the first hit that it does not list
 }
 
-// maxHits is the number of hits after which a search ends.
+// maxHits is the number of hits that a search lists.
 const maxHits = 1000
 
 // form is an encoding of a canary.
@@ -111,16 +111,24 @@ func percentEncoded(text string) (out []byte) {
 	return out
 }
 
-// Search reads every byte of the files below paths and looks for canaries. A file that can't be read is
-// an error, because it might hold one.
-func Search(ctx context.Context, paths, canaries []string) (s Searched, err error) {
+// CheckCanaries refuses texts whose search would prove nothing.
+func CheckCanaries(canaries []string) error {
 	for i, text := range canaries {
 		if len(text) < MinCanary {
-			return s, fmt.Errorf("text %d has %d bytes: give at least %d, because a shorter text is found by chance", i+1, len(text), MinCanary)
+			return fmt.Errorf("text %d has %d bytes: give at least %d, because a shorter text is found by chance", i+1, len(text), MinCanary)
 		}
 	}
 	if len(canaries) == 0 {
-		return s, errors.New("there is no text to search for")
+		return errors.New("there is no text to search for")
+	}
+	return nil
+}
+
+// Search reads every byte of the files below paths and looks for canaries, see [CheckCanaries]. A file that can't be read is
+// an error, because it might hold one.
+func Search(ctx context.Context, paths, canaries []string) (s Searched, err error) {
+	if err := CheckCanaries(canaries); err != nil {
+		return s, err
 	}
 	patterns := forms(canaries)
 	s.Hits = []Hit{}
@@ -129,6 +137,9 @@ func Search(ctx context.Context, paths, canaries []string) (s Searched, err erro
 			return s, err
 		}
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if s.More {
+				return fs.SkipAll
+			}
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -176,7 +187,7 @@ func (s *Searched) file(ctx context.Context, path string, patterns []form) error
 			limit = held - longest
 		}
 		s.find(path, at, buffer[:held], limit, patterns)
-		if ended || len(s.Hits) == maxHits {
+		if ended || s.More {
 			return ctx.Err()
 		}
 		copy(buffer, buffer[limit:held])

@@ -1,6 +1,7 @@
 package erasure_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -57,6 +58,21 @@ func TestACanaryIsFoundInEveryForm(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []erasure.Hit{{File: filepath.Join(dir, "file"), Offset: 3, Canary: 1, Form: name}}, found.Hits)
 	}
+}
+
+func TestASearchSaysWhetherThereIsMoreThanItLists(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), bytes.Repeat([]byte("123456,"), 1_000), 0o600))
+	found, err := erasure.Search(t.Context(), []string{dir}, []string{"123456"})
+	require.NoError(t, err)
+	require.Len(t, found.Hits, 1_000)
+	require.False(t, found.More)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b"), []byte("123456"), 0o600))
+	found, err = erasure.Search(t.Context(), []string{dir}, []string{"123456"})
+	require.NoError(t, err)
+	require.Len(t, found.Hits, 1_000)
+	require.True(t, found.More)
 }
 
 func TestASearchThatProvesNothingFails(t *testing.T) {
