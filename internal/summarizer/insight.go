@@ -16,6 +16,7 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // Analyst is a model that says what a session was about, and tells the story of sessions.
@@ -78,7 +79,7 @@ func (r *Reactor) reflect(ctx context.Context, c summary.Conversation, profile P
 	}
 	written := false
 	if d.Insight == nil || c.Chars-d.Insight.Chars >= worthAnalysing {
-		if written, err = r.analyse(ctx, c, model, newest); err != nil {
+		if written, err = r.analyse(ctx, c, profile, model, newest); err != nil {
 			return again, err
 		}
 	}
@@ -100,9 +101,10 @@ func (r *Reactor) digest(ctx context.Context, id events.ConversationID) (d *proj
 	return d, err
 }
 
-// analyse has the model read a conversation and publishes its answer. If an answer can't be used, the model is not
-// asked again before the conversation has grown.
-func (r *Reactor) analyse(ctx context.Context, c summary.Conversation, model Analyst, newest uint64) (written bool, err error) {
+// analyse has the model read a conversation and publishes its answer. If an answer can't be used, or does not come in time
+// again and again until the deadline, the model is not asked again before the conversation has grown. While the model is
+// away, there is no deadline.
+func (r *Reactor) analyse(ctx context.Context, c summary.Conversation, profile Profile, model Analyst, newest uint64) (written bool, err error) {
 	r.mu.Lock()
 	failed, ok := r.unusable[c.ID]
 	r.mu.Unlock()
@@ -117,6 +119,12 @@ func (r *Reactor) analyse(ctx context.Context, c summary.Conversation, model Ana
 		}
 		found, usage, err := model.Analyse(ctx, in)
 		r.count(func(f *Figures) { f.pay(usage) })
+		if llm.IsTimeout(err) {
+			if r.silentFor(c.ID) < profile.Deadline {
+				return e, &silence{err, profile.Deadline}
+			}
+			err = fmt.Errorf("%w: for %s, %w", summary.ErrUnusable, profile.Deadline, err)
+		}
 		if err != nil {
 			return e, err
 		}

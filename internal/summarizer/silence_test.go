@@ -1,8 +1,10 @@
 package summarizer_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/summarizer"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // The deadline is that of the model which writes summaries. While another model condenses and does not answer, it must not
@@ -51,4 +55,34 @@ func TestASilentCondenserDoesNotHoldUpTheAnalysis(t *testing.T) {
 	})
 	b.await("it waits for the condenser", func() bool { return b.reactor.Figures().Waiting == 1 })
 	require.Positive(t, b.endpoint.Calls())
+}
+
+// slow is a model that never finishes an analysis in time.
+type slow struct {
+	*llm.Writer
+	calls atomic.Int32
+}
+
+func (s *slow) Analyse(context.Context, summary.Input) (summary.Insight, summary.Usage, error) {
+	s.calls.Add(1)
+	return summary.Insight{}, summary.Usage{Calls: 1}, &llm.Error{Class: llm.ClassTimeout, Reason: "it did not answer in time"}
+}
+
+// Asked every minute, such a model would work for nothing for ever.
+func TestAnAnalysisThatIsNeverFinishedInTimeIsGivenUp(t *testing.T) {
+	t.Parallel()
+	model := &slow{Writer: modelAt(t, llmtest.New(t))}
+	b := setup(t, func(p *summarizer.Profile) {
+		p.Model, p.StoryAfter, p.Deadline, p.Condense = model, time.Millisecond, 100*time.Millisecond, false
+	})
+	b.publish("said", &events.MessageCreated{MessageID: "task", Role: "user", Content: strings.Repeat("repair the upload ", 200)})
+	var gaveUp summarizer.Wait
+	b.await("given up", func() bool {
+		for _, gaveUp = range b.reactor.Waits() {
+			return gaveUp.Unusable == 1 && gaveUp.Conversations == 0
+		}
+		return false
+	})
+	require.ErrorContains(t, gaveUp.Reason, "did not answer in time")
+	require.EqualValues(t, 2, model.calls.Load())
 }

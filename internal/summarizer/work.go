@@ -127,8 +127,9 @@ type trouble struct {
 	err    error
 }
 
-// silence is the error of an unavailable model that writes summaries. A conversation waits for such a model until
-// the deadline, then goes without it. For a condenser or an analysis it waits without a deadline.
+// silence is the error of an unavailable model that writes summaries, or of one that does not finish an analysis in time. A
+// conversation waits for such a model until the deadline, then goes without it. For a condenser, and for an analysis while the
+// model is away, it waits without a deadline.
 type silence struct {
 	error
 	deadline time.Duration

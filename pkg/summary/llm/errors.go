@@ -108,6 +108,9 @@ func ended(ctx context.Context) *Error {
 	return &Error{Class: ClassCanceled, Reason: ctx.Err().Error(), cause: ctx.Err()}
 }
 
+// IsTimeout reports whether a model was asked and did not answer within [Profile.Timeout].
+func IsTimeout(err error) bool { return classOf(err) == ClassTimeout }
+
 // classOf returns the class of an error of this package, "" for others.
 func classOf(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {

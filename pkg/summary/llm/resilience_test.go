@@ -209,8 +209,11 @@ func TestWritersOfOneEndpointShareTheBreaker(t *testing.T) {
 	_, _, err := w.Write(t.Context(), input())
 	failed(t, err, llm.ClassServer, summary.ErrUnavailable)
 	require.Equal(t, "closed", w.Stats().Breaker, "three failures")
+	began := time.Now()
 	_, usage, err := other.Write(t.Context(), input())
-	require.Contains(t, failed(t, err, llm.ClassBreaker, summary.ErrUnavailable).Reason, "HTTP 500")
+	opened := failed(t, err, llm.ClassServer, summary.ErrUnavailable)
+	require.Contains(t, opened.Reason, "HTTP 500")
+	after(t, opened.NotBefore, began, time.Hour)
 	require.Equal(t, 1, usage.Calls, "the fourth failure opens it, without another try")
 	require.Equal(t, "open", w.Stats().Breaker)
 	require.Equal(t, "open", other.Stats().Breaker)
@@ -218,7 +221,7 @@ func TestWritersOfOneEndpointShareTheBreaker(t *testing.T) {
 
 	e.Reply(good(t))
 	_, _, err = w.Write(t.Context(), input())
-	failed(t, err, llm.ClassBreaker, summary.ErrUnavailable)
+	require.Contains(t, failed(t, err, llm.ClassBreaker, summary.ErrUnavailable).Reason, "HTTP 500")
 	_, _, err = elsewhere.Write(t.Context(), input())
 	require.NoError(t, err)
 }

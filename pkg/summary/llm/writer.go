@@ -96,11 +96,13 @@ func (w *Writer) shorten(ctx context.Context, usage *summary.Usage, build func(h
 	}
 }
 
-// ask asks until it gets an answer or an error that a retry does not help, or is out of tries.
+// ask asks until it gets an answer or an error that a retry does not help, or is out of tries. If the breaker ends the tries,
+// the error is that of the last one.
 func (w *Writer) ask(ctx context.Context, r request, usage *summary.Usage) (answer, *Error) {
 	timing := &w.endpoint.timing
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.Multiplier, waits.MaxInterval = timing.first, 2, timing.longest
+	var before *Error // of the try before
 	for try := 1; ; {
 		got, err := w.endpoint.do(ctx, func() (answer, *Error) { return w.call(ctx, r, usage) })
 		if err == nil {
@@ -110,6 +112,11 @@ func (w *Writer) ask(ctx context.Context, r request, usage *summary.Usage) (answ
 			continue
 		}
 		w.meter.failed(err.Class)
+		if err.Class == ClassBreaker && before != nil { // which opened it, and says more
+			before.NotBefore = err.NotBefore
+			return got, before
+		}
+		before = err
 		if !err.Class.passing() || try == timing.tries {
 			return got, err
 		}
