@@ -153,10 +153,11 @@ func (g *goClient) record(entries []map[string]any) ([]any, error) {
 		g.message = before
 		return nil, err
 	}
+	_, err = g.log.LastOfKind(mnemetest.Context(g.t), g.tenant, g.conversation, events.Kind(events.TypeConversationDeleted))
 	var done []any
 	for i, ack := range acks {
 		g.seq = max(g.seq, ack.Seq)
-		done = append(done, map[string]any{"id": ids[i], "seq": ack.Seq, "duplicate": ack.Duplicate})
+		done = append(done, map[string]any{"id": ids[i], "seq": ack.Seq, "duplicate": ack.Duplicate, "deleted": err == nil})
 	}
 	return done, nil
 }

@@ -50,6 +50,15 @@ func TestOnlyTheNetworkMustBeFast(t *testing.T) {
 	runBoth(t, "slow", s.HTTP, "http://"+dead.Addr().String())
 }
 
+func TestTypesOfParametersCanBeReadAtRunTime(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(_ *testing.T, language string, run func(string, ...string)) {
+		if language == "python" {
+			run("hints")
+		}
+	})
+}
+
 func TestManyEntriesAreSeveralRequests(t *testing.T) {
 	t.Parallel()
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))

@@ -10,9 +10,10 @@ import { encode } from "./http.js";
  */
 
 /**
- * What was recorded: the id of the message or the tool call, its sequence in the log, and whether the
- * log had it already, so that nothing was stored again.
- * @typedef {{id: string, seq: number, duplicate: boolean}} Recorded
+ * What was recorded: the id of the message or the tool call, its sequence in the log, whether the log
+ * had it already, so that nothing was stored again, and whether the conversation was deleted before,
+ * so that nothing shows it.
+ * @typedef {{id: string, seq: number, duplicate: boolean, deleted: boolean}} Recorded
  */
 
 /**

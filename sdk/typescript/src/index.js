@@ -177,7 +177,8 @@ export class Memory {
           const request = { method: "POST", path: path("events"), body, media: "application/cloudevents-batch+json", signal };
           const answer = decode(await this.#sender.text(request));
           this.#reached(answer.seq);
-          batch.forEach(({ id }, i) => done.push({ id, seq: answer.events[i].seq, duplicate: answer.events[i].duplicate }));
+          const deleted = Boolean(answer.deleted?.length); // the events are of one conversation
+          batch.forEach(({ id }, i) => done.push({ id, seq: answer.events[i].seq, duplicate: answer.events[i].duplicate, deleted }));
         }
       } catch (error) {
         if (error instanceof MnemeError) error.recorded = done;

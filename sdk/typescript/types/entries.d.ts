@@ -9,6 +9,7 @@ export type Recorded = {
     id: string;
     seq: number;
     duplicate: boolean;
+    deleted: boolean;
 };
 /** @import { CallFields, ConversationFields, MessageFields, ResultFields } from "../types/types.js" */
 /**
@@ -16,9 +17,10 @@ export type Recorded = {
  * @typedef {{readonly type: string, readonly eventId: string, readonly id: string, readonly data: Record<string, any>}} Entry
  */
 /**
- * What was recorded: the id of the message or the tool call, its sequence in the log, and whether the
- * log had it already, so that nothing was stored again.
- * @typedef {{id: string, seq: number, duplicate: boolean}} Recorded
+ * What was recorded: the id of the message or the tool call, its sequence in the log, whether the log
+ * had it already, so that nothing was stored again, and whether the conversation was deleted before,
+ * so that nothing shows it.
+ * @typedef {{id: string, seq: number, duplicate: boolean, deleted: boolean}} Recorded
  */
 /**
  * A message of the user, which begins a turn.

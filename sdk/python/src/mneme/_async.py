@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import Any, Literal, cast, overload
 from uuid import uuid4
 
 import httpx
 
-from ._core import FIRST_PAUSE, SILENCE, Entry, Event, EventParser, Lines, Position, Recorded, Recorder, Settings
+from . import types as t
+from ._core import FIRST_PAUSE, SILENCE, Entry, Event, EventParser, Lines, Position, Recorded, Recorder, Settings, Unpack
 from ._core import assistant, check_type, checked, decode, encode, moved, path, recorded, started, tool_call, tool_result, user
 from .errors import MnemeError, UnreachableError, problem
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from . import types as t
 
 
 class AsyncMemory:

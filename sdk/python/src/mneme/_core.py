@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
 from .errors import MnemeError, ProblemError, UnavailableError
+from .types import CallFields, ConversationFields, MessageFields, ResultFields
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from .types import CallFields, ConversationFields, MessageFields, ResultFields
+# At run time too: what makes tools of functions reads the types of their parameters.
+if sys.version_info >= (3, 11):
+    from typing import Unpack as Unpack
+else:
+    from typing_extensions import Unpack as Unpack
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between tries
 LONGEST_RETRY_AFTER = 60.0
@@ -33,6 +36,7 @@ class Recorded(NamedTuple):
     id: str  #: of the message or the tool call
     seq: int  #: its sequence in the log
     duplicate: bool  #: the log had it already, nothing was stored again
+    deleted: bool = False  #: the conversation was deleted before: the log has it, but nothing shows it
 
 
 class Event(TypedDict):
@@ -281,7 +285,8 @@ def encode(value: Any) -> bytes:
 
 
 def recorded(entries: Sequence[Entry], answer: Mapping[str, Any]) -> list[Recorded]:
-    return [Recorded(entry.id, one["seq"], one["duplicate"]) for entry, one in zip(entries, answer["events"])]
+    deleted = bool(answer.get("deleted"))  # the events are of one conversation
+    return [Recorded(entry.id, one["seq"], one["duplicate"], deleted) for entry, one in zip(entries, answer["events"])]
 
 
 class Lines:
