@@ -94,6 +94,7 @@ type api struct {
 	sums    *insight.Cache
 
 	deletions deletions
+	outage    outage
 
 	watchStop sync.Once
 	stopped   chan struct{} // see stopping

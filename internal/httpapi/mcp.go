@@ -48,7 +48,7 @@ func (a *api) explainTool(ctx context.Context, err error) string {
 	err = a.problem(err)
 	var hidden *failure
 	if errors.As(err, &hidden) {
-		a.Logger.ErrorContext(ctx, "tool call failed", "error", hidden.cause)
+		a.outage.log(ctx, a.Logger, hidden.cause, "tool call failed")
 	}
 	var model *huma.ErrorModel
 	if errors.As(err, &model) {

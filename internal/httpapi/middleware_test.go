@@ -347,6 +347,21 @@ func TestAnAnswerThatCameTooLateSaysWhoseItWas(t *testing.T) {
 	}
 }
 
+// While Neo4j is down, every read fails.
+func TestAnOutageOfTheStoreDoesNotFillTheLog(t *testing.T) {
+	away := &failing{}
+	f := setupFront(t, func(c *httpapi.Config) { away.Models, c.Models = c.Models, away })
+	for _, away.err = range []error{
+		fmt.Errorf("%w: connection refused", projection.ErrUnavailable), fmt.Errorf("%w: connection refused", projection.ErrUnavailable),
+		errors.New("a disk error"), errors.New("a disk error"),
+	} {
+		response, _ := raw(t, f.HTTPURL(), "GET /v1/conversations/c1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	}
+	require.Equal(t, 1, strings.Count(f.logged.String(), "connection refused"))
+	require.Equal(t, 2, strings.Count(f.logged.String(), "a disk error"))
+}
+
 func TestAnAnswerDoesNotSayThatNothingWasStoredUnlessItIsKnown(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) {
 		conn, err := nats.Connect("", nats.InProcessServer(c.Log.Conn().Opts.InProcessServer))

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -94,10 +96,38 @@ func (f *failure) GetHeaders() http.Header { return later() }
 func (a *api) logFailure(ctx huma.Context, _ string, answer any) (any, error) {
 	if f, ok := answer.(*failure); ok {
 		op := ctx.Operation() // not the path, which holds names
-		a.Logger.ErrorContext(ctx.Context(), "request failed", "method", op.Method, "route", op.Path, "error", f.cause)
+		a.outage.log(ctx.Context(), a.Logger, f.cause, "request failed", "method", op.Method, "route", op.Path)
 		return f.ErrorModel, nil
 	}
 	return answer, nil
+}
+
+// outageEvery is how often a failure is logged while the server of the read models does not answer.
+const outageEvery = time.Minute
+
+// outage logs failures: every one, but of those that happen because the server of the read models does not answer, at most
+// one in outageEvery, with the number of others since the last. Metrics count them all.
+type outage struct {
+	mu     sync.Mutex
+	logged time.Time
+	others int
+}
+
+func (o *outage) log(ctx context.Context, logger *slog.Logger, cause error, text string, about ...any) {
+	about = append(about, "error", cause)
+	if errors.Is(cause, projection.ErrUnavailable) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if time.Since(o.logged) < outageEvery {
+			o.others++
+			return
+		}
+		if o.others > 0 {
+			about = append(about, "others", o.others)
+		}
+		o.logged, o.others = time.Now(), 0
+	}
+	logger.ErrorContext(ctx, text, about...)
 }
 
 // conflict is the problem of a request that contradicts what the log has.
