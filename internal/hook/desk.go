@@ -94,10 +94,15 @@ func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e r
 			d.doorbell.Ring(tenant, a.Name, e.Session, e.SubagentTranscript, subagent)
 		}
 	}
-	if late || e.Subagent != "" || e.Folder == "" {
+	if e.Subagent != "" || e.Folder == "" {
 		return "", nil
 	}
-	text, err := d.say(ctx, past, where, a, e)
+	m := a.moment(e.Name, e.Source)
+	d.note(where, a, e, m)
+	if late {
+		return "", nil
+	}
+	text, err := d.say(ctx, past, where, a, e, m)
 	if err != nil || text.Text == "" {
 		return "", err
 	}
@@ -107,20 +112,27 @@ func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e r
 	return frame.Wrap(id, text.Seq, text.Text), nil
 }
 
-func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring.Event) (Text, error) {
-	conversation := a.conversation(e.Session)
-	m := a.moment(e.Name, e.Source)
+// note remembers what an event changes for the session's next ones.
+func (d *Desk) note(where place, a *Agent, e ring.Event, m moment) {
 	if m == compacted || m == begins && e.Source == "clear" {
 		d.memory.forget(where)
 	}
+	if a.prompt && (m == begins || m == compacted) {
+		d.memory.owe(where, isAgain(e, m), true)
+	}
+}
+
+// isAgain reports whether a session that begins is not new.
+func isAgain(e ring.Event, m moment) bool { return m == compacted || e.Source == "resume" }
+
+func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring.Event, m moment) (Text, error) {
+	conversation := a.conversation(e.Session)
 	switch m {
 	case begins, compacted:
-		again := m == compacted || e.Source == "resume"
 		if a.prompt {
-			d.memory.owe(where, again)
 			return Text{}, nil
 		}
-		return d.begin(ctx, past, where.tenant, conversation, e.Folder, again)
+		return d.begin(ctx, past, where.tenant, conversation, e.Folder, isAgain(e, m))
 	case asks:
 		again, owed := d.memory.owed(where)
 		if !owed {
@@ -132,7 +144,7 @@ func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring
 			fits, err = d.prompt(ctx, past, where, conversation, e)
 		}
 		if err != nil { // the agent sees nothing: there was no time, for instance
-			d.memory.owe(where, again)
+			d.memory.owe(where, again, false)
 			return Text{}, err
 		}
 		return joined(start, fits), nil

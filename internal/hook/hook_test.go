@@ -114,15 +114,21 @@ func TestAnAgentThatAcceptsNothingAtAStartIsShownItWithTheNextPrompt(t *testing.
 	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "\n\nstory\n\nproject\n")
 	require.Empty(t, take(ring.Event{Name: "SessionStart", Source: "resume"}, false))
 	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "story")
+	require.Empty(t, take(ring.Event{Name: "SessionStart", Source: "startup"}, true))
+	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "project", "the server was away when the session began")
 }
 
-// failing is a past whose search can fail.
+// failing is a past whose search can fail, after it has called meanwhile.
 type failing struct {
 	past
-	err error
+	err       error
+	meanwhile func()
 }
 
 func (f *failing) Said(ctx context.Context, tenant, folder, except, prompt string, limit int) ([]Passage, uint64, error) {
+	if f.meanwhile != nil {
+		f.meanwhile()
+	}
 	list, seq, _ := f.past.Said(ctx, tenant, folder, except, prompt, limit)
 	return list, seq, f.err
 }
@@ -142,6 +148,21 @@ func TestAStartThatAPromptCouldNotBeShownIsShownWithTheNextOne(t *testing.T) {
 	text, err := take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"})
 	require.NoError(t, err)
 	require.Contains(t, text, "story\n\nproject")
+}
+
+func TestAPromptThatFailsLeavesTheStartOfACompaction(t *testing.T) {
+	d, a := NewDesk(nil), Find("kimi-code")
+	slow := &failing{err: context.DeadlineExceeded}
+	take := func(e ring.Event) string {
+		e.Session, e.Folder = "s", "/shop"
+		text, _ := d.Take(t.Context(), slow, "default", a, e, false)
+		return text
+	}
+	slow.meanwhile = func() { take(ring.Event{Name: "PostCompact"}) }
+	take(ring.Event{Name: "SessionStart", Source: "startup"})
+	require.Empty(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "what is in cart.go"}))
+	slow.err, slow.meanwhile = nil, nil
+	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}), "story")
 }
 
 func TestTheEndOfATurnIsTold(t *testing.T) {

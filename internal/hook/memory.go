@@ -127,11 +127,14 @@ func (m *memory) forget(p place) {
 	v.shown, v.order = map[passage]bool{}, nil
 }
 
-// owe notes that a session is still to see what belongs to its start. again means that it was not new.
-func (m *memory) owe(p place, again bool) {
+// owe notes that a session is still to see what belongs to its start. again means that it was not new. If it has not newly
+// begun, a start that is owed already stays.
+func (m *memory) owe(p place, again, newly bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.at(p).owed = &again
+	if v := m.at(p); newly || v.owed == nil {
+		v.owed = &again
+	}
 }
 
 // owed returns what owe noted, once.
