@@ -24,12 +24,14 @@ export async function watched(context, where, ...servers) {
   return { page, say };
 }
 
-// settled waits until the page shows what it has asked for.
-export function settled(page) {
-  return page.waitForFunction(() => {
+// settled waits until the page shows what it has asked for. Items with content-visibility have no innerText until the second
+// frame after they came.
+export async function settled(page) {
+  await page.waitForFunction(() => {
     const main = document.querySelector("main:not([aria-busy=true])");
     return main && !/Loading…|Searching…|Rebuilding it…|connecting/.test(main.innerText);
   });
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
 // collected returns the bytes of the page's JavaScript, after the garbage is collected.
