@@ -9,7 +9,10 @@ export const wrong = [];
 export const figures = {};
 export const of = (id, more = "") => `/?c=${encodeURIComponent(id)}${more}`;
 
-export const launch = () => chromium.launch({ executablePath: given.chromium, args: ["--no-sandbox"] });
+export const launch = (...args) => chromium.launch({ executablePath: given.chromium, args: ["--no-sandbox", ...args] });
+
+// forgive forgets what the browser itself has said about answers that a test made fail.
+export const forgive = (what) => { wrong.splice(0, wrong.length, ...wrong.filter((w) => !what.test(w))); };
 
 // watched opens a page of which everything that is wrong is noted, such as a request to another server than those; where
 // says what it shows.

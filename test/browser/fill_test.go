@@ -35,10 +35,11 @@ func fill(t *testing.T, s *mnemetest.Server) map[string]any {
 	out, err := exec.CommandContext(t.Context(), program, "import", "--wait", "--url", s.HTTP, "--nats-url", s.NATS, "../../docs/examples/scout.jsonl.gz").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	publish(t, s.NATS, "test:long", texts(numbered(2_000)))
+	publish(t, s.NATS, "test:asked", texts([]string{"Is anyone there?"}))
 	ok := false
 	list := []events.Payload{&events.ConversationStarted{Title: hostile[0], Agent: hostile[1], Project: hostile[0], Tags: hostile[:2]}}
 	list = append(list, texts(append([]string{"What does alert do?"}, hostile...))...)
-	list = append(list, &events.ToolCalled{ToolCallID: "call", ToolName: hostile[0], Arguments: json.RawMessage(`{"file_path":"/src/<img src=x onerror=alert(1)>"}`)},
+	list = append(list, &events.ToolCalled{ToolCallID: "call", ToolName: hostile[0] + strings.Repeat("W", 100), Arguments: json.RawMessage(`{"file_path":"/src/<img src=x onerror=alert(1)>"}`)},
 		&events.ToolReturned{ToolCallID: "call", Success: &ok, Result: events.TextResult(hostile[0]), Files: []events.FileOp{{Path: "/src/" + hostile[0], Op: "read"}}},
 		&events.ToolCondensed{ToolCallID: hostile[0], Content: "This fails, because there is no such call.", Model: "test"})
 	first := publish(t, s.NATS, "test:hostile", list)
@@ -56,7 +57,7 @@ func fill(t *testing.T, s *mnemetest.Server) map[string]any {
 	require.NoError(t, json.NewDecoder(answer.Body).Decode(&branch))
 	require.NoError(t, answer.Body.Close())
 	return map[string]any{
-		"url": s.HTTP, "long": "test:long", "hostile": "test:hostile", "recorded": "scout", "branch": branch.ID, "project": hostile[0], "served": served, "message": fmt.Sprint(first + 2),
+		"url": s.HTTP, "long": "test:long", "hostile": "test:hostile", "asked": "test:asked", "recorded": "scout", "branch": branch.ID, "project": hostile[0], "served": served, "message": fmt.Sprint(first + 2),
 	}
 }
 

@@ -18,7 +18,7 @@ const views = {
 };
 const servers = [base, given.guarded];
 const open = (page, url) => page.goto(url.startsWith("/") ? base + url : url);
-const wide = { width: 1280, height: 800 }, narrow = { width: 390, height: 844 };
+const wide = { width: 1280, height: 800 }, narrow = { width: 375, height: 667 };
 
 const browser = await launch();
 
@@ -36,8 +36,11 @@ async function look() {
     const seen = await page.evaluate(() => ({
       rows: document.querySelectorAll(".row").length, nodes: document.querySelectorAll(".node").length,
       foreign: document.querySelectorAll("main img, main script, main iframe, main form[action], main a[href^='javascript']").length,
-      text: document.querySelector("main").innerText,
+      text: document.querySelector("main").innerText, title: document.title,
+      dead: [...document.querySelectorAll("a[href^='#']")].filter((a) => !document.getElementById(a.hash.slice(1))).map((a) => a.innerText),
     }));
+    if (!/^.+ · mneme$/.test(seen.title)) say(`has the title ${seen.title}`);
+    if (seen.dead.length) say(`has links that lead nowhere: ${seen.dead}`);
     if (seen.foreign) say("made an element of a text");
     if (seen.rows > 100 || seen.nodes > 300) say(`keeps ${seen.rows} rows and ${seen.nodes} nodes`);
     if (/timeline|live/.test(name) && seen.rows === 0) say("has no rows");
@@ -64,6 +67,7 @@ async function look() {
       const rows = await page.locator(".row").count();
       if (rows > 100) say(`keeps ${rows} rows on ${size.width} pixels`);
       if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth + 1)) say(`is wider than ${size.width} pixels`);
+      if (await page.locator(".top nav").evaluate((e) => e.scrollWidth > e.clientWidth + 1)) say(`does not show all its sections on ${size.width} pixels`);
       for (const colorScheme of pictures ? ["light", "dark"] : []) {
         await page.emulateMedia({ colorScheme });
         await page.screenshot({ path: join(pictures, `${name.replaceAll(" ", "-")}-${colorScheme}-${size.width}.png`) });

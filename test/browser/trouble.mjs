@@ -1,7 +1,7 @@
 // Uses the inspector page while the server answers late or not at all, and the browser refuses something.
-import { base, end, given, launch, of, watched, wrong } from "./common.mjs";
+import { base, end, forgive, given, launch, of, settled, watched } from "./common.mjs";
 
-const { long } = given;
+const { long, recorded } = given;
 const browser = await launch();
 let step = "";
 const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
@@ -28,7 +28,7 @@ async function once(url) {
 const recovered = async () => {
   await page.getByText("The store is away for a test.").waitFor();
   await page.getByText("The store is away for a test.").waitFor({ state: "detached", timeout: 30_000 });
-  wrong.splice(0, wrong.length, ...wrong.filter((w) => !/status of 503/.test(w))); // the browser itself says that
+  forgive(/status of 503/);
 };
 
 step = "an outline that fails once";
@@ -53,7 +53,23 @@ await more.click();
 await page.getByText("The store is away for a test.").waitFor();
 await more.click();
 await page.getByRole("button", { name: "Show more than 50 messages" }).waitFor();
-wrong.splice(0, wrong.length, ...wrong.filter((w) => !/status of 503/.test(w))); // the browser itself says that
+forgive(/status of 503/);
+
+step = "a server that goes away and comes back";
+const away = (route) => route.abort();
+await page.route("**/v1/**", away);
+await page.goto(base + of(long, "&view=files"));
+await page.getByText("The server does not answer.").waitFor();
+await page.unroute("**/v1/**", away);
+await page.getByText("0 files touched by tools").waitFor({ timeout: 60_000 }); // without being asked
+await page.goto(base + "/?view=operations");
+await page.getByText("head of the log").waitFor();
+await page.route("**/v1/**", away);
+await page.getByText("The server does not answer.").first().waitFor();
+if (!await page.getByText("head of the log").count()) say("forgets what it knew");
+await page.unroute("**/v1/**", away);
+await page.getByText("The server does not answer.").first().waitFor({ state: "detached", timeout: 60_000 });
+forgive(/ERR_FAILED/);
 
 step = "a field that is done";
 await page.goto(base + "/?view=tail");
@@ -78,5 +94,27 @@ for (const clipboard of ["undefined", '{ writeText: async () => { throw new DOME
   const refused = page.getByText(/The browser does not let this page copy\. The command is: curl -s 'http.*\/v1\/events\/\d+'/);
   await (clipboard.includes("=> {}") ? page.getByRole("button", { name: "Copied" }) : refused).waitFor({ timeout: 30_000 });
 }
+
+step = "print";
+await page.goto(base + of(recorded, "&turn=2&event=" + given.message));
+await settled(page);
+await page.emulateMedia({ media: "print" });
+const parts = await page.evaluate(() => {
+  const box = (name) => document.querySelector(name).getBoundingClientRect(), turn = document.querySelector(".turn");
+  return { cut: turn.scrollHeight - turn.clientHeight, over: box(".turn").bottom - box(".event").top, list: box(".rows").height };
+});
+if (parts.cut > 1 || parts.over > 1 || parts.list > 0) say(`cuts the turn by ${parts.cut} pixels, prints the event over ${parts.over} of it, and the list of turns ${parts.list} high`);
+
+step = "large text";
+const large = await launch("--blink-settings=defaultFontSize=26");
+const magnified = await watched(await large.newContext({ viewport: { width: 1280, height: 800 } }), () => step);
+await magnified.page.goto(base + of(recorded, "&turn=2"));
+await settled(magnified.page);
+const overlap = await magnified.page.locator(".row").first().evaluate((row) => row.querySelector(".what").getBoundingClientRect().bottom - row.querySelector(".facts").getBoundingClientRect().top);
+if (overlap > 2) say(`the two lines of a row overlap by ${overlap} pixels`);
+await magnified.page.goto(base + of(recorded, "&view=graph"));
+await settled(magnified.page);
+if (await magnified.page.locator(".node").first().evaluate((n) => n.scrollHeight > n.clientHeight + 1)) say("the text of a node is cut off");
+await large.close();
 
 await end(browser);

@@ -478,6 +478,28 @@ async function ask(url, init = {}) {
 async function getJSON(url, signal) {
   return (await ask(url, { signal })).json();
 }
+var pauses = { first: 1e3, longest: 3e4 };
+function passes(e3) {
+  return !(e3.status >= 400 && e3.status < 500) || e3.status === 429;
+}
+async function patient(f4, signal, failed) {
+  let pause2 = pauses.first;
+  for (; ; ) {
+    try {
+      await f4(() => {
+        pause2 = pauses.first;
+      });
+      return true;
+    } catch (e3) {
+      if (signal.aborted) return false;
+      failed(e3);
+      if (!passes(e3)) return false;
+    }
+    await new Promise((done) => setTimeout(done, pause2));
+    if (signal.aborted) return false;
+    pause2 = Math.min(2 * pause2, pauses.longest);
+  }
+}
 async function post(url, body) {
   const answer = await ask(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: body === void 0 ? void 0 : JSON.stringify(body) });
   return answer.json();
@@ -491,19 +513,22 @@ function lacks(access, role, all = false) {
   return void 0;
 }
 var known;
+async function learn() {
+  let access;
+  await patient(async () => {
+    access = await getJSON("/v1/access");
+  }, new AbortController().signal, () => {
+  });
+  if (!access) known = void 0;
+  return access;
+}
 function useAccess() {
   const [access, set] = d2();
   A2(() => {
     let current = true;
-    if (!known) {
-      known = getJSON("/v1/access");
-      known.catch(() => {
-        known = void 0;
-      });
-    }
-    known.then((a4) => {
+    known ??= learn();
+    void known.then((a4) => {
       if (current) set(a4);
-    }, () => {
     });
     return () => {
       current = false;
@@ -521,11 +546,10 @@ function useGet(url, wait = 0) {
     }
     const control = new AbortController();
     const timer = setTimeout(() => {
-      getJSON(url, control.signal).then(
-        (data) => set({ data, url }),
-        (error) => {
-          if (!control.signal.aborted) set({ error, url });
-        }
+      void patient(
+        async () => set({ data: await getJSON(url, control.signal), url }),
+        control.signal,
+        (error) => set((before2) => ({ error, url, data: before2.url === url ? before2.data : void 0 }))
       );
     }, wait);
     return () => {
@@ -540,12 +564,7 @@ function useGetLater(key, find) {
   A2(() => {
     if (key === null) return;
     const control = new AbortController();
-    find().then((url) => getJSON(url, control.signal)).then(
-      (data) => set({ key, data }),
-      (error) => {
-        if (!control.signal.aborted) set({ key, error });
-      }
-    );
+    void patient(async () => set({ key, data: await getJSON(await find(), control.signal) }), control.signal, (error) => set({ key, error }));
     return () => control.abort();
   }, [key]);
   return state.key === key ? state : {};
@@ -566,13 +585,15 @@ function usePages(url, member, wait = 0) {
     const own = control.current = new AbortController();
     set({ url, list: before2, loading: true });
     const page2 = cursor ? `${url}${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}` : url;
-    getJSON(page2, own.signal).then(
-      (d3) => set({ url, list: [...before2, ...d3[member] ?? []], rest: d3, next: d3["next_cursor"], loading: false }),
-      (error2) => {
-        if (!own.signal.aborted) set({ url, list: before2, error: error2, next: cursor, loading: false });
-      }
-      // a page that failed can be asked for again
-    );
+    const read = async () => {
+      const d3 = await getJSON(page2, own.signal);
+      set({ url, list: [...before2, ...d3[member] ?? []], rest: d3, next: d3["next_cursor"], loading: false });
+    };
+    const failed = (error2) => {
+      if (!own.signal.aborted) set({ url, list: before2, error: error2, next: cursor, loading: false });
+    };
+    if (cursor) read().catch(failed);
+    else void patient(read, own.signal, failed);
   };
   A2(() => {
     const timer = setTimeout(() => load(void 0, []), wait);
@@ -618,6 +639,15 @@ function Text({ of, max = 2e5 }) {
       " more characters"
     ] })
   ] });
+}
+function useTitle(...parts) {
+  const title = [...parts.filter(Boolean), "mneme"].join(" · ").replace(disguising, "");
+  A2(() => {
+    document.title = title;
+  }, [title]);
+}
+function useTextScale() {
+  return d2(() => parseFloat(getComputedStyle(document.documentElement).fontSize) / 15)[0];
 }
 function Lit({ of, highlights = [] }) {
   const characters = [...of], parts = [];
@@ -676,9 +706,13 @@ function written(p3) {
 }
 var changed = "mneme-navigated";
 function go(url, replace = false) {
+  const focused = document.activeElement;
   if (replace) history.replaceState(null, "", url);
   else history.pushState(null, "", url);
   dispatchEvent(new Event(changed));
+  if (focused && focused !== document.body) requestAnimationFrame(() => {
+    if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
+  });
 }
 function change(to, replace = false) {
   go(written({ ...params(), ...to }), replace);
@@ -712,6 +746,7 @@ function EventPanel({ seq, of }) {
   const url = project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
   const { data: answer, error, loading } = useGet(url);
   const [copy, setCopy] = d2();
+  F2(() => () => opener?.focus({ preventScroll: true }), []);
   const copied = copy?.url === url ? copy.done : void 0;
   const command = `curl -s '${(location.origin + url).replaceAll("'", "%27")}'`;
   const copyCommand = async () => {
@@ -745,7 +780,7 @@ function EventPanel({ seq, of }) {
     data && /* @__PURE__ */ a3("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The event", children: [
       /* @__PURE__ */ a3("dl", { class: "envelope", children: Object.entries(envelope).map(([name, value]) => /* @__PURE__ */ a3("div", { children: [
         /* @__PURE__ */ a3("dt", { children: name }),
-        /* @__PURE__ */ a3("dd", { children: /* @__PURE__ */ a3(Text, { of: asText(value) }) })
+        /* @__PURE__ */ a3("dd", { children: name === "subject" && value !== of ? /* @__PURE__ */ a3("a", { href: link({ c: String(value) }), children: /* @__PURE__ */ a3(Text, { of: asText(value) }) }) : /* @__PURE__ */ a3(Text, { of: asText(value) }) })
       ] }, name)) }),
       Object.entries(typeof payload === "object" && payload !== null ? payload : { data: payload }).map(([name, value]) => /* @__PURE__ */ a3("section", { children: [
         /* @__PURE__ */ a3("h3", { children: name }),
@@ -807,11 +842,22 @@ function Embedding({ conversation, id, content }) {
     ] }))
   ] });
 }
+var opener;
 function EventLink({ seq }) {
   if (!seq) return null;
-  return /* @__PURE__ */ a3("button", { class: "quiet seq", onClick: () => change({ event: String(seq) }), title: "Show the event as it is in the log", children: [
+  const open = (e3) => {
+    opener = e3.currentTarget;
+    change({ event: String(seq) });
+  };
+  return /* @__PURE__ */ a3("button", { class: "quiet seq", onClick: open, title: "Show the event as it is in the log", children: [
     "#",
     seq
+  ] });
+}
+function TurnLink({ of, turn, event }) {
+  return /* @__PURE__ */ a3("a", { href: link({ c: of, turn: String(turn), event: event ? String(event) : void 0 }), children: [
+    "turn ",
+    turn
   ] });
 }
 
@@ -932,15 +978,15 @@ function Bench({ c: c3, p: p3 }) {
       "."
     ] }),
     query && !tools && /* @__PURE__ */ a3("div", { class: "columns", children: columns.map(([method, name, what]) => {
-      const { list, more, loading } = found[method];
+      const { list, more, loading, error: error2 } = found[method];
       return /* @__PURE__ */ a3("section", { "aria-label": name, children: [
         /* @__PURE__ */ a3("h2", { children: [
           name,
           " ",
           /* @__PURE__ */ a3("span", { class: "dim", children: what })
         ] }),
-        !loading && list.length === 0 && /* @__PURE__ */ a3(Notice, { children: "Nothing found." }),
-        /* @__PURE__ */ a3("ol", { children: list.map((h3) => /* @__PURE__ */ a3(Result, { h: h3, method, expected }, h3.seq)) }),
+        !loading && !error2 && list.length === 0 && /* @__PURE__ */ a3(Notice, { children: "Nothing found." }),
+        /* @__PURE__ */ a3("ol", { children: list.map((h3) => /* @__PURE__ */ a3(Result, { of: c3.id, h: h3, method, expected }, h3.seq)) }),
         more && /* @__PURE__ */ a3("button", { onClick: more, children: [
           "Show more than ",
           plural(list.length, "message")
@@ -949,14 +995,11 @@ function Bench({ c: c3, p: p3 }) {
     }) })
   ] });
 }
-function Result({ h: h3, method, expected }) {
+function Result({ of, h: h3, method, expected }) {
   return /* @__PURE__ */ a3("li", { class: h3.seq === expected ? "expected" : "", children: [
     /* @__PURE__ */ a3("p", { class: "facts", children: [
       /* @__PURE__ */ a3("b", { children: share(h3.score) }),
-      /* @__PURE__ */ a3("span", { children: [
-        "turn ",
-        h3.turn
-      ] }),
+      /* @__PURE__ */ a3(TurnLink, { of, turn: h3.turn, event: h3.seq }),
       /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: h3.speaker ?? h3.role }) }),
       /* @__PURE__ */ a3(EventLink, { seq: h3.seq }),
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ expect: String(h3.seq) }, true), title: "Show its rank in each column", children: "mark" })
@@ -1070,7 +1113,7 @@ var sectionNames = {
   earlier_sessions: "Earlier"
 };
 var sectionName = (name) => sectionNames[name] ?? name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
-function Budget({ data }) {
+function Budget({ data, lines, left }) {
   const m3 = data.manifest;
   const parts = m3.sections.filter((s3) => s3.used > 0);
   const percent = (n2) => Math.round(n2 / m3.budget * 100);
@@ -1080,17 +1123,20 @@ function Budget({ data }) {
       /* @__PURE__ */ a3("span", { class: "free", style: { flexGrow: Math.max(0, m3.budget - m3.used) } })
     ] }),
     /* @__PURE__ */ a3("p", { class: "legend", children: [
-      parts.map((s3) => /* @__PURE__ */ a3("a", { href: `#s-${s3.name}`, children: [
-        /* @__PURE__ */ a3("i", { class: `s-${s3.name}` }),
-        sectionName(s3.name),
-        " ",
-        /* @__PURE__ */ a3("b", { children: [
-          percent(s3.used),
-          " %"
-        ] })
-      ] }, s3.name)),
+      parts.map((s3) => {
+        const text = /* @__PURE__ */ a3($, { children: [
+          /* @__PURE__ */ a3("i", { class: `s-${s3.name}` }),
+          sectionName(s3.name),
+          " ",
+          /* @__PURE__ */ a3("b", { children: [
+            percent(s3.used),
+            " %"
+          ] })
+        ] });
+        return lines ? /* @__PURE__ */ a3("a", { href: `#s-${s3.name}`, children: text }, s3.name) : /* @__PURE__ */ a3("span", { children: text }, s3.name);
+      }),
       /* @__PURE__ */ a3("span", { class: "space" }),
-      /* @__PURE__ */ a3("a", { href: "#left", children: "What was left out" }),
+      left && /* @__PURE__ */ a3("a", { href: "#left", children: "What was left out" }),
       /* @__PURE__ */ a3("span", { children: [
         /* @__PURE__ */ a3("b", { children: count(m3.used) }),
         " of ",
@@ -1112,7 +1158,7 @@ function split(markdown, ranges) {
     return { start, end, text: markdown.slice(start, end) };
   });
 }
-function Lines({ data, followed }) {
+function Lines({ data, of, followed }) {
   const text = data.markdown ?? "";
   const all = data.sections.flatMap((s3) => {
     const ranges = data.manifest.sections.find((m3) => m3.name === s3.name)?.ranges ?? [];
@@ -1129,7 +1175,7 @@ function Lines({ data, followed }) {
     out.push(
       /* @__PURE__ */ a3("div", { id: here ? `e-${followed}` : void 0, class: `line s-${name} ${here ? "followed" : ""}`, children: [
         /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: shown2.replace(/^\n+|\n+$/g, "") }) }),
-        /* @__PURE__ */ a3("div", { class: "why", children: /* @__PURE__ */ a3(Why, { item }) })
+        /* @__PURE__ */ a3("div", { class: "why", children: /* @__PURE__ */ a3(Why, { item, of }) })
       ] }, i3)
     );
     end = stop;
@@ -1170,7 +1216,7 @@ function reason(item) {
   }
   return item.kind;
 }
-function Why({ item }) {
+function Why({ item, of }) {
   const whole = item.result_whole_chars ?? item.whole_chars;
   return /* @__PURE__ */ a3($, { children: [
     /* @__PURE__ */ a3("p", { children: [
@@ -1191,8 +1237,7 @@ function Why({ item }) {
     ] }),
     /* @__PURE__ */ a3("p", { class: "dim", children: [
       item.turn > 0 && /* @__PURE__ */ a3($, { children: [
-        "turn ",
-        item.turn,
+        of && !item.session ? /* @__PURE__ */ a3(TurnLink, { of, turn: item.turn, event: item.seq }) : `turn ${item.turn}`,
         " · "
       ] }),
       item.session && /* @__PURE__ */ a3($, { children: [
@@ -1562,14 +1607,14 @@ function ContextView({ c: c3, outline, p: p3 }) {
     error && /* @__PURE__ */ a3(Notice, { error }),
     data && m3 && /* @__PURE__ */ a3("div", { "aria-busy": loading, children: [
       p3["follow"] && /* @__PURE__ */ a3(Followed, { c: c3, p: p3, data, seq: Number(p3["follow"]) }),
-      /* @__PURE__ */ a3(Budget, { data }),
+      /* @__PURE__ */ a3(Budget, { data, lines: shown2 === "", left: true }),
       /* @__PURE__ */ a3("div", { class: "bar formats", children: [
         /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: formats.map(([f4, name]) => /* @__PURE__ */ a3("button", { "aria-pressed": f4 === shown2, onClick: () => change({ show: f4 }), children: name }, f4)) }),
         /* @__PURE__ */ a3("span", { class: "space" }),
         /* @__PURE__ */ a3(Remember, { c: c3, query }, url),
         /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "compare", ...keep(p3), ...keep(p3, "_b") }), children: "Compare with another" })
       ] }),
-      shown2 === "bytes" ? /* @__PURE__ */ a3(Bytes, { data }) : shown2 === "anthropic" || shown2 === "openai" ? /* @__PURE__ */ a3(Messages, { c: c3, query, format: shown2 }) : /* @__PURE__ */ a3(Lines, { data, followed: Number(p3["follow"]) }),
+      shown2 === "bytes" ? /* @__PURE__ */ a3(Bytes, { data }) : shown2 === "anthropic" || shown2 === "openai" ? /* @__PURE__ */ a3(Messages, { c: c3, query, format: shown2 }) : /* @__PURE__ */ a3(Lines, { data, of: c3.id, followed: Number(p3["follow"]) }),
       /* @__PURE__ */ a3(LeftOut, { c: c3, p: p3, data })
     ] }),
     !data && !error && /* @__PURE__ */ a3(Notice, { children: "Loading…" })
@@ -1678,7 +1723,7 @@ function Files({ c: c3 }) {
         /* @__PURE__ */ a3("td", { class: "path", children: /* @__PURE__ */ a3(Text, { of: f4.path }) }),
         /* @__PURE__ */ a3("td", { children: f4.kind }),
         /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.tool }) }),
-        /* @__PURE__ */ a3("td", { class: "n", children: f4.turn }),
+        /* @__PURE__ */ a3("td", { class: "n", children: /* @__PURE__ */ a3(TurnLink, { of: c3.id, turn: f4.turn, event: f4.seq }) }),
         /* @__PURE__ */ a3("td", { class: "n", children: f4.count }),
         /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(EventLink, { seq: f4.seq }) })
       ] }, f4.path)) })
@@ -1836,6 +1881,7 @@ function Graph({ c: c3, outline: o4, p: p3 }) {
 }
 function Drawing({ g: g3, shown: shown2 }) {
   const box = T2(null);
+  const zoom = useTextScale();
   const keys2 = (e3) => {
     const step = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[e3.key];
     const here = g3.nodes.find((n2) => n2.id === e3.target.dataset["node"]);
@@ -1845,7 +1891,7 @@ function Drawing({ g: g3, shown: shown2 }) {
     const near = g3.nodes.filter((n2) => n2 !== here && n2.column === here.column + across && (across !== 0 || (n2.y - here.y) * down > 0)).sort((a4, b) => Math.abs(a4.y - here.y) - Math.abs(b.y - here.y))[0];
     if (near) box.current?.querySelector(`[data-node="${CSS.escape(near.id)}"]`)?.focus();
   };
-  return /* @__PURE__ */ a3("div", { class: "scroll-x", role: "region", "aria-label": "Graph", tabIndex: 0, children: /* @__PURE__ */ a3("div", { class: "drawing", ref: box, style: { width: `${width}px`, height: `${g3.height}px` }, onKeyDown: keys2, children: [
+  return /* @__PURE__ */ a3("div", { class: "scroll-x", role: "region", "aria-label": "Graph", tabIndex: 0, children: /* @__PURE__ */ a3("div", { class: "drawing", ref: box, style: { width: `${width}px`, height: `${g3.height}px`, zoom }, onKeyDown: keys2, children: [
     /* @__PURE__ */ a3("svg", { width, height: g3.height, "aria-hidden": "true", children: g3.edges.map(([a4, b]) => {
       const from = columns2[a4.column].x + columns2[a4.column].width, to = columns2[b.column].x, middle = (from + to) / 2;
       return /* @__PURE__ */ a3("path", { d: `M${from} ${a4.y}C${middle} ${a4.y} ${middle} ${b.y} ${to} ${b.y}` }, `${a4.id} ${b.id}`);
@@ -1883,7 +1929,6 @@ var page = 1e3;
 var eager = 1e5;
 var beginnings = 40;
 var kept = 1e3;
-var pauses = { first: 1e3, longest: 3e4 };
 var Outline = class {
   // number of the last turn
   constructor(of, changed2) {
@@ -1966,30 +2011,20 @@ var Outline = class {
     void this.read();
     void this.ask();
   }
-  // guarded does f, which says when it has an answer. If the server is in trouble, f is done again after a pause; the
-  // error is shown until there is an answer.
+  // guarded does f patiently. An error is shown until there is an answer.
   async guarded(what, f4) {
-    let pause2 = pauses.first;
-    const answered = () => {
-      pause2 = pauses.first;
+    const recovered = () => {
       delete this.errors[what];
       this.changed();
     };
-    for (; ; ) {
-      try {
-        await f4(answered);
-        if (this.errors[what]) answered();
-        return;
-      } catch (e3) {
-        if (this.control.signal.aborted) return;
-        this.errors[what] = e3;
-        this.changed();
-        if (!passes(e3)) return;
-      }
-      await new Promise((done) => setTimeout(done, pause2));
-      if (this.control.signal.aborted) return;
-      pause2 = Math.min(2 * pause2, pauses.longest);
-    }
+    const done = await patient((answered) => f4(() => {
+      answered();
+      recovered();
+    }), this.control.signal, (e3) => {
+      this.errors[what] = e3;
+      this.changed();
+    });
+    if (done && this.errors[what]) recovered();
   }
   read = async () => {
     if (this.reading) return;
@@ -2049,9 +2084,6 @@ var Outline = class {
     for (const turn of far.slice(0, this.texts.size - kept)) this.texts.delete(turn);
   }
 };
-function passes(e3) {
-  return !(e3.status >= 400 && e3.status < 500) || e3.status === 429;
-}
 function useOutline(of) {
   const [, redraw2] = d2(0);
   const held = T2(void 0);
@@ -2065,14 +2097,15 @@ function useOutline(of) {
 
 // src/rows.tsx
 var spare = 8;
-function Rows({ label, count: count2, height, selected, onSelect, onRange, row }) {
+function Rows({ label, count: count2, height: usual, selected, onSelect, onRange, row }) {
   const box = T2(null);
+  const height = Math.round(usual * useTextScale());
   const [view, setView] = d2({ top: 0, height: 600 });
   const first = Math.max(0, Math.floor(view.top / height) - spare);
   const last = Math.min(count2 - 1, Math.ceil((view.top + view.height) / height) + spare);
   F2(() => {
     const e3 = box.current;
-    const read = () => setView({ top: e3.scrollTop, height: e3.clientHeight });
+    const read = () => setView((before2) => before2.top === e3.scrollTop && before2.height === e3.clientHeight ? before2 : { top: e3.scrollTop, height: e3.clientHeight });
     const observer = new ResizeObserver(read);
     observer.observe(e3);
     e3.addEventListener("scroll", read, { passive: true });
@@ -2089,6 +2122,12 @@ function Rows({ label, count: count2, height, selected, onSelect, onRange, row }
     else if (y3 < e3.scrollTop) e3.scrollTop = y3;
     else if (y3 + height > e3.scrollTop + e3.clientHeight) e3.scrollTop = y3 + height - e3.clientHeight;
   }, [selected, count2]);
+  const least = T2(view.height);
+  F2(() => {
+    const e3 = box.current, y3 = selected * height, cut = y3 + height - e3.scrollTop - view.height;
+    if (selected >= 0 && cut > 0 && y3 + height <= e3.scrollTop + least.current) e3.scrollTop += cut;
+    least.current = view.height;
+  }, [view.height]);
   A2(() => {
     if (count2 > 0) onRange?.(first, last);
   }, [first, last, count2]);
@@ -2146,7 +2185,6 @@ function Rows({ label, count: count2, height, selected, onSelect, onRange, row }
 }
 
 // src/timeline.tsx
-var rowHeight2 = 58;
 function Timeline({ c: c3, outline: o4, p: p3 }) {
   const asked2 = Number(p3["turn"] ?? NaN);
   const turn = Math.min(o4.last, Math.max(o4.first, isNaN(asked2) ? o4.last : asked2));
@@ -2160,7 +2198,7 @@ function Timeline({ c: c3, outline: o4, p: p3 }) {
         {
           label: "Turns",
           count: o4.turns,
-          height: rowHeight2,
+          height: 58,
           selected: turn - o4.first,
           onSelect: (i3) => change({ turn: String(i3 + o4.first) }, true),
           onRange: (first, last) => o4.want(first + o4.first, last + o4.first),
@@ -2359,6 +2397,13 @@ function Long({ of }) {
     /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of: of.slice(fold) }) })
   ] });
 }
+var telling = ["command", "cmd", "pattern", "query", "url", "file_path", "path", "prompt"];
+function gist(given) {
+  const all = typeof given === "object" && given !== null ? given : {};
+  const name = telling.find((name2) => typeof all[name2] === "string" && all[name2]);
+  if (!name) return asText(given);
+  return name.endsWith("path") ? shortPath(all[name]) : all[name];
+}
 function Call({ call }) {
   const r3 = call.result;
   const failed = r3?.success === false;
@@ -2367,11 +2412,12 @@ function Call({ call }) {
     /* @__PURE__ */ a3("summary", { children: [
       /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: !r3 ? "…" : failed ? "✗" : r3.success ? "✓" : "·" }),
       /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: call.tool_name }) }),
-      /* @__PURE__ */ a3("span", { class: "args", children: /* @__PURE__ */ a3(Text, { of: firstLine(asText(call.arguments), 120) }) }),
+      /* @__PURE__ */ a3("span", { class: "args", children: /* @__PURE__ */ a3(Text, { of: firstLine(gist(call.arguments), 240) }) }),
       /* @__PURE__ */ a3("span", { class: "dim", children: [
         !r3 ? "no result" : failed ? "failed" : `${count(result.length)} characters`,
         r3?.duration_ms !== void 0 && `, ${count(Math.round(r3.duration_ms))} ms`
-      ] })
+      ] }),
+      failed && /* @__PURE__ */ a3("span", { class: "error", children: /* @__PURE__ */ a3(Text, { of: firstLine(result) }) })
     ] }),
     /* @__PURE__ */ a3("header", { children: [
       /* @__PURE__ */ a3("span", { class: "dim", children: "call" }),
@@ -2400,6 +2446,7 @@ function ConversationView({ id, p: p3 }) {
   const { data: c3, error } = useGet(path("/v1/conversations/{}", [id]));
   const outline = useOutline(c3);
   const view = views.some(([v3]) => v3 === p3["view"]) ? p3["view"] : "timeline";
+  useTitle(views.find(([v3]) => v3 === view)[1], c3?.title || id);
   const tabs = T2(null);
   A2(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c3, outline]);
   if (error || !c3 || !outline) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
@@ -2445,6 +2492,7 @@ function ConversationView({ id, p: p3 }) {
 var midnight = (day) => day && day + "T00:00:00Z";
 function Conversations({ p: p3 }) {
   const query = p3["q"] ?? "";
+  useTitle(query, "Conversations");
   const projects = useGet(path("/v1/projects", [], { limit: 200 }));
   const list = usePages(query ? null : path("/v1/conversations", [], {
     limit: 50,
@@ -2677,6 +2725,7 @@ function parse(text) {
 // src/operations.tsx
 var every = 3e3;
 function Operations({ p: p3 }) {
+  useTitle("Operations");
   const access = useAccess();
   const mayRetry = lacks(access, "operate"), mayRebuild = lacks(access, "operate", true);
   const status = useGet("/v1/status");
@@ -2708,7 +2757,7 @@ function Operations({ p: p3 }) {
   return /* @__PURE__ */ a3("div", { class: "body", children: [
     /* @__PURE__ */ a3("div", { class: "view", children: /* @__PURE__ */ a3("div", { class: "page", children: [
       /* @__PURE__ */ a3("h1", { children: "Operations" }),
-      !s3 && /* @__PURE__ */ a3(Notice, { error: status.error, children: "Loading…" }),
+      (!s3 || status.error) && /* @__PURE__ */ a3(Notice, { error: status.error, children: "Loading…" }),
       s3 && /* @__PURE__ */ a3("p", { class: "figures", children: [
         /* @__PURE__ */ a3("span", { children: [
           /* @__PURE__ */ a3("b", { children: count(s3.stream.head) }),
@@ -2837,7 +2886,7 @@ function Operations({ p: p3 }) {
             /* @__PURE__ */ a3("td", { children: f4.projection }),
             /* @__PURE__ */ a3("td", { children: f4.class }),
             /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.reason }) }),
-            /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.conversation }) }),
+            /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("a", { href: link({ c: f4.conversation, tenant: f4.tenant === "default" ? void 0 : f4.tenant }), children: /* @__PURE__ */ a3(Text, { of: f4.conversation }) }) }),
             /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act("failed", `Try event ${f4.seq} again? Its conversation is rebuilt from the log.`, "Trying again…", () => retry({ seq: f4.seq })), children: "Retry" }) })
           ] }, `${f4.projection}-${f4.seq}`)) })
         ] }) })
@@ -2939,6 +2988,7 @@ async function verify(say) {
 
 // src/projects.tsx
 function Projects() {
+  useTitle("Projects");
   const { list, error, loading, more } = usePages(path("/v1/projects", [], { limit: 100 }), "projects");
   return /* @__PURE__ */ a3("div", { class: "page", children: [
     /* @__PURE__ */ a3("h1", { children: "Projects" }),
@@ -2960,6 +3010,7 @@ function Projects() {
 }
 function ProjectView({ name, p: p3 }) {
   const max = p3["max"] ?? "8000";
+  useTitle(shortPath(name), "Projects");
   const project = useGet(path("/v1/projects/{}", [name], { query: p3["q"] }), 200);
   const context = useGet(path("/v1/projects/{}/context", [name], { query: p3["q"], max_chars: max, explain: true, include_markdown: true }), 200);
   const bytes = p3["show"] === "bytes";
@@ -2981,9 +3032,9 @@ function ProjectView({ name, p: p3 }) {
           ] })
         ] }),
         context.error ? /* @__PURE__ */ a3(Notice, { error: context.error }) : !context.data?.manifest ? /* @__PURE__ */ a3(Notice, { children: "Loading…" }) : /* @__PURE__ */ a3("div", { class: "context-of", "aria-busy": context.loading, children: [
-          /* @__PURE__ */ a3(Budget, { data: context.data }),
+          /* @__PURE__ */ a3(Budget, { data: context.data, lines: !bytes, left: true }),
           bytes ? /* @__PURE__ */ a3(Bytes, { data: context.data }) : /* @__PURE__ */ a3(Lines, { data: context.data }),
-          /* @__PURE__ */ a3("h3", { children: "Left out" }),
+          /* @__PURE__ */ a3("h3", { id: "left", children: "Left out" }),
           /* @__PURE__ */ a3(Dropped, { data: context.data })
         ] })
       ] }),
@@ -3112,6 +3163,7 @@ var Follower = class {
 };
 function Tail({ p: p3 }) {
   const [, draw2] = d2(0);
+  useTitle("Live");
   const held = T2(void 0);
   A2(() => {
     const follower = held.current = new Follower({ conversation: p3["conversation"], kind: p3["kind"] }, () => draw2((n2) => n2 + 1));
@@ -3195,7 +3247,8 @@ var keys = [
   ["?", "this list"]
 ];
 var unkept = "The browser did not send the session cookie. Check that it accepts cookies. Behind a proxy, check that the proxy adds no Authorization header, and sends X-Forwarded-Proto: https only if the browser uses TLS.";
-function SignIn({ state }) {
+function SignIn({ state, ended }) {
+  useTitle("Sign in");
   const field = T2(null);
   const [wrong, setWrong] = d2("");
   const submit = (e3) => {
@@ -3208,6 +3261,7 @@ function SignIn({ state }) {
   A2(() => field.current?.focus(), []);
   return /* @__PURE__ */ a3("main", { id: "main", class: "signin", tabIndex: -1, children: [
     /* @__PURE__ */ a3("h1", { children: "Sign in" }),
+    ended && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: "You are signed out: your token has expired or was revoked." }),
     state.problem && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: state.problem }),
     state.provider && /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3("a", { class: "button primary", href: `/signin?${new URLSearchParams({ view: location.search.slice(1) })}`, children: [
       "Sign in at ",
@@ -3274,6 +3328,8 @@ function App() {
   const p3 = useParams();
   const [state, setState] = d2();
   const [help, setHelp] = d2(false);
+  const wasIn = T2(false);
+  wasIn.current ||= !!state?.signed_in;
   const look = () => {
     session.get().then(setState, () => setState(undemanding));
   };
@@ -3294,7 +3350,7 @@ function App() {
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts", children: "?" })
     ] }),
     help && /* @__PURE__ */ a3(Keys, { close: () => setHelp(false) }),
-    state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
+    state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state, ended: wasIn.current }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
   ] });
 }
 Q(/* @__PURE__ */ a3(App, {}), document.getElementById("app"));

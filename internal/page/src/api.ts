@@ -84,6 +84,7 @@ export interface Turn {
 
 export interface ToolCall {
   seq: number;
+  turn: number;
   event_id: string;
   tool_call_id: string;
   tool_name: string;
@@ -240,6 +241,30 @@ export async function getJSON<T>(url: string, signal?: AbortSignal): Promise<T> 
   return (await ask(url, { signal })).json() as Promise<T>;
 }
 
+const pauses = { first: 1000, longest: 30_000 }; // milliseconds before a request that failed is made again
+
+// passes reports whether the same request may succeed later.
+function passes(e: Problem): boolean { return !(e.status >= 400 && e.status < 500) || e.status === 429; }
+
+// patient does f, which says when it has an answer. If the server is in trouble, f is done again after a pause. failed is
+// told of each error. The result is whether f was done, and did not end with an error that stays.
+export async function patient(f: (answered: () => void) => Promise<void>, signal: AbortSignal, failed: (e: Problem) => void): Promise<boolean> {
+  let pause = pauses.first;
+  for (;;) {
+    try {
+      await f(() => { pause = pauses.first; });
+      return true;
+    } catch (e) {
+      if (signal.aborted) return false;
+      failed(e as Problem);
+      if (!passes(e as Problem)) return false;
+    }
+    await new Promise((done) => setTimeout(done, pause));
+    if (signal.aborted) return false;
+    pause = Math.min(2 * pause, pauses.longest);
+  }
+}
+
 export async function post<T>(url: string, body?: unknown): Promise<T> {
   const answer = await ask(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: body === undefined ? undefined : JSON.stringify(body) });
   return answer.json() as Promise<T>;
@@ -260,17 +285,21 @@ export function lacks(access: Access | undefined, role: string, all = false): st
   return undefined;
 }
 
-let known: Promise<Access> | undefined;
+let known: Promise<Access | undefined> | undefined;
+
+async function learn(): Promise<Access | undefined> {
+  let access: Access | undefined;
+  await patient(async () => { access = await getJSON<Access>("/v1/access"); }, new AbortController().signal, () => {});
+  if (!access) known = undefined; // asked again by the next view
+  return access;
+}
 
 export function useAccess(): Access | undefined {
   const [access, set] = useState<Access>();
   useEffect(() => {
     let current = true;
-    if (!known) {
-      known = getJSON<Access>("/v1/access");
-      known.catch(() => { known = undefined; }); // asked again by the next view
-    }
-    known.then((a) => { if (current) set(a); }, () => {});
+    known ??= learn();
+    void known.then((a) => { if (current) set(a); });
     return () => { current = false; };
   }, []);
   return access;
@@ -278,8 +307,8 @@ export function useAccess(): Access | undefined {
 
 export interface Loaded<T> { data?: T; error?: Problem; loading: boolean; url?: string; again: () => void }
 
-// useGet reads a URL, and again when it changes. The old answer stays until the new one is there, so
-// that nothing jumps while a slider moves. wait delays the request by so many milliseconds.
+// useGet reads a URL, and again when it changes or while the server is in trouble. The old answer stays until the new one is
+// there, so that nothing jumps while a slider moves. wait delays the request by so many milliseconds.
 export function useGet<T>(url: string | null, wait = 0): Loaded<T> {
   const [state, set] = useState<{ data?: T; error?: Problem; url?: string }>({});
   const [turn, again] = useState(0);
@@ -287,10 +316,8 @@ export function useGet<T>(url: string | null, wait = 0): Loaded<T> {
     if (url === null) { set({}); return; }
     const control = new AbortController();
     const timer = setTimeout(() => {
-      getJSON<T>(url, control.signal).then(
-        (data) => set({ data, url }),
-        (error) => { if (!control.signal.aborted) set({ error, url }); },
-      );
+      void patient(async () => set({ data: await getJSON<T>(url, control.signal), url }), control.signal,
+        (error) => set((before) => ({ error, url, data: before.url === url ? before.data : undefined })));
     }, wait);
     return () => { clearTimeout(timer); control.abort(); };
   }, [url, turn]);
@@ -303,8 +330,7 @@ export function useGetLater<T>(key: string | null, find: () => Promise<string>):
   useEffect(() => {
     if (key === null) return;
     const control = new AbortController();
-    find().then((url) => getJSON<T>(url, control.signal)).then(
-      (data) => set({ key, data }), (error) => { if (!control.signal.aborted) set({ key, error }); });
+    void patient(async () => set({ key, data: await getJSON<T>(await find(), control.signal) }), control.signal, (error) => set({ key, error }));
     return () => control.abort();
   }, [key]);
   return state.key === key ? state : {};
@@ -334,10 +360,13 @@ export function usePages<T>(url: string | null, member: string, wait = 0): Pages
     const own = control.current = new AbortController();
     set({ url, list: before, loading: true });
     const page = cursor ? `${url}${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}` : url;
-    getJSON<Record<string, unknown>>(page, own.signal).then(
-      (d) => set({ url, list: [...before, ...(d[member] as T[] ?? [])], rest: d, next: d["next_cursor"] as string | undefined, loading: false }),
-      (error) => { if (!own.signal.aborted) set({ url, list: before, error, next: cursor, loading: false }); }, // a page that failed can be asked for again
-    );
+    const read = async () => {
+      const d = await getJSON<Record<string, unknown>>(page, own.signal);
+      set({ url, list: [...before, ...(d[member] as T[] ?? [])], rest: d, next: d["next_cursor"] as string | undefined, loading: false });
+    };
+    const failed = (error: Problem) => { if (!own.signal.aborted) set({ url, list: before, error, next: cursor, loading: false }); };
+    if (cursor) read().catch(failed); // it can be asked for again with a button
+    else void patient(read, own.signal, failed);
   };
   useEffect(() => {
     const timer = setTimeout(() => load(undefined, []), wait);

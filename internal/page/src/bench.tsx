@@ -1,6 +1,6 @@
 // One query, and how words, meaning and both together rank the messages of the conversation.
 import { type Conversation, type FoundResult, type Hit, path, usePages } from "./api";
-import { EventLink } from "./event";
+import { EventLink, TurnLink } from "./event";
 import { Field } from "./field";
 import { ToolResult } from "./found";
 import { Lit, Notice, plural, share, Text } from "./text";
@@ -44,12 +44,12 @@ export function Bench({ c, p }: { c: Conversation; p: Params }) {
       {tools && <>{results.list.map((r) => <ToolResult key={r.seq} r={r} of={c.id} />)}{results.more && <button onClick={results.more}>Show more</button>}</>}
       {expected > 0 && query && !tools && <p class="notice">Event {expected}: {ranks ? columns.map(([m, name]) => `${name.toLowerCase()} rank ${ranks[m] ?? "over 1,000"}`).join(", ") : "not among the messages listed so far"}.</p>}
       {query && !tools && <div class="columns">{columns.map(([method, name, what]) => {
-        const { list, more, loading } = found[method];
+        const { list, more, loading, error } = found[method];
         return (
           <section key={method} aria-label={name}>
             <h2>{name} <span class="dim">{what}</span></h2>
-            {!loading && list.length === 0 && <Notice>Nothing found.</Notice>}
-            <ol>{list.map((h) => <Result key={h.seq} h={h} method={method} expected={expected} />)}</ol>
+            {!loading && !error && list.length === 0 && <Notice>Nothing found.</Notice>}
+            <ol>{list.map((h) => <Result key={h.seq} of={c.id} h={h} method={method} expected={expected} />)}</ol>
             {more && <button onClick={more}>Show more than {plural(list.length, "message")}</button>}
           </section>
         );
@@ -58,10 +58,10 @@ export function Bench({ c, p }: { c: Conversation; p: Params }) {
   );
 }
 
-function Result({ h, method, expected }: { h: Hit; method: Method; expected: number }) {
+function Result({ of, h, method, expected }: { of: string; h: Hit; method: Method; expected: number }) {
   return (
     <li class={h.seq === expected ? "expected" : ""}>
-      <p class="facts"><b>{share(h.score)}</b><span>turn {h.turn}</span><span><Text of={h.speaker ?? h.role} /></span><EventLink seq={h.seq} />
+      <p class="facts"><b>{share(h.score)}</b><TurnLink of={of} turn={h.turn} event={h.seq} /><span><Text of={h.speaker ?? h.role} /></span><EventLink seq={h.seq} />
         <button class="quiet" onClick={() => change({ expect: String(h.seq) }, true)} title="Show its rank in each column">mark</button></p>
       <p><Lit of={h.text ?? ""} highlights={h.highlights} /></p>
       <p class="parts">{columns.filter(([m]) => m !== method).map(([m, name]) => <span key={m} class="part rank">{name.toLowerCase()} {h.ranks?.[m] ? `rank ${h.ranks[m]}` : "not found"}</span>)}

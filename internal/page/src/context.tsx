@@ -28,14 +28,14 @@ export function ContextView({ c, outline, p }: { c: Conversation; outline: Outli
       {error && <Notice error={error} />}
       {data && m && <div aria-busy={loading}>
         {p["follow"] && <Followed c={c} p={p} data={data} seq={Number(p["follow"])} />}
-        <Budget data={data} />
+        <Budget data={data} lines={shown === ""} left />
         <div class="bar formats">
           <div role="group" aria-label="Show as" class="choice">{formats.map(([f, name]) => <button key={f} aria-pressed={f === shown} onClick={() => change({ show: f })}>{name}</button>)}</div>
           <span class="space" />
           <Remember key={url} c={c} query={query} />
           <a href={link({ c: c.id, view: "compare", ...keep(p), ...keep(p, "_b") })}>Compare with another</a>
         </div>
-        {shown === "bytes" ? <Bytes data={data} /> : shown === "anthropic" || shown === "openai" ? <Messages c={c} query={query} format={shown} /> : <Lines data={data} followed={Number(p["follow"])} />}
+        {shown === "bytes" ? <Bytes data={data} /> : shown === "anthropic" || shown === "openai" ? <Messages c={c} query={query} format={shown} /> : <Lines data={data} of={c.id} followed={Number(p["follow"])} />}
         <LeftOut c={c} p={p} data={data} />
       </div>}
       {!data && !error && <Notice>Loading…</Notice>}

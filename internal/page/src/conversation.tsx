@@ -10,7 +10,7 @@ import { Files } from "./files";
 import { Graph } from "./graph";
 import { useOutline } from "./outline";
 import { ServedContexts } from "./served";
-import { count, Notice, plural, Text } from "./text";
+import { count, Notice, plural, Text, useTitle } from "./text";
 import { Timeline } from "./timeline";
 import { link, type Params } from "./url";
 
@@ -23,6 +23,7 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
   const { data: c, error } = useGet<Conversation>(path("/v1/conversations/{}", [id]));
   const outline = useOutline(c);
   const view = views.some(([v]) => v === p["view"]) ? p["view"] : "timeline";
+  useTitle(views.find(([v]) => v === view)![1], c?.title || id);
   const tabs = useRef<HTMLElement>(null);
   useEffect(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c, outline]); // the tabs come with the outline
   if (error || !c || !outline) return <div class="page"><Notice error={error}>Loading…</Notice></div>;

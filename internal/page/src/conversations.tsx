@@ -1,7 +1,7 @@
 // The list of conversations and projects, and the search of all of them.
 import { type Conversation, type FoundResult, type Hit, path, useGet, usePages, withInherited } from "./api";
 import { ToolResult } from "./found";
-import { count, Lit, Notice, plural, shortPath, Text, Time } from "./text";
+import { count, Lit, Notice, plural, shortPath, Text, Time, useTitle } from "./text";
 import { change, link, type Params } from "./url";
 
 interface Found extends Conversation { relevance: number; messages: Hit[] }
@@ -12,6 +12,7 @@ const midnight = (day: string | undefined) => day && day + "T00:00:00Z";
 
 export function Conversations({ p }: { p: Params }) {
   const query = p["q"] ?? "";
+  useTitle(query, "Conversations");
   const projects = useGet<{ projects: { name: string }[] }>(path("/v1/projects", [], { limit: 200 }));
   const list = usePages<Conversation>(query ? null : path("/v1/conversations", [], {
     limit: 50, project: p["project"], agent: p["agent"], status: p["status"], order: p["order"], updated_after: midnight(p["since"]),

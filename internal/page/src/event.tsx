@@ -1,5 +1,5 @@
 // The selected event as it is in the log.
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 import { path, useAccess, useGet } from "./api";
 import { asText, count, firstLine, Notice, plural, Text } from "./text";
@@ -14,6 +14,7 @@ export function EventPanel({ seq, of }: { seq: string; of?: string }) {
   const url = project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
   const { data: answer, error, loading } = useGet<CloudEvent | Listed>(url);
   const [copy, setCopy] = useState<{ url: string; done: boolean }>();
+  useLayoutEffect(() => () => opener?.focus({ preventScroll: true }), []); // nothing happens if it is gone
   const copied = copy?.url === url ? copy.done : undefined; // of this event
   const command = `curl -s '${(location.origin + url).replaceAll("'", "%27")}'`;
   const copyCommand = async () => {
@@ -38,7 +39,7 @@ export function EventPanel({ seq, of }: { seq: string; of?: string }) {
       {(loading || error) && <Notice error={error}>Loading…</Notice>}
       {answer && !data && !loading && <Notice>This token may not read the event, or it is too large to show here.</Notice>}
       {data && <div class="scroll" tabIndex={0} role="region" aria-label="The event">
-        <dl class="envelope">{Object.entries(envelope).map(([name, value]) => <div key={name}><dt>{name}</dt><dd><Text of={asText(value)} /></dd></div>)}</dl>
+        <dl class="envelope">{Object.entries(envelope).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{name === "subject" && value !== of ? <a href={link({ c: String(value) })}><Text of={asText(value)} /></a> : <Text of={asText(value)} />}</dd></div>)}</dl>
         {Object.entries(typeof payload === "object" && payload !== null ? payload : { data: payload }).map(([name, value]) => (
           <section key={name}><h3>{name}</h3><pre><Text of={asText(value)} /></pre></section>
         ))}
@@ -86,7 +87,18 @@ function Embedding({ conversation, id, content }: { conversation: string; id: st
   );
 }
 
+let opener: HTMLElement | undefined; // of the event that is open; it gets the focus again
+
 export function EventLink({ seq }: { seq?: number }) {
   if (!seq) return null;
-  return <button class="quiet seq" onClick={() => change({ event: String(seq) })} title="Show the event as it is in the log">#{seq}</button>;
+  const open = (e: MouseEvent) => {
+    opener = e.currentTarget as HTMLElement;
+    change({ event: String(seq) });
+  };
+  return <button class="quiet seq" onClick={open} title="Show the event as it is in the log">#{seq}</button>;
+}
+
+// TurnLink leads to a turn in the timeline, with the event in it that is asked about.
+export function TurnLink({ of, turn, event }: { of: string; turn: number; event?: number }) {
+  return <a href={link({ c: of, turn: String(turn), event: event ? String(event) : undefined })}>turn {turn}</a>;
 }

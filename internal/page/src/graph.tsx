@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { asOf, type Conversation, getJSON, type Step, type Turn, useGetLater } from "./api";
 import { columns, draw, type Drawn, type File, type Node, width } from "./layout";
 import type { Outline } from "./outline";
-import { count, Notice, Text } from "./text";
+import { count, Notice, Text, useTextScale } from "./text";
 import { change, type Params } from "./url";
 
 const mostTurns = 8;
@@ -58,6 +58,7 @@ export function Graph({ c, outline: o, p }: { c: Conversation; outline: Outline;
 
 function Drawing({ g, shown }: { g: Drawn; shown?: string }) {
   const box = useRef<HTMLDivElement>(null);
+  const zoom = useTextScale();
   const keys = (e: KeyboardEvent) => {
     const step = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[e.key];
     const here = g.nodes.find((n) => n.id === (e.target as HTMLElement).dataset["node"]);
@@ -70,7 +71,7 @@ function Drawing({ g, shown }: { g: Drawn; shown?: string }) {
   };
   return (
     <div class="scroll-x" role="region" aria-label="Graph" tabIndex={0}>
-      <div class="drawing" ref={box} style={{ width: `${width}px`, height: `${g.height}px` }} onKeyDown={keys}>
+      <div class="drawing" ref={box} style={{ width: `${width}px`, height: `${g.height}px`, zoom }} onKeyDown={keys}>
         <svg width={width} height={g.height} aria-hidden="true">{g.edges.map(([a, b]) => {
           const from = columns[a.column]!.x + columns[a.column]!.width, to = columns[b.column]!.x, middle = (from + to) / 2;
           return <path key={`${a.id} ${b.id}`} d={`M${from} ${a.y}C${middle} ${a.y} ${middle} ${b.y} ${to} ${b.y}`} />;

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { type Context, type Item } from "./api";
 import { Parts } from "./bench";
-import { EventLink } from "./event";
+import { EventLink, TurnLink } from "./event";
 import { count, Notice, plural, Text } from "./text";
 import { link } from "./url";
 
@@ -13,7 +13,8 @@ const sectionNames: Record<string, string> = {
 };
 export const sectionName = (name: string) => sectionNames[name] ?? name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
 
-export function Budget({ data }: { data: Context }) {
+// Budget shows what a context consists of. It links to what is below it: the lines, and what was left out.
+export function Budget({ data, lines, left }: { data: Context; lines?: boolean; left?: boolean }) {
   const m = data.manifest!;
   const parts = m.sections.filter((s) => s.used > 0);
   const percent = (n: number) => Math.round(n / m.budget * 100);
@@ -24,9 +25,12 @@ export function Budget({ data }: { data: Context }) {
         <span class="free" style={{ flexGrow: Math.max(0, m.budget - m.used) }} />
       </div>
       <p class="legend">
-        {parts.map((s) => <a key={s.name} href={`#s-${s.name}`}><i class={`s-${s.name}`} />{sectionName(s.name)} <b>{percent(s.used)} %</b></a>)}
+        {parts.map((s) => {
+          const text = <><i class={`s-${s.name}`} />{sectionName(s.name)} <b>{percent(s.used)} %</b></>;
+          return lines ? <a key={s.name} href={`#s-${s.name}`}>{text}</a> : <span key={s.name}>{text}</span>;
+        })}
         <span class="space" />
-        <a href="#left">What was left out</a>
+        {left && <a href="#left">What was left out</a>}
         <span><b>{count(m.used)}</b> of {count(m.budget)} characters, as of #{data.as_of}</span>
       </p>
     </div>
@@ -48,7 +52,8 @@ function split(markdown: string, ranges: { start: number; end: number }[]): Line
   });
 }
 
-export function Lines({ data, followed }: { data: Context; followed?: number }) {
+// Lines shows the context of a conversation, or of a project.
+export function Lines({ data, of, followed }: { data: Context; of?: string; followed?: number }) {
   const text = data.markdown ?? "";
   const all = data.sections.flatMap((s) => {
     const ranges = data.manifest!.sections.find((m) => m.name === s.name)?.ranges ?? [];
@@ -65,7 +70,7 @@ export function Lines({ data, followed }: { data: Context; followed?: number }) 
     out.push(
       <div key={i} id={here ? `e-${followed}` : undefined} class={`line s-${name} ${here ? "followed" : ""}`}>
         <pre><Text of={shown.replace(/^\n+|\n+$/g, "")} /></pre>
-        <div class="why"><Why item={item} /></div>
+        <div class="why"><Why item={item} of={of} /></div>
       </div>,
     );
     end = stop;
@@ -94,13 +99,13 @@ export function reason(item: Item): string {
   return item.kind;
 }
 
-function Why({ item }: { item: Item }) {
+function Why({ item, of }: { item: Item; of?: string }) {
   const whole = item.result_whole_chars ?? item.whole_chars;
   return (
     <>
       <p><Text of={reason(item)} />{item.origin && <> Written by <Text of={item.origin} />.</>}</p>
       {item.match && <><p>Relevance {Math.round(item.match.relevance * 100)} %</p><Parts parts={item.match.parts} /></>}
-      <p class="dim">{item.turn > 0 && <>turn {item.turn} · </>}{item.session && <><a href={link({ c: item.session, turn: item.turn ? String(item.turn) : undefined })}>its conversation</a> · </>}{plural(item.chars, "character")}{whole ? ` of ${count(whole)}` : ""} <EventLink seq={item.seq} />{item.result_seq ? <EventLink seq={item.result_seq} /> : null}</p>
+      <p class="dim">{item.turn > 0 && <>{of && !item.session ? <TurnLink of={of} turn={item.turn} event={item.seq} /> : `turn ${item.turn}`} · </>}{item.session && <><a href={link({ c: item.session, turn: item.turn ? String(item.turn) : undefined })}>its conversation</a> · </>}{plural(item.chars, "character")}{whole ? ` of ${count(whole)}` : ""} <EventLink seq={item.seq} />{item.result_seq ? <EventLink seq={item.result_seq} /> : null}</p>
     </>
   );
 }

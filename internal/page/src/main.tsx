@@ -7,6 +7,7 @@ import { Conversations } from "./conversations";
 import { Operations } from "./operations";
 import { Projects, ProjectView } from "./projects";
 import { Tail } from "./tail";
+import { useTitle } from "./text";
 import { change, go, link, params, useParams } from "./url";
 
 const keys: [string, string][] = [
@@ -18,7 +19,8 @@ const keys: [string, string][] = [
 const unkept = "The browser did not send the session cookie. Check that it accepts cookies. Behind a proxy, check that the proxy adds no Authorization header, and sends X-Forwarded-Proto: https only if the browser uses TLS.";
 
 // SignIn asks for a token, or sends the reader to the identity provider. Afterwards the page is loaded again where it was.
-function SignIn({ state }: { state: Session }) {
+function SignIn({ state, ended }: { state: Session; ended: boolean }) {
+  useTitle("Sign in");
   const field = useRef<HTMLInputElement>(null);
   const [wrong, setWrong] = useState("");
   const submit = (e: Event) => {
@@ -31,6 +33,7 @@ function SignIn({ state }: { state: Session }) {
   return (
     <main id="main" class="signin" tabIndex={-1}>
       <h1>Sign in</h1>
+      {ended && <p class="notice error" role="alert">You are signed out: your token has expired or was revoked.</p>}
       {state.problem && <p class="notice error" role="alert">{state.problem}</p>}
       {state.provider && <p><a class="button primary" href={`/signin?${new URLSearchParams({ view: location.search.slice(1) })}`}>Sign in at {new URL(state.provider).host}</a></p>}
       {state.tokens && <>
@@ -89,6 +92,8 @@ function App() {
   const p = useParams();
   const [state, setState] = useState<Session>();
   const [help, setHelp] = useState(false);
+  const wasIn = useRef(false);
+  wasIn.current ||= !!state?.signed_in;
   const look = () => { session.get().then(setState, () => setState(undemanding)); }; // the view then says what is wrong
   session.onNeeded(look);
   useEffect(look, []);
@@ -109,7 +114,7 @@ function App() {
         <button class="quiet" onClick={() => setHelp(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts">?</button>
       </header>
       {help && <Keys close={() => setHelp(false)} />}
-      {state?.needed && !state.signed_in ? <SignIn state={state} />
+      {state?.needed && !state.signed_in ? <SignIn state={state} ended={wasIn.current} />
         : <main id="main" tabIndex={-1} aria-busy={!state}>
           {!state ? null : view === "conversation" ? <ConversationView key={p["c"]} id={p["c"]!} p={p} /> : view === "projects" ? <Projects /> : view === "project" ? <ProjectView name={p["project"] ?? ""} p={p} />
             : view === "tail" ? <Tail p={p} /> : view === "operations" ? <Operations p={p} /> : <Conversations p={p} />}

@@ -5,8 +5,8 @@ import { ask, lacks, post, Problem, tenant, useAccess, useGet } from "./api";
 import { Doctor } from "./doctor";
 import { EventPanel } from "./event";
 import { sent } from "./stream";
-import { count, Notice, plural, Text, Time } from "./text";
-import { change, type Params } from "./url";
+import { count, Notice, plural, Text, Time, useTitle } from "./text";
+import { change, link, type Params } from "./url";
 
 interface Partition { name: string; store: string; generation: number; partition: number; state: string; checkpoint: number; lag: number; failed: number; holder?: string; rate: number; error?: string }
 interface Rebuild { projection: string; generation: number; state: string; applied?: number; total?: number; eta_seconds?: number; error?: string }
@@ -27,6 +27,7 @@ type Section = "models" | "failed";
 const every = 3000; // milliseconds from an answer to the next look, while the tab is in sight
 
 export function Operations({ p }: { p: Params }) {
+  useTitle("Operations");
   const access = useAccess();
   const mayRetry = lacks(access, "operate"), mayRebuild = lacks(access, "operate", true);
   const status = useGet<Status>("/v1/status");
@@ -53,7 +54,7 @@ export function Operations({ p }: { p: Params }) {
   return (
     <div class="body"><div class="view"><div class="page">
       <h1>Operations</h1>
-      {!s && <Notice error={status.error}>Loading…</Notice>}
+      {(!s || status.error) && <Notice error={status.error}>Loading…</Notice>}
       {s && <p class="figures">
         <span><b>{count(s.stream.head)}</b> head of the log</span>
         <span><b>{count(s.stream.messages)}</b> events</span>
@@ -90,7 +91,7 @@ export function Operations({ p }: { p: Params }) {
         {(failed.data?.failed.length ?? 0) > 0 && <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of failed events"><table>
           <thead><tr><th>Event</th><th>Projection</th><th>Class</th><th>Reason</th><th>Conversation</th><th><span class="hidden">Actions</span></th></tr></thead>
           <tbody>{failed.data!.failed.map((f) => (
-            <tr key={`${f.projection}-${f.seq}`}><td><button class="quiet seq" title="Show the event as it is in the log" onClick={() => change({ event: String(f.seq), ...f.tenant === (tenant() ?? "default") ? {} : { tenant: f.tenant } })}>#{f.seq}</button></td><td>{f.projection}</td><td>{f.class}</td><td><Text of={f.reason} /></td><td><Text of={f.conversation} /></td>
+            <tr key={`${f.projection}-${f.seq}`}><td><button class="quiet seq" title="Show the event as it is in the log" onClick={() => change({ event: String(f.seq), ...f.tenant === (tenant() ?? "default") ? {} : { tenant: f.tenant } })}>#{f.seq}</button></td><td>{f.projection}</td><td>{f.class}</td><td><Text of={f.reason} /></td><td><a href={link({ c: f.conversation, tenant: f.tenant === "default" ? undefined : f.tenant })}><Text of={f.conversation} /></a></td>
               <td><button class="quiet" onClick={() => void act("failed", `Try event ${f.seq} again? Its conversation is rebuilt from the log.`, "Trying again…", () => retry({ seq: f.seq }))}>Retry</button></td></tr>
           ))}</tbody>
         </table></div>}

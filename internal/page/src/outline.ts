@@ -3,14 +3,13 @@
 // length opens at once.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { asOf, type Conversation, getJSON, path, type Problem, type Turn } from "./api";
+import { asOf, type Conversation, getJSON, path, patient, type Problem, type Turn } from "./api";
 import { firstLine } from "./text";
 
 const page = 1000;
 const eager = 100_000; // turns that are read without being in sight
 const beginnings = 40; // turns whose texts are asked for at once
 const kept = 1000; // texts
-const pauses = { first: 1000, longest: 30_000 }; // milliseconds before a request that failed is made again
 
 interface OutlinedTurn { n: number; seq: number; end: number; at?: number; chars: number; calls?: number }
 export interface OutlinedSummary { id: string; level: number; seq: number; end: number; frontier?: boolean }
@@ -76,30 +75,17 @@ export class Outline {
     void this.ask();
   }
 
-  // guarded does f, which says when it has an answer. If the server is in trouble, f is done again after a pause; the
-  // error is shown until there is an answer.
+  // guarded does f patiently. An error is shown until there is an answer.
   private async guarded(what: "read" | "ask", f: (answered: () => void) => Promise<void>) {
-    let pause = pauses.first;
-    const answered = () => {
-      pause = pauses.first;
+    const recovered = () => {
       delete this.errors[what];
       this.changed();
     };
-    for (;;) {
-      try {
-        await f(answered);
-        if (this.errors[what]) answered(); // nothing is missing any more
-        return;
-      } catch (e) {
-        if (this.control.signal.aborted) return;
-        this.errors[what] = e as Problem;
-        this.changed();
-        if (!passes(e as Problem)) return;
-      }
-      await new Promise((done) => setTimeout(done, pause));
-      if (this.control.signal.aborted) return;
-      pause = Math.min(2 * pause, pauses.longest);
-    }
+    const done = await patient((answered) => f(() => { answered(); recovered(); }), this.control.signal, (e) => {
+      this.errors[what] = e;
+      this.changed();
+    });
+    if (done && this.errors[what]) recovered(); // nothing is missing any more
   }
 
   private read = async () => {
@@ -162,9 +148,6 @@ export class Outline {
     for (const turn of far.slice(0, this.texts.size - kept)) this.texts.delete(turn);
   }
 }
-
-// passes reports whether the same request may succeed later.
-function passes(e: Problem): boolean { return !(e.status >= 400 && e.status < 500) || e.status === 429; }
 
 export function useOutline(of: Conversation | undefined): Outline | undefined {
   const [, redraw] = useState(0);

@@ -3,12 +3,13 @@ import { type Context, path, useGet, usePages } from "./api";
 import { EventPanel } from "./event";
 import { Field } from "./field";
 import { Budget, Bytes, Dropped, Lines } from "./lines";
-import { firstLine, Notice, plural, shortPath, Text, Time } from "./text";
+import { firstLine, Notice, plural, shortPath, Text, Time, useTitle } from "./text";
 import { change, link, type Params } from "./url";
 
 interface Session { id: string; title?: string; agent?: string; asked?: string; turn_count: number; updated_at?: string; unanswered: boolean }
 
 export function Projects() {
+  useTitle("Projects");
   const { list, error, loading, more } = usePages<{ name: string; newest: Session }>(path("/v1/projects", [], { limit: 100 }), "projects");
   return (
     <div class="page">
@@ -29,6 +30,7 @@ export function Projects() {
 
 export function ProjectView({ name, p }: { name: string; p: Params }) {
   const max = p["max"] ?? "8000";
+  useTitle(shortPath(name), "Projects");
   const project = useGet<{ name: string; names: string[]; conversations: Session[] }>(path("/v1/projects/{}", [name], { query: p["q"] }), 200);
   const context = useGet<Context>(path("/v1/projects/{}/context", [name], { query: p["q"], max_chars: max, explain: true, include_markdown: true }), 200);
   const bytes = p["show"] === "bytes";
@@ -46,8 +48,8 @@ export function ProjectView({ name, p }: { name: string; p: Params }) {
             <div role="group" aria-label="Show as" class="choice"><button aria-pressed={!bytes} onClick={() => change({ show: undefined })}>Lines and reasons</button><button aria-pressed={bytes} onClick={() => change({ show: "bytes" })}>Exact text</button></div>
           </form>
           {context.error ? <Notice error={context.error} /> : !context.data?.manifest ? <Notice>Loading…</Notice> : <div class="context-of" aria-busy={context.loading}>
-            <Budget data={context.data} />{bytes ? <Bytes data={context.data} /> : <Lines data={context.data} />}
-            <h3>Left out</h3><Dropped data={context.data} />
+            <Budget data={context.data} lines={!bytes} left />{bytes ? <Bytes data={context.data} /> : <Lines data={context.data} />}
+            <h3 id="left">Left out</h3><Dropped data={context.data} />
           </div>}
         </section>
         {project.data && <section aria-label="Conversations"><h2>Conversations</h2>

@@ -2,10 +2,12 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
+import { useTextScale } from "./text";
+
 interface Props {
   label: string;
   count: number;
-  height: number; // of a row, in pixels
+  height: number; // of a row, in pixels, with text of the usual size
   selected: number; // index, or -1
   onSelect: (index: number) => void;
   onRange?: (first: number, last: number) => void; // which rows are in sight
@@ -14,15 +16,16 @@ interface Props {
 
 const spare = 8; // rows above and below those in sight
 
-export function Rows({ label, count, height, selected, onSelect, onRange, row }: Props) {
+export function Rows({ label, count, height: usual, selected, onSelect, onRange, row }: Props) {
   const box = useRef<HTMLDivElement>(null);
+  const height = Math.round(usual * useTextScale());
   const [view, setView] = useState({ top: 0, height: 600 });
   const first = Math.max(0, Math.floor(view.top / height) - spare);
   const last = Math.min(count - 1, Math.ceil((view.top + view.height) / height) + spare);
 
   useLayoutEffect(() => {
     const e = box.current!;
-    const read = () => setView({ top: e.scrollTop, height: e.clientHeight });
+    const read = () => setView((before) => before.top === e.scrollTop && before.height === e.clientHeight ? before : { top: e.scrollTop, height: e.clientHeight });
     const observer = new ResizeObserver(read);
     observer.observe(e);
     e.addEventListener("scroll", read, { passive: true });
@@ -36,6 +39,12 @@ export function Rows({ label, count, height, selected, onSelect, onRange, row }:
     else if (y < e.scrollTop) e.scrollTop = y;
     else if (y + height > e.scrollTop + e.clientHeight) e.scrollTop = y + height - e.clientHeight;
   }, [selected, count]);
+  const least = useRef(view.height);
+  useLayoutEffect(() => { // what is below may come later and leave less room, also for the selected row
+    const e = box.current!, y = selected * height, cut = y + height - e.scrollTop - view.height;
+    if (selected >= 0 && cut > 0 && y + height <= e.scrollTop + least.current) e.scrollTop += cut;
+    least.current = view.height;
+  }, [view.height]);
   useEffect(() => { if (count > 0) onRange?.(first, last); }, [first, last, count]);
 
   const keys = (e: KeyboardEvent) => {

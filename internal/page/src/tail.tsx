@@ -6,7 +6,7 @@ import { EventPanel } from "./event";
 import { Field } from "./field";
 import { Rows } from "./rows";
 import { sent } from "./stream";
-import { asText, count, firstLine, Notice, plural, Text, Time } from "./text";
+import { asText, count, firstLine, Notice, plural, Text, Time, useTitle } from "./text";
 import { change, link, type Params } from "./url";
 
 const kept = 2000; // rows
@@ -105,6 +105,7 @@ class Follower {
 
 export function Tail({ p }: { p: Params }) {
   const [, draw] = useState(0);
+  useTitle("Live");
   const held = useRef<Follower | undefined>(undefined);
   useEffect(() => {
     const follower = held.current = new Follower({ conversation: p["conversation"], kind: p["kind"] }, () => draw((n) => n + 1));

@@ -2,6 +2,8 @@
 // and characters that could disguise it are shown as marks.
 import type { ComponentChildren } from "preact";
 
+import { useEffect, useState } from "preact/hooks";
+
 import type { Highlight } from "./api";
 
 // Control characters except tab and line feed, invisible characters, and those that change the direction of text. With the
@@ -20,6 +22,18 @@ export function Text({ of, max = 200_000 }: { of: string; max?: number }) {
   }
   parts.push(text.slice(end));
   return <bdi>{parts}{of.length > max && <span class="mark">… {count(of.length - max)} more characters</span>}</bdi>;
+}
+
+// useTitle names a view, from its smallest part to its largest, for the browser's tabs and history, and for people who hear
+// the page.
+export function useTitle(...parts: (string | undefined)[]) {
+  const title = [...parts.filter(Boolean), "mneme"].join(" · ").replace(disguising, "");
+  useEffect(() => { document.title = title; }, [title]);
+}
+
+// useTextScale returns how much larger text is than usual, as people can choose in their browser.
+export function useTextScale(): number {
+  return useState(() => parseFloat(getComputedStyle(document.documentElement).fontSize) / 15)[0];
 }
 
 // Lit shows a text with the words of a query highlighted.

@@ -5,10 +5,8 @@ import { asOf, type Conversation, path, type Step, type Summary, type ToolCall, 
 import { EventLink } from "./event";
 import type { Outline, OutlinedSummary } from "./outline";
 import { Rows } from "./rows";
-import { asText, count, firstLine, Notice, plural, Text, Time } from "./text";
+import { asText, count, firstLine, Notice, plural, shortPath, Text, Time } from "./text";
 import { change, link, type Params } from "./url";
-
-const rowHeight = 58;
 
 export function Timeline({ c, outline: o, p }: { c: Conversation; outline: Outline; p: Params }) {
   const asked = Number(p["turn"] ?? NaN);
@@ -19,7 +17,7 @@ export function Timeline({ c, outline: o, p }: { c: Conversation; outline: Outli
       <Strip o={o} turn={turn} />
       {o.error && <Notice error={o.error} />}
       <div class="panes">
-        <Rows label="Turns" count={o.turns} height={rowHeight} selected={turn - o.first} onSelect={(i) => change({ turn: String(i + o.first) }, true)}
+        <Rows label="Turns" count={o.turns} height={58} selected={turn - o.first} onSelect={(i) => change({ turn: String(i + o.first) }, true)}
           onRange={(first, last) => o.want(first + o.first, last + o.first)} row={(i) => <TurnRow o={o} turn={i + o.first} />} />
         <section class="turn" aria-label={`Turn ${turn}`} tabIndex={0}>
           {o.has(turn) ? <OpenTurn key={turn} c={c} o={o} number={turn} /> : !o.error && <Notice>Loading…</Notice>}
@@ -148,6 +146,16 @@ export function Long({ of }: { of: string }) {
   );
 }
 
+const telling = ["command", "cmd", "pattern", "query", "url", "file_path", "path", "prompt"];
+
+// gist is the argument that says most about a call, or all of them.
+function gist(given: unknown): string {
+  const all = typeof given === "object" && given !== null ? given as Record<string, unknown> : {};
+  const name = telling.find((name) => typeof all[name] === "string" && all[name]);
+  if (!name) return asText(given);
+  return name.endsWith("path") ? shortPath(all[name] as string) : all[name] as string;
+}
+
 function Call({ call }: { call: ToolCall }) {
   const r = call.result;
   const failed = r?.success === false;
@@ -157,8 +165,9 @@ function Call({ call }: { call: ToolCall }) {
       <summary>
         <span class="sign" aria-hidden="true">{!r ? "…" : failed ? "✗" : r.success ? "✓" : "·"}</span>
         <b><Text of={call.tool_name} /></b>
-        <span class="args"><Text of={firstLine(asText(call.arguments), 120)} /></span>
+        <span class="args"><Text of={firstLine(gist(call.arguments), 240)} /></span>
         <span class="dim">{!r ? "no result" : failed ? "failed" : `${count(result.length)} characters`}{r?.duration_ms !== undefined && `, ${count(Math.round(r.duration_ms))} ms`}</span>
+        {failed && <span class="error"><Text of={firstLine(result)} /></span>}
       </summary>
       <header><span class="dim">call</span><EventLink seq={call.seq} />{r && <><span class="dim">result</span><EventLink seq={r.seq} /></>}</header>
       <pre><Text of={asText(call.arguments)} max={20_000} /></pre>

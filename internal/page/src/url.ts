@@ -23,9 +23,13 @@ function written(p: Params): string {
 const changed = "mneme-navigated";
 
 export function go(url: string, replace = false) {
+  const focused = document.activeElement;
   if (replace) history.replaceState(null, "", url);
   else history.pushState(null, "", url);
   dispatchEvent(new Event(changed));
+  if (focused && focused !== document.body) requestAnimationFrame(() => { // what had the focus may be gone with the view that it was in
+    if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
+  });
 }
 
 // change sets parameters of the view that is open. Small steps, like those of a slider, replace the
