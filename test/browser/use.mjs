@@ -86,6 +86,25 @@ await page.getByRole("complementary").getByText("dev.mneme.message.created.v1").
 await page.getByRole("button", { name: "Close the event" }).press("Enter");
 await page.waitForFunction((opener) => document.activeElement.innerText === opener, opener);
 
+step = "health";
+await open(of(asked, "&view=health"));
+await page.getByRole("region", { name: "Findings" }).getByText("The conversation ends with a request without an answer.").waitFor();
+await page.getByRole("region", { name: "Failed calls" }).getByText("None.").waitFor();
+await page.getByRole("link", { name: "turn 1" }).click();
+await page.waitForFunction(() => new URLSearchParams(location.search).has("event"));
+await page.getByRole("heading", { name: "Turn 1" }).waitFor();
+await open(of(given.hostile, "&view=health"));
+await page.getByRole("region", { name: "Failed calls" }).getByText("1 call that failed").waitFor();
+
+step = "insights";
+await open("/?view=insights");
+await page.getByText("Costs are unknown: the server has no price file").waitFor();
+await page.getByRole("combobox", { name: /^By/ }).selectOption("conversation");
+await page.getByRole("columnheader", { name: "Tokens in" }).waitFor();
+await page.getByRole("combobox", { name: /^First/ }).selectOption("most failed calls");
+await page.locator("tbody tr").first().getByText(given.project).click(); // the title of the only one in which a call failed
+await page.getByRole("region", { name: "Failed calls" }).waitFor();
+
 step = "search";
 await open(of(recorded, "&view=search&q=where+is+the+lease+renewed"));
 for (const name of ["Words", "Meaning", "Fused"]) await page.getByRole("region", { name }).getByRole("listitem").first().waitFor();

@@ -1168,13 +1168,13 @@ function Lines({ data, of, followed }) {
   const out = [];
   let end = 0, section = "";
   all.forEach(({ section: name, item }, i3) => {
-    const { start, end: stop, text: shown2 } = lines[i3];
+    const { start, end: stop, text: shown3 } = lines[i3];
     const between = text.slice(end, start).trim();
     if (between) out.push(/* @__PURE__ */ a3("div", { id: name !== section ? `s-${name}` : void 0, class: `line heading ${name !== section ? "first" : ""}`, children: between.split(/\n\n+/).map((part, j2, parts) => /* @__PURE__ */ a3("pre", { class: j2 === parts.length - 1 ? "last" : "", children: /* @__PURE__ */ a3(Text, { of: part }) }, j2)) }, `b${i3}`));
     const here = followed && (item.seq === followed || item.result_seq === followed);
     out.push(
       /* @__PURE__ */ a3("div", { id: here ? `e-${followed}` : void 0, class: `line s-${name} ${here ? "followed" : ""}`, children: [
-        /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: shown2.replace(/^\n+|\n+$/g, "") }) }),
+        /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: shown3.replace(/^\n+|\n+$/g, "") }) }),
         /* @__PURE__ */ a3("div", { class: "why", children: /* @__PURE__ */ a3(Why, { item, of }) })
       ] }, i3)
     );
@@ -1534,16 +1534,16 @@ function Steps({ c: c3, outline: o4, p: p3, data }) {
   const to = (n2) => {
     if (there(n2)) change({ as_of: n2 >= o4.last ? void 0 : String(o4.end(n2)), step: "1", served: void 0 }, true);
   };
-  const shown2 = data?.as_of === asOf2;
+  const shown3 = data?.as_of === asOf2;
   A2(() => {
-    if (!playing || !shown2) return;
+    if (!playing || !shown3) return;
     if (turn >= o4.last) {
       play(false);
       return;
     }
     const timer = setTimeout(() => to(turn + 1), pause);
     return () => clearTimeout(timer);
-  }, [playing, shown2, turn]);
+  }, [playing, shown3, turn]);
   const toggle = () => {
     if (!playing && turn >= o4.last) to(Math.max(o4.first, o4.known, o4.turnAt(c3.first_seq)));
     play(!playing);
@@ -1599,7 +1599,7 @@ function ContextView({ c: c3, outline, p: p3 }) {
   const url = path("/v1/conversations/{}/context", [c3.id], { ...query, explain: "true", include_markdown: true });
   const { data, error, loading } = useGet(url);
   const m3 = data?.manifest;
-  const shown2 = p3["show"] ?? "";
+  const shown3 = p3["show"] ?? "";
   return /* @__PURE__ */ a3("div", { class: "context", children: [
     /* @__PURE__ */ a3(Controls, { c: c3, p: p3, name: "Parameters of the context" }),
     /* @__PURE__ */ a3(Steps, { c: c3, outline, p: p3, data }),
@@ -1607,14 +1607,14 @@ function ContextView({ c: c3, outline, p: p3 }) {
     error && /* @__PURE__ */ a3(Notice, { error }),
     data && m3 && /* @__PURE__ */ a3("div", { "aria-busy": loading, children: [
       p3["follow"] && /* @__PURE__ */ a3(Followed, { c: c3, p: p3, data, seq: Number(p3["follow"]) }),
-      /* @__PURE__ */ a3(Budget, { data, lines: shown2 === "", left: true }),
+      /* @__PURE__ */ a3(Budget, { data, lines: shown3 === "", left: true }),
       /* @__PURE__ */ a3("div", { class: "bar formats", children: [
-        /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: formats.map(([f4, name]) => /* @__PURE__ */ a3("button", { "aria-pressed": f4 === shown2, onClick: () => change({ show: f4 }), children: name }, f4)) }),
+        /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: formats.map(([f4, name]) => /* @__PURE__ */ a3("button", { "aria-pressed": f4 === shown3, onClick: () => change({ show: f4 }), children: name }, f4)) }),
         /* @__PURE__ */ a3("span", { class: "space" }),
         /* @__PURE__ */ a3(Remember, { c: c3, query }, url),
         /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "compare", ...keep(p3), ...keep(p3, "_b") }), children: "Compare with another" })
       ] }),
-      shown2 === "bytes" ? /* @__PURE__ */ a3(Bytes, { data }) : shown2 === "anthropic" || shown2 === "openai" ? /* @__PURE__ */ a3(Messages, { c: c3, query, format: shown2 }) : /* @__PURE__ */ a3(Lines, { data, of: c3.id, followed: Number(p3["follow"]) }),
+      shown3 === "bytes" ? /* @__PURE__ */ a3(Bytes, { data }) : shown3 === "anthropic" || shown3 === "openai" ? /* @__PURE__ */ a3(Messages, { c: c3, query, format: shown3 }) : /* @__PURE__ */ a3(Lines, { data, of: c3.id, followed: Number(p3["follow"]) }),
       /* @__PURE__ */ a3(LeftOut, { c: c3, p: p3, data })
     ] }),
     !data && !error && /* @__PURE__ */ a3(Notice, { children: "Loading…" })
@@ -1742,15 +1742,15 @@ function node(column, kind, id, label, title, open) {
 }
 function callsOf(s3) {
   const byTool = Map.groupBy(s3.tool_calls ?? [], (call) => call.tool_name);
-  return [...byTool].map(([tool, calls]) => {
-    const failed = calls.filter((call) => call.result?.success === false).length;
+  return [...byTool].map(([tool, calls2]) => {
+    const failed = calls2.filter((call) => call.result?.success === false).length;
     const n2 = node(
       3,
       "call",
-      `call ${calls[0].seq}`,
-      calls.length > 1 ? `${tool} × ${calls.length}` : tool,
-      `${plural(calls.length, "call")} of ${tool}${failed ? `, ${failed} failed` : ""}`,
-      { event: String(calls[0].seq) }
+      `call ${calls2[0].seq}`,
+      calls2.length > 1 ? `${tool} × ${calls2.length}` : tool,
+      `${plural(calls2.length, "call")} of ${tool}${failed ? `, ${failed} failed` : ""}`,
+      { event: String(calls2[0].seq) }
     );
     n2.failed = failed > 0;
     return n2;
@@ -1763,12 +1763,12 @@ function turnOf(t3, steps) {
     turn.children.push(node(2, "user", `message ${seq}`, firstLine(content ?? "", 80), "message of the user", { event: String(seq) }));
   }
   for (const s3 of steps) {
-    const calls = callsOf(s3);
-    const open = s3.message ? { event: String(s3.message.seq) } : calls[0]?.open;
+    const calls2 = callsOf(s3);
+    const open = s3.message ? { event: String(s3.message.seq) } : calls2[0]?.open;
     if (!open) continue;
-    const text = firstLine(s3.message?.content || s3.message?.reasoning || "", 80) || (calls.length > 0 ? "(calls only)" : "(no text)");
+    const text = firstLine(s3.message?.content || s3.message?.reasoning || "", 80) || (calls2.length > 0 ? "(calls only)" : "(no text)");
     const message = node(2, "assistant", `message ${open["event"]}`, text, "message of the assistant", open);
-    message.children = calls;
+    message.children = calls2;
     turn.children.push(message);
   }
   return turn;
@@ -1879,7 +1879,7 @@ function Graph({ c: c3, outline: o4, p: p3 }) {
     ] })
   ] });
 }
-function Drawing({ g: g3, shown: shown2 }) {
+function Drawing({ g: g3, shown: shown3 }) {
   const box = T2(null);
   const zoom = useTextScale();
   const keys2 = (e3) => {
@@ -1903,7 +1903,7 @@ function Drawing({ g: g3, shown: shown2 }) {
         tabIndex: n2 === g3.root ? 0 : -1,
         class: `node k-${n2.kind} ${n2.failed ? "failed" : ""}`,
         title: n2.title,
-        "aria-pressed": n2.open["event"] ? n2.open["event"] === shown2 : void 0,
+        "aria-pressed": n2.open["event"] ? n2.open["event"] === shown3 : void 0,
         style: { left: `${columns2[n2.column].x}px`, top: `${n2.y - 13}px`, width: `${columns2[n2.column].width}px` },
         onClick: () => change(n2.open),
         children: [
@@ -1922,6 +1922,399 @@ function ListOf({ nodes }) {
     /* @__PURE__ */ a3("span", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: n2.title }) }),
     n2.children.length > 0 && /* @__PURE__ */ a3(ListOf, { nodes: n2.children })
   ] }, n2.id)) });
+}
+
+// src/rows.tsx
+var spare = 8;
+function Rows({ label, count: count2, height: usual, selected, onSelect, onRange, row }) {
+  const box = T2(null);
+  const height = Math.round(usual * useTextScale());
+  const [view, setView] = d2({ top: 0, height: 600 });
+  const first = Math.max(0, Math.floor(view.top / height) - spare);
+  const last = Math.min(count2 - 1, Math.ceil((view.top + view.height) / height) + spare);
+  F2(() => {
+    const e3 = box.current;
+    const read = () => setView((before2) => before2.top === e3.scrollTop && before2.height === e3.clientHeight ? before2 : { top: e3.scrollTop, height: e3.clientHeight });
+    const observer = new ResizeObserver(read);
+    observer.observe(e3);
+    e3.addEventListener("scroll", read, { passive: true });
+    return () => {
+      observer.disconnect();
+      e3.removeEventListener("scroll", read);
+    };
+  }, []);
+  F2(() => {
+    const e3 = box.current;
+    if (selected < 0 || selected >= count2) return;
+    const y3 = selected * height;
+    if (Math.abs(y3 - e3.scrollTop) > 2 * e3.clientHeight) e3.scrollTop = y3 - e3.clientHeight / 2;
+    else if (y3 < e3.scrollTop) e3.scrollTop = y3;
+    else if (y3 + height > e3.scrollTop + e3.clientHeight) e3.scrollTop = y3 + height - e3.clientHeight;
+  }, [selected, count2]);
+  const least = T2(view.height);
+  F2(() => {
+    const e3 = box.current, y3 = selected * height, cut = y3 + height - e3.scrollTop - view.height;
+    if (selected >= 0 && cut > 0 && y3 + height <= e3.scrollTop + least.current) e3.scrollTop += cut;
+    least.current = view.height;
+  }, [view.height]);
+  A2(() => {
+    if (count2 > 0) onRange?.(first, last);
+  }, [first, last, count2]);
+  const keys2 = (e3) => {
+    const page2 = Math.max(1, Math.floor(view.height / height) - 1);
+    const steps = {
+      ArrowDown: 1,
+      j: 1,
+      ArrowUp: -1,
+      k: -1,
+      PageDown: page2,
+      PageUp: -page2,
+      Home: -count2,
+      End: count2
+    };
+    const step = steps[e3.key];
+    if (step === void 0 || e3.ctrlKey || e3.metaKey || e3.altKey || count2 === 0) return;
+    e3.preventDefault();
+    e3.stopPropagation();
+    onSelect(Math.min(count2 - 1, Math.max(0, selected + step)));
+  };
+  const shown3 = [];
+  for (let i3 = first; i3 <= last; i3++) {
+    shown3.push(
+      /* @__PURE__ */ a3(
+        "div",
+        {
+          id: `row-${i3}`,
+          class: "row",
+          role: "option",
+          "aria-selected": i3 === selected,
+          "aria-posinset": i3 + 1,
+          "aria-setsize": count2,
+          style: { transform: `translateY(${i3 * height}px)`, height: `${height}px` },
+          onClick: () => onSelect(i3),
+          children: row(i3)
+        },
+        i3
+      )
+    );
+  }
+  return /* @__PURE__ */ a3(
+    "div",
+    {
+      class: "rows",
+      role: "listbox",
+      tabIndex: 0,
+      "aria-label": label,
+      ref: box,
+      onKeyDown: keys2,
+      "aria-activedescendant": selected >= first && selected <= last ? `row-${selected}` : void 0,
+      children: /* @__PURE__ */ a3("div", { role: "presentation", style: { height: `${count2 * height}px` }, children: shown3 })
+    }
+  );
+}
+
+// src/timeline.tsx
+function Timeline({ c: c3, outline: o4, p: p3 }) {
+  const asked2 = Number(p3["turn"] ?? NaN);
+  const turn = Math.min(o4.last, Math.max(o4.first, isNaN(asked2) ? o4.last : asked2));
+  if (o4.turns === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { error: o4.error, children: "No turns yet: a turn begins with a user message." }) });
+  return /* @__PURE__ */ a3("div", { class: "timeline", children: [
+    /* @__PURE__ */ a3(Strip, { o: o4, turn }),
+    o4.error && /* @__PURE__ */ a3(Notice, { error: o4.error }),
+    /* @__PURE__ */ a3("div", { class: "panes", children: [
+      /* @__PURE__ */ a3(
+        Rows,
+        {
+          label: "Turns",
+          count: o4.turns,
+          height: 58,
+          selected: turn - o4.first,
+          onSelect: (i3) => change({ turn: String(i3 + o4.first) }, true),
+          onRange: (first, last) => o4.want(first + o4.first, last + o4.first),
+          row: (i3) => /* @__PURE__ */ a3(TurnRow, { o: o4, turn: i3 + o4.first })
+        }
+      ),
+      /* @__PURE__ */ a3("section", { class: "turn", "aria-label": `Turn ${turn}`, tabIndex: 0, children: o4.has(turn) ? /* @__PURE__ */ a3(OpenTurn, { c: c3, o: o4, number: turn }, turn) : !o4.error && /* @__PURE__ */ a3(Notice, { children: "Loading…" }) })
+    ] }),
+    o4.summaries.length > 0 && /* @__PURE__ */ a3(SummaryList, { c: c3, o: o4, turn }, turn)
+  ] });
+}
+function TurnRow({ o: o4, turn }) {
+  const known2 = o4.has(turn), text = o4.text(turn);
+  return /* @__PURE__ */ a3($, { children: [
+    /* @__PURE__ */ a3("span", { class: "number", children: turn }),
+    /* @__PURE__ */ a3("span", { class: "what", children: !text ? /* @__PURE__ */ a3("span", { class: "loading", children: "…" }) : turn === 0 ? "Before the first user message" : /* @__PURE__ */ a3(Text, { of: text.text || "(no text)" }) }),
+    /* @__PURE__ */ a3("span", { class: "facts", children: known2 && /* @__PURE__ */ a3($, { children: [
+      /* @__PURE__ */ a3(Time, { of: o4.time(turn) }),
+      /* @__PURE__ */ a3("span", { children: [
+        count(o4.chars(turn)),
+        " characters"
+      ] }),
+      o4.calls(turn) > 0 && /* @__PURE__ */ a3("span", { children: plural(o4.calls(turn), "call") })
+    ] }) })
+  ] });
+}
+var bins = 1e3;
+function Strip({ o: o4, turn }) {
+  const list = o4.summaries.filter((s3) => s3.end >= o4.begin(o4.known));
+  const levels = Math.max(0, ...list.map((s3) => s3.level));
+  const n2 = o4.turns, lane = 11, ground = 30, width2 = 1e3;
+  const height = levels * lane + ground;
+  const x2 = (number) => (number - o4.first) / n2 * width2;
+  const open = (e3) => {
+    const box = e3.currentTarget.getBoundingClientRect();
+    change({ turn: String(Math.min(o4.last, o4.first + Math.floor((e3.clientX - box.left) / box.width * n2))) }, true);
+  };
+  return /* @__PURE__ */ a3("div", { class: "strip", children: [
+    /* @__PURE__ */ a3(
+      "svg",
+      {
+        viewBox: `0 0 ${width2} ${height}`,
+        preserveAspectRatio: "none",
+        style: { height: `${height * 1.3}px` },
+        role: "img",
+        onClick: open,
+        "aria-label": `${plural(n2, "turn")}, ${plural(list.length, "summary", "summaries")} above them; turn ${turn} is open`,
+        children: [
+          list.map((s3) => {
+            const from = o4.turnAt(s3.seq), to = o4.turnAt(s3.end);
+            return /* @__PURE__ */ a3(
+              "rect",
+              {
+                class: s3.frontier ? "frontier" : "consolidated",
+                x: x2(from),
+                y: (levels - s3.level) * lane + 1,
+                width: Math.max(1.5, x2(to + 1) - x2(from) - 1),
+                height: lane - 3,
+                rx: "2",
+                children: /* @__PURE__ */ a3("title", { children: `level ${s3.level}, turns ${from} to ${to}` })
+              },
+              s3.id
+            );
+          }),
+          /* @__PURE__ */ a3("path", { class: "sizes", d: sizes(o4, x2, height, ground - 4) }),
+          /* @__PURE__ */ a3("rect", { class: "here", x: x2(turn), y: 0, width: Math.max(3, width2 / n2), height })
+        ]
+      }
+    ),
+    /* @__PURE__ */ a3("p", { class: "legend", children: [
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("i", { class: "sizes" }),
+        " characters of a turn"
+      ] }),
+      list.length > 0 && /* @__PURE__ */ a3($, { children: [
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("i", { class: "frontier" }),
+          " summary"
+        ] }),
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("i", { class: "consolidated" }),
+          " summary within a higher one"
+        ] })
+      ] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("i", { class: "here" }),
+        " selected turn"
+      ] })
+    ] })
+  ] });
+}
+function sizes(o4, x2, bottom, height) {
+  const step = Math.max(1, o4.turns / bins);
+  const longest2 = [];
+  for (let from = o4.first; from <= o4.last; from += step) {
+    let chars = 0;
+    for (let n2 = Math.max(o4.known, Math.floor(from)); n2 < Math.max(from + step, Math.floor(from) + 1) && n2 <= o4.last; n2++) chars = Math.max(chars, o4.chars(n2));
+    longest2.push({ from, chars });
+  }
+  const top = Math.max(1, ...longest2.map((l3) => l3.chars));
+  return longest2.filter((l3) => l3.chars > 0).map((l3) => {
+    const left = x2(l3.from).toFixed(1), gap = o4.turns < 200 ? 1 : 0, high = Math.max(1, Math.sqrt(l3.chars / top) * height).toFixed(1);
+    return `M${left} ${bottom}v-${high}h${Math.max(0.8, x2(l3.from + step) - x2(l3.from) - gap).toFixed(1)}v${high}z`;
+  }).join("");
+}
+function SummaryList({ c: c3, o: o4, turn }) {
+  const [open, setOpen] = d2(false);
+  const over = o4.summaries.filter((s3) => s3.seq <= o4.end(turn) && s3.end >= o4.begin(turn)).sort((a4, b) => a4.level - b.level).slice(0, 20);
+  if (over.length === 0) return null;
+  return /* @__PURE__ */ a3("details", { class: "summaries", onToggle: (e3) => setOpen(e3.currentTarget.open), children: [
+    /* @__PURE__ */ a3("summary", { children: [
+      plural(over.length, "summary covers", "summaries cover"),
+      " turn ",
+      turn
+    ] }),
+    open && over.map((s3) => /* @__PURE__ */ a3(OneSummary, { c: c3, s: s3 }, s3.id))
+  ] });
+}
+function OneSummary({ c: c3, s: s3 }) {
+  const { data: found, error } = useGet(path("/v1/conversations/{}/summaries/{}", [c3.id, s3.id]));
+  if (!found) return /* @__PURE__ */ a3(Notice, { error, children: "Loading…" });
+  return /* @__PURE__ */ a3("article", { children: [
+    /* @__PURE__ */ a3("h3", { children: [
+      "Level ",
+      found.level,
+      ", turns ",
+      found.first_turn,
+      " to ",
+      found.last_turn,
+      " ",
+      /* @__PURE__ */ a3("span", { class: "dim", children: [
+        found.method,
+        s3.frontier ? "" : ", part of a higher summary"
+      ] }),
+      " ",
+      /* @__PURE__ */ a3(EventLink, { seq: found.seq })
+    ] }),
+    /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: found.conversation }) }),
+    found.actions && /* @__PURE__ */ a3("p", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: found.actions }) })
+  ] });
+}
+function OpenTurn({ c: c3, o: o4, number }) {
+  const user = useGetLater(number > 0 ? `${c3.id} ${number}` : null, () => asOf(c3, o4.end(number), "/v1/conversations/{}/turns", { limit: 1 }));
+  const steps = usePages(path("/v1/conversations/{}/steps", [c3.id], { turn: number, order: "oldest", limit: 30, include_reasoning: true }), "steps");
+  const said2 = user.data?.turns.find((t3) => t3.number === number)?.user_message;
+  return /* @__PURE__ */ a3($, { children: [
+    /* @__PURE__ */ a3("div", { class: "bar", children: [
+      /* @__PURE__ */ a3("h2", { children: [
+        "Turn ",
+        number
+      ] }),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      o4.end(number) >= c3.first_seq && /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "context", as_of: String(o4.end(number)), step: "1" }), children: "Context after this turn" }),
+      /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "graph", turn: String(number) }), children: "Graph" })
+    ] }),
+    user.error && /* @__PURE__ */ a3(Notice, { error: user.error }),
+    said2 && /* @__PURE__ */ a3("article", { class: "message user", children: [
+      /* @__PURE__ */ a3("header", { children: [
+        /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: said2.speaker ?? said2.role }) }),
+        said2.origin && /* @__PURE__ */ a3("span", { class: "badge", children: /* @__PURE__ */ a3(Text, { of: said2.origin }) }),
+        /* @__PURE__ */ a3(Time, { of: said2.time }),
+        /* @__PURE__ */ a3(EventLink, { seq: said2.seq })
+      ] }),
+      /* @__PURE__ */ a3(Long, { of: said2.content ?? "" })
+    ] }),
+    steps.list.map((s3, i3) => /* @__PURE__ */ a3("div", { children: [
+      s3.message && (s3.message.content || s3.message.reasoning) && /* @__PURE__ */ a3("article", { class: "message", children: [
+        /* @__PURE__ */ a3("header", { children: [
+          /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: s3.message.speaker ?? s3.message.role }) }),
+          /* @__PURE__ */ a3(Time, { of: s3.message.time }),
+          /* @__PURE__ */ a3(EventLink, { seq: s3.message.seq })
+        ] }),
+        s3.message.reasoning && /* @__PURE__ */ a3("details", { children: [
+          /* @__PURE__ */ a3("summary", { children: "Reasoning" }),
+          /* @__PURE__ */ a3(Long, { of: s3.message.reasoning })
+        ] }),
+        /* @__PURE__ */ a3(Long, { of: s3.message.content ?? "" })
+      ] }),
+      s3.tool_calls?.map((call) => /* @__PURE__ */ a3(Call, { call }, call.seq))
+    ] }, i3)),
+    (steps.loading || steps.error) && /* @__PURE__ */ a3(Notice, { error: steps.error, children: "Loading…" }),
+    steps.more && /* @__PURE__ */ a3("button", { onClick: steps.more, children: "Show more of this turn" })
+  ] });
+}
+var fold = 900;
+function Long({ of }) {
+  if (of.length <= fold) return /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of }) });
+  return /* @__PURE__ */ a3("details", { class: "long", children: [
+    /* @__PURE__ */ a3("summary", { children: [
+      /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of: of.slice(0, fold) }) }),
+      /* @__PURE__ */ a3("span", { class: "more", children: [
+        count(of.length - fold),
+        " more characters"
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of: of.slice(fold) }) })
+  ] });
+}
+var telling = ["command", "cmd", "pattern", "query", "url", "file_path", "path", "prompt"];
+function gist(given) {
+  const all = typeof given === "object" && given !== null ? given : {};
+  const name = telling.find((name2) => typeof all[name2] === "string" && all[name2]);
+  if (!name) return asText(given);
+  return name.endsWith("path") ? shortPath(all[name]) : all[name];
+}
+function Call({ call, of }) {
+  const r3 = call.result;
+  const failed = r3?.success === false;
+  const result = asText(r3?.error ?? r3?.result);
+  return /* @__PURE__ */ a3("details", { class: `call ${failed ? "failed" : ""}`, children: [
+    /* @__PURE__ */ a3("summary", { children: [
+      /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: !r3 ? "…" : failed ? "✗" : r3.success ? "✓" : "·" }),
+      /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: call.tool_name }) }),
+      /* @__PURE__ */ a3("span", { class: "args", children: /* @__PURE__ */ a3(Text, { of: firstLine(gist(call.arguments), 240) }) }),
+      /* @__PURE__ */ a3("span", { class: "dim", children: [
+        !r3 ? "no result" : failed ? "failed" : `${count(result.length)} characters`,
+        r3?.duration_ms !== void 0 && `, ${count(Math.round(r3.duration_ms))} ms`
+      ] }),
+      failed && /* @__PURE__ */ a3("span", { class: "error", children: /* @__PURE__ */ a3(Text, { of: firstLine(result) }) })
+    ] }),
+    /* @__PURE__ */ a3("header", { children: [
+      of && /* @__PURE__ */ a3(TurnLink, { of, turn: call.turn, event: call.seq }),
+      /* @__PURE__ */ a3("span", { class: "dim", children: "call" }),
+      /* @__PURE__ */ a3(EventLink, { seq: call.seq }),
+      r3 && /* @__PURE__ */ a3($, { children: [
+        /* @__PURE__ */ a3("span", { class: "dim", children: "result" }),
+        /* @__PURE__ */ a3(EventLink, { seq: r3.seq })
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: asText(call.arguments), max: 2e4 }) }),
+    r3 && /* @__PURE__ */ a3("pre", { class: "result", children: /* @__PURE__ */ a3(Text, { of: result, max: 2e4 }) })
+  ] });
+}
+
+// src/health.tsx
+var said = {
+  loop: (n2) => `The same call had the same result ${n2} times, with nothing new between.`,
+  failing: (n2) => `The same call failed ${n2} times, with nothing new between.`,
+  rereads: (n2) => `The same part of a file was read again ${plural(n2, "time")}, with no write between.`,
+  long_turn: (n2) => `A turn has ${count(n2)} steps.`,
+  unanswered: (n2) => `The conversation ends with ${n2 === 1 ? "a request" : `${n2} requests`} without an answer.`
+};
+function Health({ c: c3, p: p3 }) {
+  const { data, error } = useGet(path("/v1/conversations/{}/health", [c3.id], { from: p3["from"] }));
+  const failed = usePages(path("/v1/conversations/{}/tool-calls", [c3.id], { success: "false", limit: 50 }), "tool_calls");
+  return /* @__PURE__ */ a3("div", { class: "pad health", children: [
+    /* @__PURE__ */ a3("section", { "aria-label": "Findings", children: [
+      /* @__PURE__ */ a3("h2", { children: "Findings" }),
+      /* @__PURE__ */ a3(Notice, { error, children: [
+        !data ? "Loading…" : data.found === 0 ? `Nothing odd in ${plural(data.rows, "message, call or result", "messages, calls and results")}.` : `${plural(data.found, "finding")} in ${plural(data.rows, "message, call or result", "messages, calls and results")}, oldest first.`,
+        " ",
+        /* @__PURE__ */ a3("a", { href: "/help/health", children: "How they are found" })
+      ] }),
+      data && data.findings.length > 0 && /* @__PURE__ */ a3("ul", { class: "cards", children: data.findings.map((f4) => /* @__PURE__ */ a3("li", { children: [
+        /* @__PURE__ */ a3("b", { children: said[f4.rule]?.(f4.count) ?? `${f4.rule}: ${count(f4.count)}` }),
+        /* @__PURE__ */ a3("p", { class: "path", children: [
+          f4.tool && /* @__PURE__ */ a3($, { children: [
+            /* @__PURE__ */ a3(Text, { of: f4.tool }),
+            " "
+          ] }),
+          /* @__PURE__ */ a3(Text, { of: f4.subject })
+        ] }),
+        /* @__PURE__ */ a3("p", { class: "facts", children: [
+          /* @__PURE__ */ a3(TurnLink, { of: c3.id, turn: f4.turn, event: f4.seqs[0] }),
+          /* @__PURE__ */ a3("span", { children: [
+            f4.seqs.map((seq) => /* @__PURE__ */ a3(EventLink, { seq }, seq)),
+            f4.seqs.length === 20 && "…"
+          ] })
+        ] })
+      ] }, `${f4.rule} ${f4.seqs[0]}`)) }),
+      data && data.found > data.findings.length && /* @__PURE__ */ a3(Notice, { children: [
+        "The first ",
+        count(data.findings.length),
+        " are listed."
+      ] }),
+      data && !data.complete && /* @__PURE__ */ a3("button", { onClick: () => change({ from: String(data.next_from) }), children: [
+        "Examine what comes after event ",
+        data.next_from
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("section", { "aria-label": "Failed calls", children: [
+      /* @__PURE__ */ a3("h2", { children: "Failed calls" }),
+      /* @__PURE__ */ a3(Notice, { error: failed.error, children: failed.loading && failed.list.length === 0 ? "Loading…" : failed.list.length === 0 ? "None." : `${plural(failed.list.length, "call")}${failed.more ? " so far" : ""} that failed or that the user refused, newest first.` }),
+      failed.list.map((call) => /* @__PURE__ */ a3(Call, { call, of: c3.id }, call.seq)),
+      failed.more && /* @__PURE__ */ a3("button", { onClick: failed.more, children: "Show more" })
+    ] })
+  ] });
 }
 
 // src/outline.ts
@@ -2095,343 +2488,6 @@ function useOutline(of) {
   return held.current?.outline;
 }
 
-// src/rows.tsx
-var spare = 8;
-function Rows({ label, count: count2, height: usual, selected, onSelect, onRange, row }) {
-  const box = T2(null);
-  const height = Math.round(usual * useTextScale());
-  const [view, setView] = d2({ top: 0, height: 600 });
-  const first = Math.max(0, Math.floor(view.top / height) - spare);
-  const last = Math.min(count2 - 1, Math.ceil((view.top + view.height) / height) + spare);
-  F2(() => {
-    const e3 = box.current;
-    const read = () => setView((before2) => before2.top === e3.scrollTop && before2.height === e3.clientHeight ? before2 : { top: e3.scrollTop, height: e3.clientHeight });
-    const observer = new ResizeObserver(read);
-    observer.observe(e3);
-    e3.addEventListener("scroll", read, { passive: true });
-    return () => {
-      observer.disconnect();
-      e3.removeEventListener("scroll", read);
-    };
-  }, []);
-  F2(() => {
-    const e3 = box.current;
-    if (selected < 0 || selected >= count2) return;
-    const y3 = selected * height;
-    if (Math.abs(y3 - e3.scrollTop) > 2 * e3.clientHeight) e3.scrollTop = y3 - e3.clientHeight / 2;
-    else if (y3 < e3.scrollTop) e3.scrollTop = y3;
-    else if (y3 + height > e3.scrollTop + e3.clientHeight) e3.scrollTop = y3 + height - e3.clientHeight;
-  }, [selected, count2]);
-  const least = T2(view.height);
-  F2(() => {
-    const e3 = box.current, y3 = selected * height, cut = y3 + height - e3.scrollTop - view.height;
-    if (selected >= 0 && cut > 0 && y3 + height <= e3.scrollTop + least.current) e3.scrollTop += cut;
-    least.current = view.height;
-  }, [view.height]);
-  A2(() => {
-    if (count2 > 0) onRange?.(first, last);
-  }, [first, last, count2]);
-  const keys2 = (e3) => {
-    const page2 = Math.max(1, Math.floor(view.height / height) - 1);
-    const steps = {
-      ArrowDown: 1,
-      j: 1,
-      ArrowUp: -1,
-      k: -1,
-      PageDown: page2,
-      PageUp: -page2,
-      Home: -count2,
-      End: count2
-    };
-    const step = steps[e3.key];
-    if (step === void 0 || e3.ctrlKey || e3.metaKey || e3.altKey || count2 === 0) return;
-    e3.preventDefault();
-    e3.stopPropagation();
-    onSelect(Math.min(count2 - 1, Math.max(0, selected + step)));
-  };
-  const shown2 = [];
-  for (let i3 = first; i3 <= last; i3++) {
-    shown2.push(
-      /* @__PURE__ */ a3(
-        "div",
-        {
-          id: `row-${i3}`,
-          class: "row",
-          role: "option",
-          "aria-selected": i3 === selected,
-          "aria-posinset": i3 + 1,
-          "aria-setsize": count2,
-          style: { transform: `translateY(${i3 * height}px)`, height: `${height}px` },
-          onClick: () => onSelect(i3),
-          children: row(i3)
-        },
-        i3
-      )
-    );
-  }
-  return /* @__PURE__ */ a3(
-    "div",
-    {
-      class: "rows",
-      role: "listbox",
-      tabIndex: 0,
-      "aria-label": label,
-      ref: box,
-      onKeyDown: keys2,
-      "aria-activedescendant": selected >= first && selected <= last ? `row-${selected}` : void 0,
-      children: /* @__PURE__ */ a3("div", { role: "presentation", style: { height: `${count2 * height}px` }, children: shown2 })
-    }
-  );
-}
-
-// src/timeline.tsx
-function Timeline({ c: c3, outline: o4, p: p3 }) {
-  const asked2 = Number(p3["turn"] ?? NaN);
-  const turn = Math.min(o4.last, Math.max(o4.first, isNaN(asked2) ? o4.last : asked2));
-  if (o4.turns === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { error: o4.error, children: "No turns yet: a turn begins with a user message." }) });
-  return /* @__PURE__ */ a3("div", { class: "timeline", children: [
-    /* @__PURE__ */ a3(Strip, { o: o4, turn }),
-    o4.error && /* @__PURE__ */ a3(Notice, { error: o4.error }),
-    /* @__PURE__ */ a3("div", { class: "panes", children: [
-      /* @__PURE__ */ a3(
-        Rows,
-        {
-          label: "Turns",
-          count: o4.turns,
-          height: 58,
-          selected: turn - o4.first,
-          onSelect: (i3) => change({ turn: String(i3 + o4.first) }, true),
-          onRange: (first, last) => o4.want(first + o4.first, last + o4.first),
-          row: (i3) => /* @__PURE__ */ a3(TurnRow, { o: o4, turn: i3 + o4.first })
-        }
-      ),
-      /* @__PURE__ */ a3("section", { class: "turn", "aria-label": `Turn ${turn}`, tabIndex: 0, children: o4.has(turn) ? /* @__PURE__ */ a3(OpenTurn, { c: c3, o: o4, number: turn }, turn) : !o4.error && /* @__PURE__ */ a3(Notice, { children: "Loading…" }) })
-    ] }),
-    o4.summaries.length > 0 && /* @__PURE__ */ a3(SummaryList, { c: c3, o: o4, turn }, turn)
-  ] });
-}
-function TurnRow({ o: o4, turn }) {
-  const known2 = o4.has(turn), text = o4.text(turn);
-  return /* @__PURE__ */ a3($, { children: [
-    /* @__PURE__ */ a3("span", { class: "number", children: turn }),
-    /* @__PURE__ */ a3("span", { class: "what", children: !text ? /* @__PURE__ */ a3("span", { class: "loading", children: "…" }) : turn === 0 ? "Before the first user message" : /* @__PURE__ */ a3(Text, { of: text.text || "(no text)" }) }),
-    /* @__PURE__ */ a3("span", { class: "facts", children: known2 && /* @__PURE__ */ a3($, { children: [
-      /* @__PURE__ */ a3(Time, { of: o4.time(turn) }),
-      /* @__PURE__ */ a3("span", { children: [
-        count(o4.chars(turn)),
-        " characters"
-      ] }),
-      o4.calls(turn) > 0 && /* @__PURE__ */ a3("span", { children: plural(o4.calls(turn), "call") })
-    ] }) })
-  ] });
-}
-var bins = 1e3;
-function Strip({ o: o4, turn }) {
-  const list = o4.summaries.filter((s3) => s3.end >= o4.begin(o4.known));
-  const levels = Math.max(0, ...list.map((s3) => s3.level));
-  const n2 = o4.turns, lane = 11, ground = 30, width2 = 1e3;
-  const height = levels * lane + ground;
-  const x2 = (number) => (number - o4.first) / n2 * width2;
-  const open = (e3) => {
-    const box = e3.currentTarget.getBoundingClientRect();
-    change({ turn: String(Math.min(o4.last, o4.first + Math.floor((e3.clientX - box.left) / box.width * n2))) }, true);
-  };
-  return /* @__PURE__ */ a3("div", { class: "strip", children: [
-    /* @__PURE__ */ a3(
-      "svg",
-      {
-        viewBox: `0 0 ${width2} ${height}`,
-        preserveAspectRatio: "none",
-        style: { height: `${height * 1.3}px` },
-        role: "img",
-        onClick: open,
-        "aria-label": `${plural(n2, "turn")}, ${plural(list.length, "summary", "summaries")} above them; turn ${turn} is open`,
-        children: [
-          list.map((s3) => {
-            const from = o4.turnAt(s3.seq), to = o4.turnAt(s3.end);
-            return /* @__PURE__ */ a3(
-              "rect",
-              {
-                class: s3.frontier ? "frontier" : "consolidated",
-                x: x2(from),
-                y: (levels - s3.level) * lane + 1,
-                width: Math.max(1.5, x2(to + 1) - x2(from) - 1),
-                height: lane - 3,
-                rx: "2",
-                children: /* @__PURE__ */ a3("title", { children: `level ${s3.level}, turns ${from} to ${to}` })
-              },
-              s3.id
-            );
-          }),
-          /* @__PURE__ */ a3("path", { class: "sizes", d: sizes(o4, x2, height, ground - 4) }),
-          /* @__PURE__ */ a3("rect", { class: "here", x: x2(turn), y: 0, width: Math.max(3, width2 / n2), height })
-        ]
-      }
-    ),
-    /* @__PURE__ */ a3("p", { class: "legend", children: [
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("i", { class: "sizes" }),
-        " characters of a turn"
-      ] }),
-      list.length > 0 && /* @__PURE__ */ a3($, { children: [
-        /* @__PURE__ */ a3("span", { children: [
-          /* @__PURE__ */ a3("i", { class: "frontier" }),
-          " summary"
-        ] }),
-        /* @__PURE__ */ a3("span", { children: [
-          /* @__PURE__ */ a3("i", { class: "consolidated" }),
-          " summary within a higher one"
-        ] })
-      ] }),
-      /* @__PURE__ */ a3("span", { children: [
-        /* @__PURE__ */ a3("i", { class: "here" }),
-        " selected turn"
-      ] })
-    ] })
-  ] });
-}
-function sizes(o4, x2, bottom, height) {
-  const step = Math.max(1, o4.turns / bins);
-  const longest2 = [];
-  for (let from = o4.first; from <= o4.last; from += step) {
-    let chars = 0;
-    for (let n2 = Math.max(o4.known, Math.floor(from)); n2 < Math.max(from + step, Math.floor(from) + 1) && n2 <= o4.last; n2++) chars = Math.max(chars, o4.chars(n2));
-    longest2.push({ from, chars });
-  }
-  const top = Math.max(1, ...longest2.map((l3) => l3.chars));
-  return longest2.filter((l3) => l3.chars > 0).map((l3) => {
-    const left = x2(l3.from).toFixed(1), gap = o4.turns < 200 ? 1 : 0, high = Math.max(1, Math.sqrt(l3.chars / top) * height).toFixed(1);
-    return `M${left} ${bottom}v-${high}h${Math.max(0.8, x2(l3.from + step) - x2(l3.from) - gap).toFixed(1)}v${high}z`;
-  }).join("");
-}
-function SummaryList({ c: c3, o: o4, turn }) {
-  const [open, setOpen] = d2(false);
-  const over = o4.summaries.filter((s3) => s3.seq <= o4.end(turn) && s3.end >= o4.begin(turn)).sort((a4, b) => a4.level - b.level).slice(0, 20);
-  if (over.length === 0) return null;
-  return /* @__PURE__ */ a3("details", { class: "summaries", onToggle: (e3) => setOpen(e3.currentTarget.open), children: [
-    /* @__PURE__ */ a3("summary", { children: [
-      plural(over.length, "summary covers", "summaries cover"),
-      " turn ",
-      turn
-    ] }),
-    open && over.map((s3) => /* @__PURE__ */ a3(OneSummary, { c: c3, s: s3 }, s3.id))
-  ] });
-}
-function OneSummary({ c: c3, s: s3 }) {
-  const { data: found, error } = useGet(path("/v1/conversations/{}/summaries/{}", [c3.id, s3.id]));
-  if (!found) return /* @__PURE__ */ a3(Notice, { error, children: "Loading…" });
-  return /* @__PURE__ */ a3("article", { children: [
-    /* @__PURE__ */ a3("h3", { children: [
-      "Level ",
-      found.level,
-      ", turns ",
-      found.first_turn,
-      " to ",
-      found.last_turn,
-      " ",
-      /* @__PURE__ */ a3("span", { class: "dim", children: [
-        found.method,
-        s3.frontier ? "" : ", part of a higher summary"
-      ] }),
-      " ",
-      /* @__PURE__ */ a3(EventLink, { seq: found.seq })
-    ] }),
-    /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: found.conversation }) }),
-    found.actions && /* @__PURE__ */ a3("p", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: found.actions }) })
-  ] });
-}
-function OpenTurn({ c: c3, o: o4, number }) {
-  const user = useGetLater(number > 0 ? `${c3.id} ${number}` : null, () => asOf(c3, o4.end(number), "/v1/conversations/{}/turns", { limit: 1 }));
-  const steps = usePages(path("/v1/conversations/{}/steps", [c3.id], { turn: number, order: "oldest", limit: 30, include_reasoning: true }), "steps");
-  const said = user.data?.turns.find((t3) => t3.number === number)?.user_message;
-  return /* @__PURE__ */ a3($, { children: [
-    /* @__PURE__ */ a3("div", { class: "bar", children: [
-      /* @__PURE__ */ a3("h2", { children: [
-        "Turn ",
-        number
-      ] }),
-      /* @__PURE__ */ a3("span", { class: "space" }),
-      o4.end(number) >= c3.first_seq && /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "context", as_of: String(o4.end(number)), step: "1" }), children: "Context after this turn" }),
-      /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "graph", turn: String(number) }), children: "Graph" })
-    ] }),
-    user.error && /* @__PURE__ */ a3(Notice, { error: user.error }),
-    said && /* @__PURE__ */ a3("article", { class: "message user", children: [
-      /* @__PURE__ */ a3("header", { children: [
-        /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: said.speaker ?? said.role }) }),
-        said.origin && /* @__PURE__ */ a3("span", { class: "badge", children: /* @__PURE__ */ a3(Text, { of: said.origin }) }),
-        /* @__PURE__ */ a3(Time, { of: said.time }),
-        /* @__PURE__ */ a3(EventLink, { seq: said.seq })
-      ] }),
-      /* @__PURE__ */ a3(Long, { of: said.content ?? "" })
-    ] }),
-    steps.list.map((s3, i3) => /* @__PURE__ */ a3("div", { children: [
-      s3.message && (s3.message.content || s3.message.reasoning) && /* @__PURE__ */ a3("article", { class: "message", children: [
-        /* @__PURE__ */ a3("header", { children: [
-          /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: s3.message.speaker ?? s3.message.role }) }),
-          /* @__PURE__ */ a3(Time, { of: s3.message.time }),
-          /* @__PURE__ */ a3(EventLink, { seq: s3.message.seq })
-        ] }),
-        s3.message.reasoning && /* @__PURE__ */ a3("details", { children: [
-          /* @__PURE__ */ a3("summary", { children: "Reasoning" }),
-          /* @__PURE__ */ a3(Long, { of: s3.message.reasoning })
-        ] }),
-        /* @__PURE__ */ a3(Long, { of: s3.message.content ?? "" })
-      ] }),
-      s3.tool_calls?.map((call) => /* @__PURE__ */ a3(Call, { call }, call.seq))
-    ] }, i3)),
-    (steps.loading || steps.error) && /* @__PURE__ */ a3(Notice, { error: steps.error, children: "Loading…" }),
-    steps.more && /* @__PURE__ */ a3("button", { onClick: steps.more, children: "Show more of this turn" })
-  ] });
-}
-var fold = 900;
-function Long({ of }) {
-  if (of.length <= fold) return /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of }) });
-  return /* @__PURE__ */ a3("details", { class: "long", children: [
-    /* @__PURE__ */ a3("summary", { children: [
-      /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of: of.slice(0, fold) }) }),
-      /* @__PURE__ */ a3("span", { class: "more", children: [
-        count(of.length - fold),
-        " more characters"
-      ] })
-    ] }),
-    /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of: of.slice(fold) }) })
-  ] });
-}
-var telling = ["command", "cmd", "pattern", "query", "url", "file_path", "path", "prompt"];
-function gist(given) {
-  const all = typeof given === "object" && given !== null ? given : {};
-  const name = telling.find((name2) => typeof all[name2] === "string" && all[name2]);
-  if (!name) return asText(given);
-  return name.endsWith("path") ? shortPath(all[name]) : all[name];
-}
-function Call({ call }) {
-  const r3 = call.result;
-  const failed = r3?.success === false;
-  const result = asText(r3?.error ?? r3?.result);
-  return /* @__PURE__ */ a3("details", { class: `call ${failed ? "failed" : ""}`, children: [
-    /* @__PURE__ */ a3("summary", { children: [
-      /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: !r3 ? "…" : failed ? "✗" : r3.success ? "✓" : "·" }),
-      /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: call.tool_name }) }),
-      /* @__PURE__ */ a3("span", { class: "args", children: /* @__PURE__ */ a3(Text, { of: firstLine(gist(call.arguments), 240) }) }),
-      /* @__PURE__ */ a3("span", { class: "dim", children: [
-        !r3 ? "no result" : failed ? "failed" : `${count(result.length)} characters`,
-        r3?.duration_ms !== void 0 && `, ${count(Math.round(r3.duration_ms))} ms`
-      ] }),
-      failed && /* @__PURE__ */ a3("span", { class: "error", children: /* @__PURE__ */ a3(Text, { of: firstLine(result) }) })
-    ] }),
-    /* @__PURE__ */ a3("header", { children: [
-      /* @__PURE__ */ a3("span", { class: "dim", children: "call" }),
-      /* @__PURE__ */ a3(EventLink, { seq: call.seq }),
-      r3 && /* @__PURE__ */ a3($, { children: [
-        /* @__PURE__ */ a3("span", { class: "dim", children: "result" }),
-        /* @__PURE__ */ a3(EventLink, { seq: r3.seq })
-      ] })
-    ] }),
-    /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: asText(call.arguments), max: 2e4 }) }),
-    r3 && /* @__PURE__ */ a3("pre", { class: "result", children: /* @__PURE__ */ a3(Text, { of: result, max: 2e4 }) })
-  ] });
-}
-
 // src/conversation.tsx
 var views = [
   ["timeline", "Timeline"],
@@ -2440,7 +2496,8 @@ var views = [
   ["compare", "Compare"],
   ["search", "Search"],
   ["graph", "Graph"],
-  ["files", "Files"]
+  ["files", "Files"],
+  ["health", "Health"]
 ];
 function ConversationView({ id, p: p3 }) {
   const { data: c3, error } = useGet(path("/v1/conversations/{}", [id]));
@@ -2481,7 +2538,8 @@ function ConversationView({ id, p: p3 }) {
         view === "compare" && /* @__PURE__ */ a3(Compare, { c: c3, p: p3 }),
         view === "search" && /* @__PURE__ */ a3(Bench, { c: c3, p: p3 }),
         view === "graph" && /* @__PURE__ */ a3(Graph, { c: c3, outline, p: p3 }),
-        view === "files" && /* @__PURE__ */ a3(Files, { c: c3 })
+        view === "files" && /* @__PURE__ */ a3(Files, { c: c3 }),
+        view === "health" && /* @__PURE__ */ a3(Health, { c: c3, p: p3 })
       ] }),
       p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"], of: id })
     ] })
@@ -2641,6 +2699,145 @@ function Card({ c: c3 }) {
   ] });
 }
 
+// src/insights.tsx
+var groupings = ["day", "project", "conversation", "agent", "model", "tool", "command", "error", "file"];
+var sorts = [["tokens", "most tokens"], ["errors", "most failed calls"], ["rereads", "most repeated reads"], ["duration", "longest calls"]];
+var most = 1e3;
+var large = (n2) => n2 === void 0 ? void 0 : n2 < 1e4 ? count(n2) : n2 < 1e7 ? `${count(Math.round(n2 / 1e3))}k` : `${(n2 / 1e6).toFixed(1)}M`;
+var duration = (ms) => ms === void 0 ? void 0 : ms < 1e3 ? `${ms} ms` : ms < 6e4 ? `${(ms / 1e3).toFixed(1)} s` : ms < 36e5 ? `${(ms / 6e4).toFixed(1)} min` : `${(ms / 36e5).toFixed(1)} h`;
+var cost = (g3) => g3.cost?.amount?.toFixed(2);
+var conversations = ["Conversations", (g3) => g3.conversations];
+var calls = [
+  ["Calls", (g3) => g3.calls?.count],
+  ["Failed", (g3) => g3.calls?.failed],
+  ["Refused", (g3) => g3.calls?.refused],
+  ["Success", (g3) => g3.calls?.success_rate === void 0 ? void 0 : `${(100 * g3.calls.success_rate).toFixed(1)} %`],
+  ["Median", (g3) => duration(g3.calls?.p50_ms)],
+  ["99 %", (g3) => duration(g3.calls?.p99_ms)],
+  ["Time", (g3) => duration(g3.calls?.total_ms)],
+  conversations
+];
+var work = [
+  conversations,
+  ["Turns", (g3) => g3.work?.turns],
+  ["Steps", (g3) => g3.work?.steps],
+  ["Tokens in", (g3) => large(g3.tokens?.in)],
+  ["of these cached", (g3) => large(g3.tokens?.cached)],
+  ["Tokens out", (g3) => large(g3.tokens?.out)],
+  ["Cost", cost],
+  ["Calls", (g3) => g3.calls?.count],
+  ["Failed", (g3) => g3.calls?.failed],
+  ["Rereads", (g3) => g3.files?.rereads],
+  ["Time of calls", (g3) => duration(g3.calls?.total_ms)]
+];
+var special = {
+  tool: calls,
+  command: calls,
+  error: [["Tool", (g3) => g3.tool], ["Times", (g3) => g3.errors], conversations],
+  file: [["Reads", (g3) => g3.files?.reads], ["Rereads", (g3) => g3.files?.rereads], ["Writes", (g3) => g3.files?.writes], conversations],
+  conversation: work.slice(1)
+};
+function Insights({ p: p3 }) {
+  const by = groupings.includes(p3["by"] ?? "") ? p3["by"] : "day";
+  useTitle(`By ${by}`, "Insights");
+  const limit = Math.min(most, Number(p3["limit"]) || 50);
+  const projects = useGet(path("/v1/projects", [], { limit: 200 })).data?.projects.map((x2) => x2.name) ?? [];
+  const chosen = p3["project"] && !projects.includes(p3["project"]) ? [p3["project"]] : [];
+  const { data, error, loading } = useGet(path("/v1/insights", [], { by, project: p3["project"], since: p3["since"], until: p3["until"], sort: p3["sort"], limit }));
+  const groups = by === "day" && !p3["sort"] ? data?.groups.slice().reverse() : data?.groups;
+  const columns3 = (special[by] ?? work).filter(([heading]) => heading !== "Cost" || data?.total.cost);
+  return /* @__PURE__ */ a3("div", { class: "page", children: [
+    /* @__PURE__ */ a3("h1", { children: "Insights" }),
+    /* @__PURE__ */ a3("form", { class: "filters", onSubmit: (e3) => e3.preventDefault(), children: [
+      /* @__PURE__ */ a3("label", { children: [
+        "By ",
+        /* @__PURE__ */ a3("select", { value: by, onChange: (e3) => change({ by: e3.currentTarget.value, sort: void 0, limit: void 0 }), children: groupings.map((x2) => /* @__PURE__ */ a3("option", { children: x2 }, x2)) })
+      ] }),
+      /* @__PURE__ */ a3("label", { children: [
+        "Project ",
+        /* @__PURE__ */ a3("select", { value: p3["project"] ?? "", onChange: (e3) => change({ project: e3.currentTarget.value }), children: [
+          /* @__PURE__ */ a3("option", { value: "", children: "all" }),
+          [...chosen, ...projects].map((x2) => /* @__PURE__ */ a3("option", { value: x2, children: shortPath(x2) }, x2))
+        ] })
+      ] }),
+      /* @__PURE__ */ a3("label", { children: [
+        "Since ",
+        /* @__PURE__ */ a3("input", { type: "date", value: p3["since"] ?? "", onChange: (e3) => change({ since: e3.currentTarget.value }) })
+      ] }),
+      /* @__PURE__ */ a3("label", { children: [
+        "Until ",
+        /* @__PURE__ */ a3("input", { type: "date", value: p3["until"] ?? "", onChange: (e3) => change({ until: e3.currentTarget.value }) })
+      ] }),
+      /* @__PURE__ */ a3("label", { children: [
+        "First ",
+        /* @__PURE__ */ a3("select", { value: p3["sort"] ?? "", onChange: (e3) => change({ sort: e3.currentTarget.value }), children: [
+          /* @__PURE__ */ a3("option", { value: "", children: by === "day" ? "newest" : "largest" }),
+          sorts.map(([s3, name]) => /* @__PURE__ */ a3("option", { value: s3, children: name }, s3))
+        ] })
+      ] })
+    ] }),
+    (error || !data) && /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }),
+    data && /* @__PURE__ */ a3("div", { "aria-busy": loading, children: [
+      /* @__PURE__ */ a3("p", { class: "figures", children: [
+        /* @__PURE__ */ a3(Figure, { name: "conversations", of: count(data.total.conversations) }),
+        /* @__PURE__ */ a3(Figure, { name: "turns", of: large(data.total.work?.turns) }),
+        /* @__PURE__ */ a3(Figure, { name: "tokens read", of: large(data.total.tokens?.in) }),
+        /* @__PURE__ */ a3(Figure, { name: "tokens written", of: large(data.total.tokens?.out) }),
+        /* @__PURE__ */ a3(Figure, { name: `cost in ${data.total.cost?.currency}`, of: cost(data.total) }),
+        /* @__PURE__ */ a3(Figure, { name: "calls", of: large(data.total.calls?.count) }),
+        /* @__PURE__ */ a3(Figure, { name: "failed calls", of: large(data.total.calls?.failed) })
+      ] }),
+      /* @__PURE__ */ a3(Remarks, { of: data }),
+      groups.length > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": `Figures by ${by}`, children: /* @__PURE__ */ a3("table", { children: [
+        /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+          /* @__PURE__ */ a3("th", { children: by.charAt(0).toUpperCase() + by.slice(1) }),
+          columns3.map(([heading]) => /* @__PURE__ */ a3("th", { class: heading === "Tool" ? "" : "n", children: heading }, heading))
+        ] }) }),
+        /* @__PURE__ */ a3("tbody", { children: groups.map((g3) => /* @__PURE__ */ a3("tr", { children: [
+          /* @__PURE__ */ a3("td", { class: by === "file" || by === "command" ? "path" : "query", children: /* @__PURE__ */ a3(Name, { by, g: g3 }) }),
+          columns3.map(([heading, value]) => /* @__PURE__ */ a3("td", { class: heading === "Tool" ? "word" : "n nowrap", children: shown2(value(g3)) }, heading))
+        ] }, `${g3.tool} ${g3.name}`)) })
+      ] }) }),
+      data.left_out > 0 && (limit < most ? /* @__PURE__ */ a3("button", { onClick: () => change({ limit: String(most) }, true), children: "Show more" }) : /* @__PURE__ */ a3(Notice, { children: [
+        count(data.left_out),
+        " more are not shown."
+      ] }))
+    ] })
+  ] });
+}
+var shown2 = (v3) => typeof v3 === "number" ? count(v3) : v3 === void 0 ? "" : /* @__PURE__ */ a3(Text, { of: v3 });
+function Figure({ name, of }) {
+  return of === void 0 ? null : /* @__PURE__ */ a3("span", { children: [
+    /* @__PURE__ */ a3("b", { children: of }),
+    " ",
+    name
+  ] });
+}
+function Name({ by, g: g3 }) {
+  if (!g3.name) return /* @__PURE__ */ a3($, { children: "(unknown)" });
+  if (by === "conversation") return /* @__PURE__ */ a3("a", { href: link({ c: g3.name, view: "health" }), children: /* @__PURE__ */ a3(Text, { of: g3.title || g3.name }) });
+  if (by === "project") return /* @__PURE__ */ a3("a", { href: link({ view: "project", project: g3.name }), title: g3.name, children: /* @__PURE__ */ a3(Text, { of: shortPath(g3.name) }) });
+  return /* @__PURE__ */ a3(Text, { of: g3.name });
+}
+function Remarks({ of: { total, groups } }) {
+  if (groups.length === 0) return /* @__PURE__ */ a3(Notice, { children: "No conversations to count." });
+  const unknown = total.cost?.unknown?.map((name) => name || "(unknown)") ?? [];
+  return /* @__PURE__ */ a3(Notice, { children: [
+    "Days are UTC days of the events' own times.",
+    total.tokens && total.tokens.unknown_steps > 0 && ` ${count(total.tokens.unknown_steps)} of ${plural(total.work?.steps ?? 0, "step")} have no known tokens.`,
+    total.tokens && !total.cost && /* @__PURE__ */ a3($, { children: [
+      " Costs are unknown: the server has no ",
+      /* @__PURE__ */ a3("a", { href: "/help/insights#tokens-cost-and-how-long-until-something-changes", children: "price file" }),
+      "."
+    ] }),
+    unknown.length > 0 && /* @__PURE__ */ a3($, { children: [
+      " Costs are without those of ",
+      /* @__PURE__ */ a3(Text, { of: unknown.join(", ") }),
+      ", whose price is unknown."
+    ] })
+  ] });
+}
+
 // src/doctor.tsx
 var signs2 = { failed: "bad", warning: "busy", ok: "good" };
 function Doctor({ asked: asked2 }) {
@@ -2730,7 +2927,7 @@ function Operations({ p: p3 }) {
   const mayRetry = lacks(access, "operate"), mayRebuild = lacks(access, "operate", true);
   const status = useGet("/v1/status");
   const failed = useGet(mayRetry === void 0 ? "/v1/failed?limit=200" : null);
-  const [said, setSaid] = d2();
+  const [said2, setSaid] = d2();
   A2(() => {
     if (!status.data && !status.error) return;
     const timer = setInterval(() => {
@@ -2752,7 +2949,7 @@ function Operations({ p: p3 }) {
       setSaid({ at, problem: e3 });
     }
   };
-  const saidAt = (at) => said?.at !== at ? null : said.problem ? /* @__PURE__ */ a3(Notice, { error: said.problem }) : /* @__PURE__ */ a3("p", { class: "notice", role: "status", children: said.text });
+  const saidAt = (at) => said2?.at !== at ? null : said2.problem ? /* @__PURE__ */ a3(Notice, { error: said2.problem }) : /* @__PURE__ */ a3("p", { class: "notice", role: "status", children: said2.text });
   const s3 = status.data;
   return /* @__PURE__ */ a3("div", { class: "body", children: [
     /* @__PURE__ */ a3("div", { class: "view", children: /* @__PURE__ */ a3("div", { class: "page", children: [
@@ -3236,11 +3433,12 @@ function Tail({ p: p3 }) {
 var keys = [
   ["/", "go to the search field"],
   ["j  k", "next and previous row"],
-  ["1 … 7", "tabs of a conversation"],
+  ["1 … 8", "tabs of a conversation"],
   ["[  ]", "the context one turn earlier or later"],
   ["p", "play the context turn by turn"],
   ["h", "all conversations"],
   ["r", "projects"],
+  ["i", "insights"],
   ["l", "live"],
   ["o", "operations"],
   ["Esc", "close the event"],
@@ -3302,7 +3500,7 @@ function Keys({ close }) {
     /* @__PURE__ */ a3("form", { method: "dialog", children: /* @__PURE__ */ a3("button", { children: "Close" }) })
   ] });
 }
-var sections = { r: "projects", l: "tail", o: "operations" };
+var sections = { r: "projects", i: "insights", l: "tail", o: "operations" };
 function useKeys(help) {
   A2(() => {
     const press = (e3) => {
@@ -3336,12 +3534,12 @@ function App() {
   session.onNeeded(look);
   A2(look, []);
   useKeys(() => setHelp(true));
-  const view = p3["c"] ? "conversation" : ["projects", "project", "tail", "operations"].includes(p3["view"] ?? "") ? p3["view"] : "";
+  const view = p3["c"] ? "conversation" : ["projects", "project", "insights", "tail", "operations"].includes(p3["view"] ?? "") ? p3["view"] : "";
   return /* @__PURE__ */ a3($, { children: [
     /* @__PURE__ */ a3("a", { class: "skip", href: "#main", children: "Skip to the content" }),
     /* @__PURE__ */ a3("header", { class: "top", children: [
       /* @__PURE__ */ a3("a", { class: "brand", href: link({}), children: "mneme" }),
-      /* @__PURE__ */ a3("nav", { "aria-label": "Views", children: [["", "Conversations"], ["projects", "Projects"], ["tail", "Live"], ["operations", "Operations"]].map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ view: v3 }), "aria-current": view === v3 ? "page" : void 0, children: name }, v3)) }),
+      /* @__PURE__ */ a3("nav", { "aria-label": "Views", children: [["", "Conversations"], ["projects", "Projects"], ["insights", "Insights"], ["tail", "Live"], ["operations", "Operations"]].map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ view: v3 }), "aria-current": view === v3 ? "page" : void 0, children: name }, v3)) }),
       /* @__PURE__ */ a3("span", { class: "space" }),
       state?.needed && state.signed_in && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => {
         session.end().finally(() => location.reload());
@@ -3350,7 +3548,7 @@ function App() {
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts", children: "?" })
     ] }),
     help && /* @__PURE__ */ a3(Keys, { close: () => setHelp(false) }),
-    state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state, ended: wasIn.current }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
+    state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state, ended: wasIn.current }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "insights" ? /* @__PURE__ */ a3(Insights, { p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
   ] });
 }
 Q(/* @__PURE__ */ a3(App, {}), document.getElementById("app"));

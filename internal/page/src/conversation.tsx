@@ -8,6 +8,7 @@ import { ContextView } from "./context";
 import { EventPanel } from "./event";
 import { Files } from "./files";
 import { Graph } from "./graph";
+import { Health } from "./health";
 import { useOutline } from "./outline";
 import { ServedContexts } from "./served";
 import { count, Notice, plural, Text, useTitle } from "./text";
@@ -16,7 +17,7 @@ import { link, type Params } from "./url";
 
 // The tabs; keys 1, 2 and so on open them.
 export const views: [string, string][] = [
-  ["timeline", "Timeline"], ["context", "Context"], ["served", "Served"], ["compare", "Compare"], ["search", "Search"], ["graph", "Graph"], ["files", "Files"],
+  ["timeline", "Timeline"], ["context", "Context"], ["served", "Served"], ["compare", "Compare"], ["search", "Search"], ["graph", "Graph"], ["files", "Files"], ["health", "Health"],
 ];
 
 export function ConversationView({ id, p }: { id: string; p: Params }) {
@@ -53,6 +54,7 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
           {view === "search" && <Bench c={c} p={p} />}
           {view === "graph" && <Graph c={c} outline={outline} p={p} />}
           {view === "files" && <Files c={c} />}
+          {view === "health" && <Health c={c} p={p} />}
         </div>
         {p["event"] && <EventPanel seq={p["event"]} of={id} />}
       </div>

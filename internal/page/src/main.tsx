@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem, Session, session } from "./api";
 import { ConversationView, views } from "./conversation";
 import { Conversations } from "./conversations";
+import { Insights } from "./insights";
 import { Operations } from "./operations";
 import { Projects, ProjectView } from "./projects";
 import { Tail } from "./tail";
@@ -11,9 +12,9 @@ import { useTitle } from "./text";
 import { change, go, link, params, useParams } from "./url";
 
 const keys: [string, string][] = [
-  ["/", "go to the search field"], ["j  k", "next and previous row"], ["1 … 7", "tabs of a conversation"],
+  ["/", "go to the search field"], ["j  k", "next and previous row"], ["1 … 8", "tabs of a conversation"],
   ["[  ]", "the context one turn earlier or later"], ["p", "play the context turn by turn"],
-  ["h", "all conversations"], ["r", "projects"], ["l", "live"], ["o", "operations"], ["Esc", "close the event"], ["?", "this list"],
+  ["h", "all conversations"], ["r", "projects"], ["i", "insights"], ["l", "live"], ["o", "operations"], ["Esc", "close the event"], ["?", "this list"],
 ];
 
 const unkept = "The browser did not send the session cookie. Check that it accepts cookies. Behind a proxy, check that the proxy adds no Authorization header, and sends X-Forwarded-Proto: https only if the browser uses TLS.";
@@ -63,7 +64,7 @@ function Keys({ close }: { close: () => void }) {
   );
 }
 
-const sections: Record<string, string> = { r: "projects", l: "tail", o: "operations" };
+const sections: Record<string, string> = { r: "projects", i: "insights", l: "tail", o: "operations" };
 
 function useKeys(help: () => void) {
   useEffect(() => {
@@ -98,14 +99,14 @@ function App() {
   session.onNeeded(look);
   useEffect(look, []);
   useKeys(() => setHelp(true));
-  const view = p["c"] ? "conversation" : ["projects", "project", "tail", "operations"].includes(p["view"] ?? "") ? p["view"]! : "";
+  const view = p["c"] ? "conversation" : ["projects", "project", "insights", "tail", "operations"].includes(p["view"] ?? "") ? p["view"]! : "";
   return (
     <>
       <a class="skip" href="#main">Skip to the content</a>
       <header class="top">
         <a class="brand" href={link({})}>mneme</a>
         <nav aria-label="Views">
-          {([["", "Conversations"], ["projects", "Projects"], ["tail", "Live"], ["operations", "Operations"]] as const).map(([v, name]) =>
+          {([["", "Conversations"], ["projects", "Projects"], ["insights", "Insights"], ["tail", "Live"], ["operations", "Operations"]] as const).map(([v, name]) =>
             <a key={v} href={link({ view: v })} aria-current={view === v ? "page" : undefined}>{name}</a>)}
         </nav>
         <span class="space" />
@@ -117,7 +118,7 @@ function App() {
       {state?.needed && !state.signed_in ? <SignIn state={state} ended={wasIn.current} />
         : <main id="main" tabIndex={-1} aria-busy={!state}>
           {!state ? null : view === "conversation" ? <ConversationView key={p["c"]} id={p["c"]!} p={p} /> : view === "projects" ? <Projects /> : view === "project" ? <ProjectView name={p["project"] ?? ""} p={p} />
-            : view === "tail" ? <Tail p={p} /> : view === "operations" ? <Operations p={p} /> : <Conversations p={p} />}
+            : view === "insights" ? <Insights p={p} /> : view === "tail" ? <Tail p={p} /> : view === "operations" ? <Operations p={p} /> : <Conversations p={p} />}
         </main>}
     </>
   );

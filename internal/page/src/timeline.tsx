@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { asOf, type Conversation, path, type Step, type Summary, type ToolCall, type Turn, useGet, useGetLater, usePages } from "./api";
-import { EventLink } from "./event";
+import { EventLink, TurnLink } from "./event";
 import type { Outline, OutlinedSummary } from "./outline";
 import { Rows } from "./rows";
 import { asText, count, firstLine, Notice, plural, shortPath, Text, Time } from "./text";
@@ -156,7 +156,8 @@ function gist(given: unknown): string {
   return name.endsWith("path") ? shortPath(all[name] as string) : all[name] as string;
 }
 
-function Call({ call }: { call: ToolCall }) {
+// Call shows a call with its result; with of, it links to its turn in that conversation.
+export function Call({ call, of }: { call: ToolCall; of?: string }) {
   const r = call.result;
   const failed = r?.success === false;
   const result = asText(r?.error ?? r?.result);
@@ -169,7 +170,7 @@ function Call({ call }: { call: ToolCall }) {
         <span class="dim">{!r ? "no result" : failed ? "failed" : `${count(result.length)} characters`}{r?.duration_ms !== undefined && `, ${count(Math.round(r.duration_ms))} ms`}</span>
         {failed && <span class="error"><Text of={firstLine(result)} /></span>}
       </summary>
-      <header><span class="dim">call</span><EventLink seq={call.seq} />{r && <><span class="dim">result</span><EventLink seq={r.seq} /></>}</header>
+      <header>{of && <TurnLink of={of} turn={call.turn} event={call.seq} />}<span class="dim">call</span><EventLink seq={call.seq} />{r && <><span class="dim">result</span><EventLink seq={r.seq} /></>}</header>
       <pre><Text of={asText(call.arguments)} max={20_000} /></pre>
       {r && <pre class="result"><Text of={result} max={20_000} /></pre>}
     </details>
