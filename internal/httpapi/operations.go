@@ -2,16 +2,20 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 type verifyOutput struct{ Body Verification }
@@ -148,26 +152,20 @@ func (a *api) verified(ctx context.Context, progress func(projection string, don
 // mayBeAbsent reports whether contexts can be served without this read model.
 func mayBeAbsent(name string) bool { return readmodel.Find(name).Absent != "" }
 
-// ready answers 200 if the log and both read models answer, else 503. Lag appears only in
-// the body, because a lagging process can still serve reads. It asks for no token, so where others do, it conceals what
-// they conceal.
+// ready answers 200 if the read models answer, else 503. Neither lag nor a log that does not answer makes it 503, because
+// reads are served without the log: both appear only in the body. It asks for no token, so where others do, it conceals
+// what they conceal.
 func (a *api) ready(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{pins: a.views.Pin()}
-	defer x.end()
-	out, err := a.status(context.WithValue(r.Context(), exchangeKey{}, x), nil)
-	if err != nil {
-		why := ": " + err.Error()
-		if a.Gate != nil {
-			why = ""
-		}
-		http.Error(w, "not ready"+why, http.StatusServiceUnavailable)
-		return
-	}
-	if a.Gate != nil {
-		out.Body.conceal()
-	}
+	ctx, cancel := context.WithTimeout(r.Context(), program.ReadyWithin)
+	defer cancel()
+	var positions []ProjectionStatus
+	var unknown error
+	var both sync.WaitGroup
+	both.Go(func() { positions, unknown = a.positions(ctx) })
+	answers := a.answers(ctx)
+	both.Wait()
 	status := http.StatusOK
-	for _, p := range out.Body.Projections {
+	for _, p := range slices.Concat(answers, positions) {
 		if p.State == "absent" && !mayBeAbsent(p.Name) || p.State == "unavailable" || p.State == "damaged" {
 			status = http.StatusServiceUnavailable
 		}
@@ -177,7 +175,71 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	if a.Gate != nil && a.Gate.Ready() != nil {
 		fmt.Fprintf(w, "tokens of the identity provider: %v\n", a.Gate.Ready())
 	}
-	for _, p := range out.Body.Projections {
-		fmt.Fprintf(w, "%s partition %d: %s, lag %d %s\n", p.Name, p.Partition, p.State, p.Lag, p.Error)
+	if a.Gate != nil {
+		concealed := Status{Projections: slices.Concat(answers, positions)}
+		concealed.conceal()
+		answers, positions = concealed.Projections[:len(answers)], concealed.Projections[len(answers):]
 	}
+	if unknown == nil {
+		for _, p := range positions {
+			fmt.Fprintf(w, "%s partition %d: %s, lag %d %s\n", p.Name, p.Partition, p.State, p.Lag, p.Error)
+		}
+		return
+	}
+	why := ""
+	if a.Gate == nil {
+		why = ": " + unknown.Error()
+	}
+	fmt.Fprintf(w, "lag unknown%s\n", why)
+	for _, p := range answers {
+		fmt.Fprintf(w, "%s: %s %s\n", p.Name, p.State, p.Error)
+	}
+}
+
+// positionsWithin is how long a probe waits for what only its body says.
+const positionsWithin = program.ReadyWithin / 2
+
+// positions returns the projections as the status has them, or an error if the log does not answer soon.
+func (a *api) positions(ctx context.Context) ([]ProjectionStatus, error) {
+	if !a.Log.Conn().IsConnected() {
+		return nil, errors.New("the connection to NATS is lost")
+	}
+	ctx, cancel := context.WithTimeout(ctx, positionsWithin)
+	defer cancel()
+	x := &exchange{pins: a.views.Pin()}
+	defer x.end()
+	out, err := a.status(context.WithValue(ctx, exchangeKey{}, x), nil)
+	if err != nil {
+		return nil, err
+	}
+	return out.Body.Projections, nil
+}
+
+// answers asks the read models alone, without the log.
+func (a *api) answers(ctx context.Context) []ProjectionStatus {
+	pins := a.views.Pin()
+	defer pins.Release()
+	models := pins.All(ctx)
+	list := make([]ProjectionStatus, len(models))
+	var all sync.WaitGroup
+	for i, m := range models {
+		all.Go(func() {
+			err := m.Err
+			if err == nil {
+				_, err = m.Store.Checkpoints(ctx)
+			}
+			list[i] = ProjectionStatus{Name: m.Name, State: "answers"}
+			switch {
+			case err == nil:
+			case errors.Is(err, projection.ErrDamaged):
+				list[i].State, list[i].Error = "damaged", err.Error()
+			case m.Err != nil && !isUnreadable(err) && ctx.Err() == nil:
+				list[i].State, list[i].Error = "absent", err.Error()
+			default:
+				list[i].State, list[i].Error = "unavailable", err.Error()
+			}
+		})
+	}
+	all.Wait()
+	return list
 }

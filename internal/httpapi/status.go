@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"mneme.dev/mneme/internal/access"
@@ -112,13 +113,17 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		sent := Exported(a.Exported())
 		out.Body.OTLP = &sent
 	}
-	for _, m := range a.pins(ctx).All(ctx) {
-		list, err := a.projectionStatus(ctx, m, &cluster, out.Body.ProcessesError == "")
-		if err != nil {
-			return nil, a.problem(err)
-		}
-		out.Body.Projections = append(out.Body.Projections, list...)
+	models := a.pins(ctx).All(ctx)
+	lists, errs := make([][]ProjectionStatus, len(models)), make([]error, len(models))
+	var all sync.WaitGroup
+	for i, m := range models {
+		all.Go(func() { lists[i], errs[i] = a.projectionStatus(ctx, m, &cluster, out.Body.ProcessesError == "") })
 	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, a.problem(err)
+	}
+	out.Body.Projections = slices.Concat(lists...)
 	if out.Body.Rebuilds, err = a.underWay(ctx); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,12 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// healthyWithin is how long a program may take to answer /readyz.
+// healthyWithin is how long a program may take to answer /readyz. The probes of the manifests wait as long.
 const healthyWithin = 5 * time.Second
+
+// ReadyWithin is how long a store may take to answer /readyz. It leaves a second for the answer, so that a probe learns
+// why the program is not ready.
+const ReadyWithin = healthyWithin - time.Second
 
 // errNotReady means that a program is not ready, or does not answer at all.
 var errNotReady = errors.New("not ready")

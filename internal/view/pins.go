@@ -154,19 +154,26 @@ func (p *Pins) Embeddings(ctx context.Context) (graph.EmbeddingsReader, Model, e
 	return p.embeddings.get(ctx, "embeddings", p.views.Models.Embeddings)
 }
 
-// All returns all read models in use; those that cannot be opened have an Err.
+// All returns all read models in use; those that cannot be opened have an Err. It opens them at the same time, because a
+// store that hangs is silent for seconds.
 func (p *Pins) All(ctx context.Context) []Model {
-	_, g, _ := p.Graph(ctx)
-	_, f, _ := p.Files(ctx)
-	_, s, _ := p.Summaries(ctx)
-	_, r, _ := p.Projects(ctx)
-	_, i, _ := p.Insight(ctx)
-	_, c, _ := p.Code(ctx)
-	list := []Model{g, f, s, r, i, c}
-	if p.views.Cache.Remote() {
-		_, e, _ := p.Embeddings(ctx)
-		list = append(list, e)
+	opens := []func() Model{
+		func() Model { _, m, _ := p.Graph(ctx); return m },
+		func() Model { _, m, _ := p.Files(ctx); return m },
+		func() Model { _, m, _ := p.Summaries(ctx); return m },
+		func() Model { _, m, _ := p.Projects(ctx); return m },
+		func() Model { _, m, _ := p.Insight(ctx); return m },
+		func() Model { _, m, _ := p.Code(ctx); return m },
 	}
+	if p.views.Cache.Remote() {
+		opens = append(opens, func() Model { _, m, _ := p.Embeddings(ctx); return m })
+	}
+	list := make([]Model, len(opens))
+	var all sync.WaitGroup
+	for i, open := range opens {
+		all.Go(func() { list[i] = open() })
+	}
+	all.Wait()
 	return list
 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -16,7 +17,9 @@ func Health(c Worker, t *telemetry.Telemetry) http.Handler {
 	mux.Handle("GET /metrics", t.Metrics.Handler())
 	mux.HandleFunc("GET /healthz", program.Alive)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := c.Ready(r.Context()); err != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), program.ReadyWithin)
+		defer cancel()
+		if err := c.Ready(ctx); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}

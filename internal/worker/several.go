@@ -18,15 +18,18 @@ func (s Several) Start() {
 	}
 }
 
-// Stop implements Worker. All stop at the same time: a store that does not answer keeps each of them for 10 s, and whoever
-// runs the program may kill it after 30.
-func (s Several) Stop() error {
+// Stop implements Worker. It stops all at the same time: a store that does not answer keeps each of them for 10 s, and
+// whoever runs the program may kill it after 30.
+func (s Several) Stop() error { return s.each(Worker.Stop) }
+
+// each calls one method of all workers at the same time.
+func (s Several) each(call func(Worker) error) error {
 	errs := make([]error, len(s))
-	var stopping sync.WaitGroup
+	var all sync.WaitGroup
 	for i, w := range s {
-		stopping.Go(func() { errs[i] = w.Stop() })
+		all.Go(func() { errs[i] = call(w) })
 	}
-	stopping.Wait()
+	all.Wait()
 	return errors.Join(errs...)
 }
 
@@ -38,11 +41,7 @@ func (s Several) Status() (list []projection.Status) {
 	return list
 }
 
-// Ready implements Worker.
+// Ready implements Worker. It asks all at the same time, because a store that hangs is silent for seconds.
 func (s Several) Ready(ctx context.Context) error {
-	var errs []error
-	for _, w := range s {
-		errs = append(errs, w.Ready(ctx))
-	}
-	return errors.Join(errs...)
+	return s.each(func(w Worker) error { return w.Ready(ctx) })
 }

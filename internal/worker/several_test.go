@@ -1,30 +1,45 @@
 package worker
 
 import (
-	"errors"
+	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/pkg/projection"
 )
 
-// together is a worker that stops once all others are stopping, too.
-type together struct {
-	Worker
-	all *sync.WaitGroup
-	err error
+// meeting is a worker that answers only when all others were asked, too.
+type meeting struct{ others *sync.WaitGroup }
+
+func (m meeting) Start()                      {}
+func (m meeting) Status() []projection.Status { return nil }
+func (m meeting) Stop() error                 { return m.Ready(context.Background()) }
+
+func (m meeting) Ready(context.Context) error {
+	m.others.Done()
+	m.others.Wait()
+	return nil
 }
 
-func (w together) Stop() error {
-	w.all.Done()
-	w.all.Wait()
-	return w.err
-}
-
-func TestAllWorkersStopAtTheSameTime(t *testing.T) {
+// One after the other, three read models on a store that hangs would outlast a probe and the time that a program is
+// given to stop.
+func TestWorkersOfAProgramAreAskedAndStoppedAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	var all sync.WaitGroup
-	all.Add(3)
-	broken := errors.New("broken")
-	require.ErrorIs(t, Several{together{all: &all}, together{all: &all, err: broken}, together{all: &all}}.Stop(), broken)
+	var others sync.WaitGroup
+	several := Several{meeting{&others}, meeting{&others}, meeting{&others}}
+	for _, call := range []func() error{several.Stop, func() error { return several.Ready(t.Context()) }} {
+		others.Add(len(several))
+		ended := make(chan error, 1)
+		go func() { ended <- call() }()
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(mnemetest.Patience):
+			t.Fatal("they wait for each other")
+		}
+	}
 }

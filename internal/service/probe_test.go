@@ -1,0 +1,46 @@
+package service_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/worker"
+)
+
+// A balancer that took every context-api out of service while NATS is down would end the reads, which need no NATS.
+func TestReadersAreReadyWhileNATSIsDown(t *testing.T) {
+	c := &cluster{t: t}
+	var err error
+	c.nats, err = embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 64 << 20})
+	require.NoError(t, err)
+	t.Cleanup(c.nats.Stop)
+	t.Setenv("MNEME_NATS_URL", c.nats.ClientURL())
+	t.Setenv("MNEME_LOG_SIZE", "33554432")
+	t.Setenv("MNEME_DATA", t.TempDir())
+	t.Setenv("MNEME_LOG_LEVEL", "error")
+	_, stopIngestor := c.start(worker.RunIngestor)
+	_, stopTracker := c.start(worker.RunFileTracker)
+	api, _ := c.start(service.RunContextAPI(nil))
+	ready := func(says string) func() bool {
+		return func() bool {
+			status, body := c.ask(http.MethodGet, api+"/readyz", nil)
+			return status == http.StatusOK && strings.Contains(string(body), says)
+		}
+	}
+	require.Eventually(t, ready("graph partition 0: live, lag 0"), mnemetest.Patience, 10*time.Millisecond)
+
+	stopIngestor()
+	stopTracker()
+	c.nats.Stop()
+	require.Eventually(t, ready("lag unknown"), mnemetest.Patience, 10*time.Millisecond)
+	require.True(t, ready("graph: answers")())
+	status, body := c.ask(http.MethodGet, api+"/v1/conversations", nil)
+	require.Equal(t, http.StatusOK, status, "%s", body)
+}
