@@ -38,7 +38,7 @@ func (e *examination) http(ctx context.Context) {
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
 	response, err := client.Do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil && ctx.Err() != nil && connected {
-		e.add("http", Failed, settings.Redacted(e.Client.URL)+" takes connections, but has not answered in time", "see what keeps the server and its machine busy, and its log; then ask again")
+		e.add("http", Failed, settings.Redacted(e.Client.URL)+" takes connections, but has not answered in time", "its log says whether NATS or Neo4j does not answer it; if both do, see what keeps it and its machine busy")
 		return
 	}
 	if err != nil {

@@ -33,7 +33,7 @@ func (e *examination) nats(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		e.add("nats", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.NATSURL), err), "start mneme with mneme up, or name the server with --nats-url")
+		e.add("nats", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.NATSURL), err), "start the NATS server, or mneme up, which has one; or name the server with --nats-url or MNEME_NATS_URL")
 		return
 	}
 	defer conn.Close()

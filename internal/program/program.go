@@ -146,7 +146,10 @@ func OpenLog(ctx context.Context, url string, auth settings.NATSTLS, name string
 		if conn != nil {
 			conn.Close()
 		}
-		if errors.Is(err, natsdeploy.ErrIncompatible) || errors.Is(err, nats.ErrAuthorization) {
+		if errors.Is(err, nats.ErrAuthorization) {
+			return nil, nil, fmt.Errorf("%s does not know this user with this password or credentials file; correct MNEME_NATS_URL or MNEME_NATS_CREDS_FILE (docs/operations/access.md lists the users): %w", settings.Redacted(url), err)
+		}
+		if errors.Is(err, natsdeploy.ErrIncompatible) {
 			return nil, nil, err
 		}
 		if errors.As(err, new(x509.UnknownAuthorityError)) {
@@ -154,7 +157,7 @@ func OpenLog(ctx context.Context, url string, auth settings.NATSTLS, name string
 		}
 		if err.Error() != reason || time.Since(said) > SayEvery {
 			said, reason = time.Now(), err.Error()
-			logger.Warn("waiting for NATS", "url", settings.Redacted(url), "error", err)
+			logger.Warn("waiting for NATS: start its server, or correct MNEME_NATS_URL", "url", settings.Redacted(url), "error", err)
 		}
 		select {
 		case <-time.After(RetryEvery):

@@ -5,10 +5,14 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 )
@@ -20,6 +24,20 @@ func TestAProgramWarnsOfAVariableThatNobodyKnows(t *testing.T) {
 	warnOfUnknown(slog.New(slog.NewTextHandler(&out, nil)))
 	require.Contains(t, out.String(), "MNEME_QUOTA_FILE: no program knows this name; did you mean MNEME_QUOTAS_FILE?")
 	require.NotContains(t, out.String(), "MNEME_PARTITIONS")
+}
+
+func TestAPasswordThatNATSRefusesEndsAProgramThatSaysWhatToCorrect(t *testing.T) {
+	t.Parallel()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, Username: "ingestor", Password: "right"})
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(s.Shutdown)
+	require.True(t, s.ReadyForConnections(mnemetest.Patience))
+	url := strings.Replace(s.ClientURL(), "nats://", "nats://ingestor:wrong@", 1)
+	_, _, err = OpenLog(t.Context(), url, settings.NATSTLS{}, "tester", &telemetry.Telemetry{}, slog.New(slog.DiscardHandler), nil)
+	require.ErrorIs(t, err, nats.ErrAuthorization)
+	require.ErrorContains(t, err, "nats://ingestor:xxxxx@")
+	require.ErrorContains(t, err, "correct MNEME_NATS_URL")
 }
 
 func TestAProgramThatIsEndedWhileItWaitsForAServerHasNotFailed(t *testing.T) {

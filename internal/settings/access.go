@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nats-io/nkeys"
 )
 
 // Access configures who may use the HTTP API.
@@ -126,7 +128,23 @@ type NATSTLS struct {
 
 func (s *NATSTLS) check() error {
 	return errors.Join(authorities("MNEME_NATS_CA_FILE", s.NATSCAFile),
-		pair("MNEME_NATS_CERT_FILE", s.NATSCertFile, "MNEME_NATS_KEY_FILE", s.NATSKeyFile), file("MNEME_NATS_CREDS_FILE", s.NATSCreds))
+		pair("MNEME_NATS_CERT_FILE", s.NATSCertFile, "MNEME_NATS_KEY_FILE", s.NATSKeyFile), credentials("MNEME_NATS_CREDS_FILE", s.NATSCreds))
+}
+
+// credentials checks that a file holds what a NATS client needs. The client itself reads it only when the server asks who
+// it is, and then tries again without end.
+func credentials(name, path string) error {
+	if err := file(name, path); path == "" || err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return refuse(name, path, "can't be read: "+err.Error())
+	}
+	if _, err := nkeys.ParseDecoratedUserNKey(text); err != nil {
+		return refuse(name, path, "it holds no seed of a NATS user; mneme nats-config --jwt makes such files")
+	}
+	return nil
 }
 
 // Token is the token of a client command.

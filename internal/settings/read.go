@@ -290,6 +290,9 @@ func Environment() []Problem {
 
 // didYouMean suggests the nearest known word, if one is near.
 func didYouMean(word string, known []string) string {
+	if direct, ok := strings.CutSuffix(word, "_FILE"); ok && slices.Contains(known, direct) {
+		return "; set " + direct + " to what the file holds"
+	}
 	best, least := "", 4
 	for _, k := range known {
 		if d := levenshtein.ComputeDistance(word, k); d < least {

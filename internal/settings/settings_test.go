@@ -2,8 +2,12 @@ package settings
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
 )
 
@@ -47,6 +51,7 @@ func TestEnvironmentFindsBadAndUnknownVariables(t *testing.T) {
 	require.Empty(t, Environment())
 	t.Setenv("MNEME_NATS_URI", "nats://127.0.0.1:4222")
 	t.Setenv("MNEME_COLOUR_OF_THE_SKY", "blue")
+	t.Setenv("MNEME_LLM_KEY_FILE", "/run/secrets/key")
 	t.Setenv("MNEME_TEST_DATA", "for tests, not a mistake")
 	t.Setenv("MNEME_NATS_INGESTOR_PASSWORD", "for the NATS server, not a mistake")
 	t.Setenv("MNEME_PARTITIONS", "0")
@@ -56,10 +61,27 @@ func TestEnvironmentFindsBadAndUnknownVariables(t *testing.T) {
 	require.Equal(t, []Problem{
 		{"MNEME_COLOUR_OF_THE_SKY", true, "MNEME_COLOUR_OF_THE_SKY: no program knows this name"},
 		{"MNEME_INDEX_MEMORY", false, `MNEME_INDEX_MEMORY="big": not a whole number`},
+		{"MNEME_LLM_KEY_FILE", true, "MNEME_LLM_KEY_FILE: no program knows this name; set MNEME_LLM_KEY to what the file holds"},
 		{"MNEME_NATS_URI", true, "MNEME_NATS_URI: no program knows this name; did you mean MNEME_NATS_URL?"},
 		{"MNEME_PARTITIONS", false, "MNEME_PARTITIONS=0: not between 1 and 32"},
 		{"OTEL_TRACES_EXPORTER", false, `OTEL_TRACES_EXPORTER="zipkin": not one of otlp, none`},
 	}, Environment())
+}
+
+// The NATS client would read the file only at the connection, and try again without end.
+func TestAFileWithoutCredentialsIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ingestor.creds")
+	require.NoError(t, os.WriteFile(path, []byte("no credentials\n"), 0o600))
+	t.Setenv("MNEME_NATS_CREDS_FILE", path)
+	require.ErrorContains(t, Read(ForIngestor()), "it holds no seed of a NATS user")
+
+	user, err := nkeys.CreateUser()
+	require.NoError(t, err)
+	seed, err := user.Seed()
+	require.NoError(t, err)
+	creds := fmt.Sprintf("-----BEGIN NATS USER JWT-----\ne30.e30.c2ln\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n%s\n------END USER NKEY SEED------\n", seed)
+	require.NoError(t, os.WriteFile(path, []byte(creds), 0o600))
+	require.NoError(t, Read(ForIngestor()))
 }
 
 func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
