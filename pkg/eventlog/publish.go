@@ -185,7 +185,7 @@ func (l *Log) send(ctx context.Context, msg *nats.Msg, options []jetstream.Publi
 		return natsdeploy.IsInProcess(err) && time.Since(began) < maxProcess, err
 	})
 	if err != nil {
-		return Ack{}, publishError(ctx, err)
+		return Ack{}, l.publishError(ctx, err)
 	}
 	return Ack{Seq: ack.Sequence, Duplicate: ack.Duplicate}, nil
 }
@@ -216,7 +216,7 @@ func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error)
 			return acks, nil
 		}
 		if !isDuplicateBatch(err) {
-			return nil, publishError(ctx, err)
+			return nil, l.publishError(ctx, err)
 		}
 		for _, msg := range msgs {
 			msg.Reply = ""
@@ -305,8 +305,10 @@ func isAbandoned(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishIncomplete
 }
 
-func publishError(ctx context.Context, err error) error {
+func (l *Log) publishError(ctx context.Context, err error) error {
 	switch {
+	case isTimeout(err) && ctx.Err() == nil && !l.conn.IsConnected():
+		return fmt.Errorf("publish: %w; the connection to NATS is lost, see whether its server runs: %w", ErrUnconfirmed, err)
 	case isTimeout(err) && ctx.Err() == nil: // a server that can't write does not answer
 		return fmt.Errorf("publish: %w; the disk of the NATS server may be full: with mneme up, mneme doctor says so; for a separate NATS server, its /healthz does: %w", ErrUnconfirmed, err)
 	case isTimeout(err): // a batch waits for the server longer than its caller may do

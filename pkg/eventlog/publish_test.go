@@ -185,12 +185,18 @@ func TestABatchEndsWithItsContext(t *testing.T) {
 
 // The first message of a batch waits for its answer without a context.
 func TestATimeoutOfAPublishWhoseCallerLeftIsNotTheServersFault(t *testing.T) {
-	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
 	late := fmt.Errorf("batch message 1 ack failed: %w", nats.ErrTimeout)
 	ctx, leave := context.WithCancel(t.Context())
-	require.ErrorIs(t, publishError(ctx, late), ErrUnconfirmed)
+	err := b.log.publishError(ctx, late)
+	require.ErrorIs(t, err, ErrUnconfirmed)
+	require.ErrorContains(t, err, "the disk of the NATS server may be full")
+	b.log.conn.Close()
+	err = b.log.publishError(ctx, late)
+	require.ErrorIs(t, err, ErrUnconfirmed)
+	require.ErrorContains(t, err, "the connection to NATS is lost", "not that its disk may be full")
 	leave()
-	require.ErrorIs(t, publishError(ctx, late), context.Canceled)
+	require.ErrorIs(t, b.log.publishError(ctx, late), context.Canceled)
 }
 
 func TestABadEventPublishesNothing(t *testing.T) {
