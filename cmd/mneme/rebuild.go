@@ -89,15 +89,15 @@ const standsStill = 10 * time.Second
 func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *rebuildList) error {
 	bar := t.counter("rebuilding " + c.Projection)
 	defer func() { _ = bar.Finish() }()
+	far := howFar{}
 	var away, told time.Time // when the server went down, and when that was last printed
 	var before uint64
 	moved, said := time.Now(), false
 	for {
-		pending, applied, total := false, uint64(0), uint64(0)
-		for _, r := range list.Rebuilds {
-			pending = pending || r.State == string(rebuild.Building) || r.State == string(rebuild.Canceled) && c.Cancel
-			applied, total = applied+r.Applied, total+r.Total
-		}
+		pending := slices.ContainsFunc(list.Rebuilds, func(r httpapi.Rebuild) bool {
+			return r.State == string(rebuild.Building) || r.State == string(rebuild.Canceled) && c.Cancel
+		})
+		applied, total := far.add(list.Rebuilds)
 		if !pending {
 			return nil
 		}
@@ -149,6 +149,24 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 			}
 		}
 	}
+}
+
+// howFar holds the totals of rebuilds, by projection. One that has ended reports none any more; without its total, the sum
+// would shrink while the others go on.
+type howFar map[string]uint64
+
+// add returns how much of all rebuilds is done.
+func (h howFar) add(list []httpapi.Rebuild) (applied, total uint64) {
+	for _, r := range list {
+		h[r.Projection] = max(h[r.Projection], r.Total)
+		if r.State == string(rebuild.Building) {
+			applied += r.Applied
+		} else {
+			applied += h[r.Projection]
+		}
+		total += h[r.Projection]
+	}
+	return applied, total
 }
 
 // follow updates a rebuild from the list. If it is no longer listed, it was canceled and

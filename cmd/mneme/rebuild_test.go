@@ -18,6 +18,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
@@ -146,4 +147,14 @@ func TestRebuildOutputAndExitCodes(t *testing.T) {
 	stdout, stderr, code = s.mneme("rebuild", "files")
 	require.Equal(t, exitDone, code, stderr)
 	require.Contains(t, stdout, "generation 5 serves")
+}
+
+func TestTheProgressOfSeveralRebuildsDoesNotShrinkWhenOneEnds(t *testing.T) {
+	t.Parallel()
+	far := howFar{}
+	building, serving := string(rebuild.Building), string(rebuild.Serving)
+	applied, total := far.add([]httpapi.Rebuild{{Projection: "graph", State: building, Applied: 40, Total: 100}, {Projection: "files", State: building, Applied: 90, Total: 100}})
+	require.EqualValues(t, []uint64{130, 200}, []uint64{applied, total})
+	applied, total = far.add([]httpapi.Rebuild{{Projection: "graph", State: building, Applied: 50, Total: 101}, {Projection: "files", State: serving}})
+	require.EqualValues(t, []uint64{150, 201}, []uint64{applied, total})
 }
