@@ -199,7 +199,7 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 // positionsWithin is how long a probe waits for what only its body says.
 const positionsWithin = program.ReadyWithin / 2
 
-// positions returns the projections as the status has them, or an error if the log does not answer soon.
+// positions returns the projections as the status has them, or an error if they can't be had soon.
 func (a *api) positions(ctx context.Context) ([]ProjectionStatus, error) {
 	if !a.Log.Conn().IsConnected() {
 		return nil, errors.New("the connection to NATS is lost")
@@ -209,6 +209,9 @@ func (a *api) positions(ctx context.Context) ([]ProjectionStatus, error) {
 	x := &exchange{pins: a.views.Pin()}
 	defer x.end()
 	out, err := a.status(context.WithValue(ctx, exchangeKey{}, x), nil)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("no answer within %s", positionsWithin) // of the log or of a read model
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 		}
 	}()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the folder of the read models can't be made: %w", err)
 	}
 	d.lock = flock.New(path + ".lock")
 	locked, err := d.lock.TryLock()
