@@ -18,7 +18,8 @@ import (
 func TestReadersAreReadyWhileNATSIsDown(t *testing.T) {
 	c := &cluster{t: t}
 	var err error
-	c.nats, err = embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 64 << 20})
+	server := embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 64 << 20}
+	c.nats, err = embedded.Start(t.Context(), server)
 	require.NoError(t, err)
 	t.Cleanup(c.nats.Stop)
 	t.Setenv("MNEME_NATS_URL", c.nats.ClientURL())
@@ -27,7 +28,7 @@ func TestReadersAreReadyWhileNATSIsDown(t *testing.T) {
 	t.Setenv("MNEME_LOG_LEVEL", "error")
 	_, stopIngestor := c.start(worker.RunIngestor)
 	_, stopTracker := c.start(worker.RunFileTracker)
-	api, _ := c.start(service.RunContextAPI(nil))
+	api, stopAPI := c.start(service.RunContextAPI(nil))
 	ready := func(says string) func() bool {
 		return func() bool {
 			status, body := c.ask(http.MethodGet, api+"/readyz", nil)
@@ -43,4 +44,10 @@ func TestReadersAreReadyWhileNATSIsDown(t *testing.T) {
 	require.True(t, ready("graph: answers")())
 	status, body := c.ask(http.MethodGet, api+"/v1/conversations", nil)
 	require.Equal(t, http.StatusOK, status, "%s", body)
+
+	server.Listen = strings.TrimPrefix(c.nats.ClientURL(), "nats://")
+	again, err := embedded.Start(t.Context(), server) // or its end waits for the audit log
+	require.NoError(t, err)
+	t.Cleanup(again.Stop)
+	stopAPI()
 }
