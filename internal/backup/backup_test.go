@@ -242,6 +242,25 @@ func TestAnEmptyLogGivesItsSizeToTheRestoredOne(t *testing.T) {
 	require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "nothing was written")
 }
 
+// Such as the log that mneme up makes at its first start, with one partition.
+func TestAnEmptyLogWithOtherPartitionsIsReplaced(t *testing.T) {
+	t.Parallel()
+	from := start(t)
+	_, err := from.server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 64 << 20, Partitions: 8})
+	require.NoError(t, err)
+	from.publish(1, 100, 200)
+	dir, _ := from.backup()
+
+	to := start(t)
+	to.apply(64 << 20)
+	running := to.log()
+	_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	require.NoError(t, err)
+	require.Equal(t, 8, to.log().Partitions())
+	require.Equal(t, from.held(100), to.held(100))
+	require.ErrorIs(t, running.AwaitSplit(t.Context()), eventlog.ErrPartitions, "a running process opens the log again")
+}
+
 func TestTheBackupOfAClusterIsRestoredIntoASingleServer(t *testing.T) {
 	mnemetest.Long(t)
 	t.Parallel()

@@ -43,8 +43,8 @@ type Options struct {
 }
 
 // Restore makes the log from a backup, with its sequences, times and message ids. It verifies the
-// whole backup first. An empty log is replaced, and so is what an interrupted restore of the same
-// backup left.
+// whole backup first. An empty log is replaced, even if it has other partitions, which running programs notice, and so is
+// what an interrupted restore of the same backup left.
 //
 // It returns [ErrNotEmpty], the errors of [Verify], or an error of the server. After the last, run
 // it again: until it succeeds, every program refuses the log with [natsdeploy.ErrRestoring].
@@ -76,7 +76,7 @@ func Restore(ctx context.Context, conn *nats.Conn, dir string, o Options, progre
 	if err := json.Unmarshal(request.State, &state); err != nil {
 		return m, fmt.Errorf("%s: %w", filepath.Join(dir, configFile), err)
 	}
-	if err := makeRoom(ctx, js, dir, state.Bytes, request.Config, &o); err != nil {
+	if err := makeRoom(ctx, js, dir, state.Bytes, &o); err != nil {
 		return m, err
 	}
 	if err := configure(request.Config, o); err != nil {
@@ -97,7 +97,7 @@ func Restore(ctx context.Context, conn *nats.Conn, dir string, o Options, progre
 
 // makeRoom removes a log that holds nothing but what the backup holds, after it has taken over
 // the size and replicas of a log that was never used.
-func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed uint64, saved map[string]json.RawMessage, o *Options) error {
+func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed uint64, o *Options) error {
 	stream, err := js.Stream(ctx, natsdeploy.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if js.Conn().ConnectedClusterName() == "" {
@@ -115,13 +115,6 @@ func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed ui
 		}
 	} else if info.State.LastSeq > 0 {
 		return fmt.Errorf("%w: it ends at sequence %d; a log that holds events is never replaced", ErrNotEmpty, info.State.LastSeq)
-	}
-	var transform jetstream.SubjectTransformConfig
-	if err := json.Unmarshal(saved["subject_transform"], &transform); err != nil {
-		return fmt.Errorf("%w: no subject transform", ErrNotABackup)
-	}
-	if have := info.Config.SubjectTransform; have == nil || *have != transform {
-		return fmt.Errorf("the empty log was made with other partitions (%s) than the log of the backup (%s): set MNEME_PARTITIONS of all programs to those of the backup and remove the empty stream first", destination(have), transform.Destination)
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = info.Config.MaxBytes
@@ -141,13 +134,6 @@ func (o *Options) fit(needed uint64) error {
 		return fmt.Errorf("%w: the events of the backup take %d bytes, and the log would be full at %d; name a larger size with --log-size", natsdeploy.ErrNoSpace, needed, o.MaxBytes)
 	}
 	return nil
-}
-
-func destination(t *jetstream.SubjectTransformConfig) string {
-	if t == nil {
-		return "none"
-	}
-	return t.Destination
 }
 
 // within returns [ErrNotEmpty] unless each message of the stream is in the backup, at the same
