@@ -29,9 +29,9 @@ var clineFamily = []struct{ folder, prefix, agent string }{
 
 // clineSession is what newer versions of Cline write. Older ones, Roo and Kilo Code write the list alone.
 type clineSession struct {
-	SessionID text              `json:"sessionId"`
-	Agent     text              `json:"agent"`
-	Messages  []json.RawMessage `json:"messages"`
+	SessionID    text              `json:"sessionId"`
+	SystemPrompt text              `json:"system_prompt"`
+	Messages     []json.RawMessage `json:"messages"`
 }
 
 type clineMessage struct {
@@ -46,24 +46,32 @@ type clineMessage struct {
 	Metrics            json.RawMessage `json:"metrics"`
 	IsSummary          bool            `json:"isSummary"`
 	IsTruncationMarker bool            `json:"isTruncationMarker"`
+	Metadata           struct {
+		Kind text `json:"kind"`
+	} `json:"metadata"`
 }
 
-// clineUsageOf returns the counts of tokens in the metrics of a message.
+// clineUsageOf returns the counts of tokens in the metrics of a message. Older versions have them in an object.
 func clineUsageOf(metrics json.RawMessage) json.RawMessage {
-	var m struct {
+	var older struct {
 		Tokens json.RawMessage `json:"tokens"`
+	}
+	if json.Unmarshal(or(metrics, "{}"), &older) == nil && given(older.Tokens) != nil {
+		return older.Tokens
+	}
+	return inclusiveUsage(metrics)
+}
 
-		// Newer versions count so. What is read includes what is in the cache.
+// inclusiveUsage returns counts whose input includes what is in the cache under names that say what each counts.
+func inclusiveUsage(raw json.RawMessage) json.RawMessage {
+	var m struct {
 		Input      *int64 `json:"inputTokens"`
 		Output     int64  `json:"outputTokens"`
 		CacheRead  int64  `json:"cacheReadTokens"`
 		CacheWrite int64  `json:"cacheWriteTokens"`
 	}
-	if given(metrics) == nil || json.Unmarshal(metrics, &m) != nil {
+	if json.Unmarshal(or(raw, "{}"), &m) != nil || m.Input == nil {
 		return nil
-	}
-	if m.Input == nil {
-		return given(m.Tokens)
 	}
 	usage, _ := json.Marshal(map[string]int64{ // numbers alone, under the names that pi gives them, which are known
 		"input": max(0, *m.Input-m.CacheRead-m.CacheWrite), "output": m.Output, "cacheRead": m.CacheRead, "cacheWrite": m.CacheWrite,
@@ -90,6 +98,7 @@ func (c *clineBlocks) UnmarshalJSON(raw []byte) error {
 type cline struct {
 	talk
 	prefix string
+	folder string // that the system prompt names
 	seen   map[string]int
 }
 
@@ -134,6 +143,7 @@ func (c *cline) value(out *batch, raw []byte) error {
 	case c.id == "":
 		return errors.New("neither the folder nor the file names the task: keep the name of its folder")
 	}
+	c.folder = folderIn(string(s.SystemPrompt), clineWorkingDirectory)
 	for i, raw := range s.Messages {
 		var m clineMessage
 		if err := json.Unmarshal(raw, &m); err != nil {
@@ -175,14 +185,14 @@ func (c *cline) message(out *batch, m *clineMessage) {
 	at := milliseconds(ts)
 	switch {
 	case m.IsTruncationMarker:
-	case m.IsSummary:
+	case m.IsSummary, m.Metadata.Kind == "compaction_summary":
 		content, _ := m.Content.text("")
 		c.say(out, id, at, &events.MessageCreated{Role: "system", Content: content, Origin: originCompaction})
 	case m.Role == "user":
 		if !c.started {
-			c.start.Cwd = clineFolder(m.Content.blocks)
+			c.start.Cwd = cmp.Or(clineFolder(m.Content.blocks), c.folder)
 		}
-		c.results(out, at, m.Content.blocks)
+		c.results(out, at, m.Content)
 		if content, origin, any := clinePrompt(m.Content.blocks); any {
 			m := &events.MessageCreated{Role: "user", Content: content, Origin: origin}
 			if origin != "" { // it begins no turn
@@ -198,15 +208,68 @@ func (c *cline) message(out *batch, m *clineMessage) {
 	}
 }
 
-// results adds the results in a user's message, as in Anthropic's API.
-func (t *talk) results(out *batch, at string, content blocks) {
-	for i := range content {
-		if b := &content[i]; b.Type == "tool_result" && b.ToolUseID != "" {
-			result, _ := b.Content.text("")
-			success := b.IsError != "true"
-			t.answer(out, b.ToolUseID, at, result, &success)
+// results adds the results in a user's message.
+func (c *cline) results(out *batch, at string, content clineBlocks) {
+	var raws []struct {
+		Content json.RawMessage `json:"content"`
+	}
+	_ = json.Unmarshal(content.raw, &raws) // a text has none
+	for i := range content.blocks {
+		b := &content.blocks[i]
+		if b.Type != "tool_result" || b.ToolUseID == "" {
+			continue
+		}
+		result, _ := b.Content.text("")
+		fine := b.IsError != "true"
+		success := &fine
+		if i < len(raws) && fine {
+			if said, succeeded, ok := clineOutcomes(raws[i].Content); ok {
+				result, success = said, succeeded
+			}
+		}
+		c.answer(out, b.ToolUseID, at, result, success)
+	}
+}
+
+// clineOutcome is what a command, a file or a search of a call has brought. Newer versions of Cline return a list of them,
+// or a single one as JSON in a text.
+type clineOutcome struct {
+	Query   text  `json:"query"`
+	Result  *text `json:"result"`
+	Error   text  `json:"error"`
+	Success *bool `json:"success"`
+}
+
+// clineOutcomes returns the outcomes in a result as one text, and whether they succeeded, nil if only some did. ok is
+// false if the result is none of them.
+func clineOutcomes(raw json.RawMessage) (said string, success *bool, ok bool) {
+	var list []clineOutcome
+	var packed string
+	if json.Unmarshal(raw, &packed) == nil && strings.HasPrefix(packed, `{"query":`) {
+		raw = json.RawMessage("[" + packed + "]")
+	}
+	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		return "", nil, false
+	}
+	var texts []string
+	succeeded := 0
+	for _, o := range list {
+		if o.Result == nil || o.Success == nil {
+			return "", nil, false
+		}
+		one := string(cmp.Or(*o.Result, o.Error))
+		if len(list) > 1 {
+			one = string(o.Query) + "\n" + one
+		}
+		texts = append(texts, one)
+		if *o.Success {
+			succeeded++
 		}
 	}
+	if all := succeeded == len(list); all || succeeded == 0 {
+		success = &all
+	}
+	return strings.Join(texts, "\n"), success, true
 }
 
 // answered adds a message of the model and its calls, as in Anthropic's API.
@@ -245,6 +308,8 @@ var (
 	clineInput   = regexp.MustCompile(`(?s)^\s*<user_(?:input|command)(?: [^>]*)?>(.*)</user_(?:input|command)>(.*)$`) // what follows is attached
 	clineResult  = regexp.MustCompile(`^\[[a-zA-Z_]+(?: for [^\n]*)?\] Result:`)
 	clineWorks   = regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^\n)]+)\)`)
+
+	clineWorkingDirectory = regexp.MustCompile(`(?m)^\d+\. Working Directory: ([^\n]+)$`)
 )
 
 // clinePrompt returns what the user said in a message, without what the program adds to it. If the whole message comes
