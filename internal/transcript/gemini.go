@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"mneme.dev/mneme/events"
 )
 
@@ -48,8 +50,9 @@ type geminiMessage struct {
 	} `json:"thoughts"`
 	ToolCalls []geminiCall `json:"toolCalls"`
 
-	line  int // line of its first version
-	bytes int
+	line    int // line of its first version
+	bytes   int
+	summary bool // it stands for what a compression has left out
 }
 
 type geminiCall struct {
@@ -83,11 +86,11 @@ type geminiParts struct {
 
 func (g *geminiParts) UnmarshalJSON(raw []byte) error {
 	*g = geminiParts{}
-	list := []json.RawMessage{raw}
-	if raw[0] == '[' {
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return err
-		}
+	var list []json.RawMessage // decoding into one that holds raw would write over raw
+	if raw[0] != '[' {
+		list = []json.RawMessage{raw}
+	} else if err := json.Unmarshal(raw, &list); err != nil {
+		return err
 	}
 	for _, raw := range list {
 		var s string
@@ -139,19 +142,37 @@ func geminiOutput(raw json.RawMessage) string {
 
 func (g geminiParts) join() string { return strings.Join(g.said, "\n") }
 
+// prompt returns what the user said. What the program has loaded for a subagent stands before its task, in a part of its own.
+func (g geminiParts) prompt() string {
+	if len(g.said) > 1 && strings.HasPrefix(strings.TrimSpace(g.said[0]), "<loaded_context>") {
+		return strings.Join(g.said[1:], "\n")
+	}
+	return g.join()
+}
+
 // result returns the text of a tool's result.
 func (g geminiParts) result() string { return strings.Join(append(g.returned, g.said...), "\n") }
 
 // gemini turns a session into items. A message is written again under its id when its calls have ended: the last
 // version counts, in the place of the first. So messages are held until another one follows and their calls have ended.
 //
-// The user can rewind a session. The dropped messages were said nevertheless, so they are imported too.
+// The user can rewind a session. The dropped messages were said nevertheless, so they are imported too. A compression
+// writes the whole history again: a summary, and the last messages under new ids, see copied.
 type gemini struct {
 	talk
 	held    []*geminiMessage
-	bytes   int             // size of held
-	emitted map[string]bool // ids of messages, and of their calls and results
+	bytes   int                 // size of held
+	emitted map[string]bool     // ids of messages, and of their calls and results
+	said    map[uint64]struct{} // hashes of what either side said
 	title   string
+}
+
+// geminiThanks is what the program lets the model say after a summary.
+const geminiThanks = "Got it. Thanks for the additional context!"
+
+// key returns a hash of what a message says.
+func (m *geminiMessage) key() uint64 {
+	return xxhash.Sum64String(string(m.Type) + "\x00" + m.Content.join())
 }
 
 // geminiPreamble reports whether a message was inserted by the program before the first prompt.
@@ -176,7 +197,7 @@ var isUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]
 const maxHeld = 1000
 
 func newGemini(string) converter {
-	return &gemini{talk: talk{source: geminiSource, start: events.ConversationStarted{Agent: geminiAgent}}, emitted: map[string]bool{}}
+	return &gemini{talk: talk{source: geminiSource, start: events.ConversationStarted{Agent: geminiAgent}}, emitted: map[string]bool{}, said: map[uint64]struct{}{}}
 }
 
 func (g *gemini) refuse(out *batch, err error) {
@@ -221,11 +242,16 @@ func (g *gemini) head(out *batch, h *geminiHead) error {
 			g.start.Cwd = string(h.Directories[0])
 		}
 	}
+	again := len(g.said) > 0 // the list replaces a history
+	messages := make([]geminiMessage, len(h.Messages))
 	for i, raw := range h.Messages {
-		var m geminiMessage
-		err := json.Unmarshal(raw, &m)
+		m := &messages[i]
+		err := json.Unmarshal(raw, m)
+		if err == nil && again && g.copied(messages[:i+1], h.Messages[i+1:]) {
+			continue
+		}
 		if err == nil {
-			err = g.message(out, &m, len(raw))
+			err = g.message(out, m, len(raw))
 		}
 		if err != nil {
 			g.release(out, true)
@@ -238,6 +264,21 @@ func (g *gemini) head(out *batch, h *geminiHead) error {
 		g.titled(out, title)
 	}
 	return nil
+}
+
+// copied reports whether the last of the messages that replace a history was said before, under the same or another id,
+// or is the model's answer to a summary. It marks a summary: the message that such an answer follows.
+func (g *gemini) copied(messages []geminiMessage, rest []json.RawMessage) bool {
+	m := &messages[len(messages)-1]
+	if len(messages) > 1 && messages[len(messages)-2].summary {
+		return true
+	}
+	if _, known := g.said[m.key()]; known || g.emitted[string(m.ID)] {
+		return true
+	}
+	var next geminiMessage
+	m.summary = m.Type == "user" && len(rest) > 0 && json.Unmarshal(rest[0], &next) == nil && next.Content.join() == geminiThanks
+	return false
 }
 
 // geminiIgnored are the types of messages from the program to the user.
@@ -260,6 +301,9 @@ func (g *gemini) message(out *batch, m *geminiMessage, size int) error {
 	}
 	if m.Type == "user" && geminiPreamble(m.Content.join()) && g.start.Cwd == "" {
 		g.start.Cwd = folderIn(m.Content.join(), geminiFolder)
+	}
+	if !geminiPreamble(m.Content.join()) {
+		g.said[m.key()] = struct{}{}
 	}
 	m.line, m.bytes = out.line, size
 	for i, held := range g.held {
@@ -302,14 +346,17 @@ func (g *gemini) add(out *batch, m *geminiMessage) {
 	}
 	at, message := string(m.Timestamp), g.idOf(m)
 	if fresh(string(m.ID)) {
-		said := &events.MessageCreated{Role: "user", Content: m.Content.join()}
+		said := &events.MessageCreated{Role: "user", Content: m.Content.prompt()}
 		if m.Type == "gemini" {
+			said.Content = m.Content.join()
 			said.Role, said.Model, said.Usage = "assistant", string(m.Model), given(m.Tokens)
 			var thoughts []string
 			for _, t := range m.Thoughts {
 				thoughts = append(thoughts, strings.TrimPrefix(fmt.Sprintf("%s: %s", t.Subject, t.Description), ": "))
 			}
 			said.Reasoning = strings.Join(thoughts, "\n")
+		} else if m.summary {
+			said.Role, said.Origin = "system", originCompaction
 		} else if geminiPreamble(said.Content) {
 			said.Role, said.Origin = "system", originMeta
 		}
