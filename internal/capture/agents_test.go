@@ -97,6 +97,20 @@ func TestSessionsOfGeminiCLIAreReadAndNoOtherFiles(t *testing.T) {
 	require.Zero(t, r.Status().RefusedLines)
 }
 
+func TestSubagentsOfQwenCodeAreRead(t *testing.T) {
+	b := setup(t)
+	line := func(uuid, agent string) string {
+		return `{"uuid":"` + uuid + `","sessionId":"s","timestamp":"2026-10-05T09:00:01Z","type":"user","agentId":"` + agent + `","message":{"role":"user","parts":[{"text":"hi"}]}}` + "\n"
+	}
+	add(t, b.path("shop/chats/s.jsonl"), line("u1", ""))
+	add(t, b.path("shop/subagents/s/agent-look-call_1.jsonl"), line("u2", "look-call_1"))
+	add(t, b.path("shop/usage/tokens.jsonl"), "{}\n")
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"qwen-code", b.root}} }}, told)
+	b.awaitEvents(4)
+	require.EqualValues(t, 2, r.Status().Followed[0].Files)
+	require.Zero(t, r.Status().RefusedLines)
+}
+
 func TestATaskThatIsWrittenAnewAsAWholeIsReadAsItGrows(t *testing.T) {
 	b := setup(t)
 	path := b.path("1767225600000/api_conversation_history.json")

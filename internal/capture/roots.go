@@ -62,9 +62,10 @@ func isChat(path string) bool {
 	return isLines(path) && slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "chats") || transcript.IsRecordingOf("gemini-cli", path)
 }
 
-// isQwenChat reports whether a file is a session of Qwen Code, which keeps other JSON lines beside them.
+// isQwenChat reports whether a file is a session of Qwen Code or a subagent of one. It keeps other JSON lines beside them.
 func isQwenChat(path string) bool {
-	return isLines(path) && filepath.Base(filepath.Dir(path)) == "chats"
+	folder := filepath.Dir(path)
+	return isLines(path) && (filepath.Base(folder) == "chats" || filepath.Base(filepath.Dir(folder)) == "subagents")
 }
 
 // isKimi reports whether a file is what an agent of Kimi Code recorded.

@@ -18,6 +18,7 @@ const (
 type qwenLine struct {
 	UUID      text            `json:"uuid"`
 	SessionID text            `json:"sessionId"`
+	AgentID   text            `json:"agentId"` // of a subagent, which has a file of its own
 	Timestamp text            `json:"timestamp"`
 	Type      text            `json:"type"`
 	Subtype   text            `json:"subtype"`
@@ -99,6 +100,9 @@ func (q *qwen) value(out *batch, raw []byte) error {
 		return errors.New("uuid: is missing")
 	case q.id == "":
 		q.id, q.start.Cwd = qwenPrefix+string(l.SessionID), string(l.Cwd)
+		if l.AgentID != "" {
+			q.id += ":" + string(l.AgentID)
+		}
 	}
 	if l.Version != "" {
 		q.version = string(l.Version)
@@ -135,9 +139,22 @@ func (q *qwen) answered(out *batch, id, at string, l *qwenLine) {
 	q.say(out, id, at, m)
 	for _, p := range l.Message.Parts {
 		if c := p.Call; c != nil && c.ID != "" {
-			q.call(out, string(c.ID), at, id, string(cmp.Or(c.Name, "unknown")), c.Args)
+			name, args := qwenCall(cmp.Or(c.Name, "unknown"), c.Args)
+			q.call(out, string(c.ID), at, id, string(name), args)
 		}
 	}
+}
+
+// qwenCall returns the tool of a call and its arguments. The model calls most tools of MCP servers by the tool tool_call.
+func qwenCall(name text, args json.RawMessage) (text, json.RawMessage) {
+	var inner struct {
+		Name      text            `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if name != "tool_call" || json.Unmarshal(or(args, "{}"), &inner) != nil || inner.Name == "" {
+		return name, args
+	}
+	return inner.Name, inner.Arguments
 }
 
 func (q *qwen) returned(out *batch, at string, l *qwenLine) {
