@@ -28,6 +28,13 @@ type codexLine struct {
 	Ordinal   *uint64         `json:"ordinal"`
 	Type      text            `json:"type"`
 	Payload   json.RawMessage `json:"payload"`
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+// codexNote is what the metadata of a line says about an item.
+type codexNote struct {
+	Inherited bool `json:"inherited_user_message"` // a subagent begins with a copy of what its parent had seen
+	Summary   bool `json:"compaction_output"`      // the next compacted line has the same text
 }
 
 // codexItem is the payload of a line. Each type of payload uses some of the members.
@@ -38,17 +45,21 @@ type codexItem struct {
 	Summary   codexTexts      `json:"summary"` // of reasoning
 	CallID    text            `json:"call_id"`
 	Name      text            `json:"name"`
+	Namespace text            `json:"namespace"` // of a tool of an MCP server: mcp__<server>
+	Author    text            `json:"author"`    // of an agent_message
+	Tools     json.RawMessage `json:"tools"`     // in a tool_search_output
 	Arguments json.RawMessage `json:"arguments"` // in a function_call: JSON in a string
 	Input     json.RawMessage `json:"input"`     // in a custom_tool_call: any text
 	Action    json.RawMessage `json:"action"`    // of a local_shell_call or web_search_call
 	Output    json.RawMessage `json:"output"`
 
-	ID         text `json:"id"` // of a session_meta, as are the next three
-	Timestamp  text `json:"timestamp"`
-	Cwd        text `json:"cwd"`
-	CLIVersion text `json:"cli_version"`
-	Model      text `json:"model"`   // of a turn_context
-	Message    text `json:"message"` // of a compacted
+	ID           text `json:"id"` // of a session_meta, as are the next four
+	Timestamp    text `json:"timestamp"`
+	Cwd          text `json:"cwd"`
+	CLIVersion   text `json:"cli_version"`
+	ThreadSource text `json:"thread_source"`
+	Model        text `json:"model"`   // of a turn_context
+	Message      text `json:"message"` // of a compacted
 }
 
 // codexTexts is a text, or a list of parts that have a text. A part without one, such as an
@@ -87,13 +98,14 @@ func (c codexTexts) join() string { return strings.Join(c, "\n") }
 // where the line has one, else the line number. Reasoning is on separate lines, and is held until the message or call
 // that it belongs to.
 type codex struct {
-	thread  string // from the first session_meta, else from the file's name
-	began   string
-	cwd     string
-	version string
-	model   string
-	started bool
-	message string // the id of the agent's last message in this turn, "" if there is none
+	thread   string // from the first session_meta, else from the file's name
+	began    string
+	cwd      string
+	version  string
+	model    string
+	subagent bool
+	started  bool
+	message  string // the id of the agent's last message in this turn, "" if there is none
 
 	reasoning []string
 	thought   string // the place of the first line in reasoning
@@ -143,6 +155,10 @@ func (c *codex) value(out *batch, raw []byte) error {
 		c.model = cmp.Or(string(item.Model), c.model)
 		c.cwd = cmp.Or(c.cwd, string(item.Cwd))
 	case "response_item":
+		var note codexNote
+		if json.Unmarshal(or(l.Metadata, "{}"), &note) == nil && (note.Summary || note.Inherited && c.subagent) {
+			return nil
+		}
 		return c.item(out, at, &l, &item)
 	case "compacted":
 		if item.Message != "" {
@@ -162,14 +178,15 @@ var codexRead = map[text]bool{"session_meta": true, "turn_context": true, "respo
 // codexIgnored are the known types of lines and items that are not part of the conversation. An event_msg is what the
 // terminal showed: the same texts again, some of them cut.
 var codexIgnored = map[string]bool{
-	"event_msg":                 true,
-	"ghost_snapshot":            true,
-	"inter_agent_communication": true,
-	"retained_context":          true,
-	"token_usage_record":        true,
-	"world_state":               true,
-	"compaction":                true, // encrypted
-	"compaction_summary":        true, // encrypted
+	"event_msg":                          true,
+	"ghost_snapshot":                     true,
+	"inter_agent_communication":          true,
+	"inter_agent_communication_metadata": true,
+	"retained_context":                   true,
+	"token_usage_record":                 true,
+	"world_state":                        true,
+	"compaction":                         true, // encrypted
+	"compaction_summary":                 true, // encrypted
 }
 
 // meta takes the first session_meta. In a fork, more follow it: those of the threads that it was copied from.
@@ -183,6 +200,7 @@ func (c *codex) meta(m *codexItem) error {
 	c.thread = string(m.ID)
 	c.began = cmp.Or(string(m.Timestamp), c.began)
 	c.cwd = string(m.Cwd)
+	c.subagent = m.ThreadSource == "subagent"
 	c.version = cmp.Or(string(m.CLIVersion), "unknown")
 	return nil
 }
@@ -202,6 +220,8 @@ func (c *codex) item(out *batch, at string, l *codexLine, i *codexItem) error {
 	switch {
 	case kind == "message":
 		return c.spoken(out, at, l, i)
+	case kind == "agent_message":
+		return c.said(out, at, l, codexAgentMessage(i))
 	case kind == "reasoning":
 		thoughts := i.Summary
 		if len(i.Content) > 0 {
@@ -254,6 +274,19 @@ func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error 
 	return c.said(out, at, l, m)
 }
 
+// codexTask begins the message by which an agent gives a subagent its task.
+const codexTask = "Message Type: NEW_TASK"
+
+// codexAgentMessage returns what another agent has sent: a task begins a turn, as a prompt does, and anything else is news
+// within one.
+func codexAgentMessage(i *codexItem) *events.MessageCreated {
+	m := &events.MessageCreated{Role: "user", Content: i.Content.join(), Speaker: string(i.Author)}
+	if !strings.HasPrefix(m.Content, codexTask) {
+		m.Origin = originMeta
+	}
+	return m
+}
+
 // said adds a message. If it is the agent's, it takes the held reasoning.
 func (c *codex) said(out *batch, at string, l *codexLine, m *events.MessageCreated) error {
 	if c.thread == "" {
@@ -303,6 +336,9 @@ func (c *codex) call(out *batch, at string, l *codexLine, i *codexItem, kind str
 		ToolCallID: cmp.Or(string(i.CallID), c.conversation()+":"+at+":c"), MessageID: c.message,
 		ToolName: cmp.Or(string(i.Name), kind),
 	}
+	if strings.HasPrefix(string(i.Namespace), "mcp__") && !strings.HasPrefix(p.ToolName, "mcp__") {
+		p.ToolName = string(i.Namespace) + "__" + p.ToolName
+	}
 	switch {
 	case given(i.Arguments) != nil:
 		p.Arguments = plain(argumentsOf(i.Arguments))
@@ -338,8 +374,33 @@ func (c *codex) result(out *batch, l *codexLine, i *codexItem) error {
 	case i.CallID == "":
 		return errors.New("payload.call_id: is missing")
 	}
-	p := codexResult(i.Output)
+	p := codexResult(or(i.Output, string(codexTools(i.Tools))))
 	p.ToolCallID = string(i.CallID)
 	c.event(out, resultPrefix+p.ToolCallID, l, p)
 	return nil
+}
+
+// codexTools returns the names of the tools that a search has found as JSON, nil if there are none.
+func codexTools(raw json.RawMessage) json.RawMessage {
+	type tool struct {
+		Name  text   `json:"name"`
+		Tools []tool `json:"tools"`
+	}
+	var tools []tool
+	if json.Unmarshal(or(raw, "[]"), &tools) != nil {
+		return nil
+	}
+	var names []string
+	for _, t := range tools {
+		if len(t.Tools) == 0 {
+			names = append(names, string(t.Name))
+		}
+		for _, inner := range t.Tools {
+			names = append(names, string(t.Name+"__"+inner.Name))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return quote(strings.Join(names, "\n"))
 }

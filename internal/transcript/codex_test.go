@@ -183,3 +183,47 @@ func FuzzCodexResult(f *testing.F) {
 		}
 	})
 }
+
+// rolloutLine returns a line as Codex 0.171 writes it. The ordinal has one digit; metadata is a member, or "".
+func rolloutLine(ordinal, kind, payload, metadata string) string {
+	return `{"timestamp":"2026-11-30T01:05:0` + ordinal + `.000Z","ordinal":` + ordinal + `,"type":"` + kind + `","payload":` + payload + metadata + "}\n"
+}
+
+// A subagent begins with a copy of what its parent had seen.
+func TestASubagentOfCodexHasItsTaskAndNotTheCopyOfItsParent(t *testing.T) {
+	const copied = `,"metadata":{"inherited_user_message":true}`
+	rollout := func(source string) string {
+		return rolloutLine("0", "session_meta", `{"id":"01a0aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee","cwd":"/home/lea/shop","cli_version":"0.171.0","thread_source":"`+source+`"}`, "") +
+			rolloutLine("1", "response_item", `{"type":"message","role":"user","content":"Ask a subagent."}`, copied) +
+			rolloutLine("2", "response_item", `{"type":"function_call","namespace":"collaboration","name":"spawn_agent","arguments":"{}","call_id":"call_1"}`, copied) +
+			rolloutLine("3", "inter_agent_communication_metadata", `{"trigger_turn":true}`, "") +
+			rolloutLine("4", "response_item", `{"type":"agent_message","author":"/root","recipient":"/root/look","content":[{"type":"input_text","text":"Message Type: NEW_TASK\nPayload:\n"},{"type":"encrypted_content","encrypted_content":"x"}]}`, "") +
+			rolloutLine("5", "response_item", `{"type":"message","role":"assistant","content":"Done."}`, "") +
+			rolloutLine("6", "response_item", `{"type":"agent_message","author":"/root/look","content":[{"type":"input_text","text":"Message Type: FINAL_ANSWER\nPayload:\nAll is well."}]}`, "")
+	}
+	const conversation = "codex:01a0aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
+	whole := shown(t, readAll(t, []byte(rollout("user")), newRollout, Auto))
+	assert.Len(t, whole, 7, "the copy in a fork stays")
+	assert.Equal(t, []string{
+		`5 ` + conversation + ` 00 {"agent":"codex","cwd":"/home/lea/shop"}`,
+		`5 ` + conversation + `:o4 04 {"message_id":"` + conversation + `:o4","role":"user","content":"Message Type: NEW_TASK\nPayload:\n\n[encrypted_content]","speaker":"/root"}`,
+		`6 ` + conversation + `:o5 05 {"message_id":"` + conversation + `:o5","role":"assistant","content":"Done."}`,
+		`7 ` + conversation + `:o6 06 {"message_id":"` + conversation + `:o6","role":"user","content":"Message Type: FINAL_ANSWER\nPayload:\nAll is well.","speaker":"/root/look","origin":"meta"}`,
+	}, shown(t, readAll(t, []byte(rollout("subagent")), newRollout, Auto)))
+}
+
+func TestACallOfCodexNamesTheServerOfItsTool(t *testing.T) {
+	rollout := rolloutLine("1", "response_item", `{"type":"message","role":"assistant","content":"I search."}`, "") +
+		rolloutLine("2", "response_item", `{"type":"tool_search_call","call_id":"call_1","execution":"client","arguments":{"query":"memory"}}`, "") +
+		rolloutLine("3", "response_item", `{"type":"tool_search_output","call_id":"call_1","tools":[{"type":"namespace","name":"mcp__mneme","tools":[{"name":"memory_read"},{"name":"memory_search"}]},{"name":"other"}]}`, "") +
+		rolloutLine("4", "response_item", `{"type":"function_call","namespace":"mcp__mneme","name":"memory_search","arguments":"{\"query\":\"cart\"}","call_id":"call_2"}`, "") +
+		rolloutLine("5", "response_item", `{"type":"message","role":"assistant","content":"A summary"}`, `,"metadata":{"compaction_output":true}`) +
+		rolloutLine("6", "compacted", `{"message":"A summary"}`, "")
+	const conversation = "codex:01a0aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
+	assert.Equal(t, []string{
+		`2 call_1 02 {"tool_call_id":"call_1","message_id":"` + conversation + `:o1","tool_name":"tool_search","arguments":{"query":"memory"}}`,
+		`3 res:call_1 03 {"tool_call_id":"call_1","result":"mcp__mneme__memory_read\nmcp__mneme__memory_search\nother"}`,
+		`4 call_2 04 {"tool_call_id":"call_2","message_id":"` + conversation + `:o1","tool_name":"mcp__mneme__memory_search","arguments":{"query":"cart"}}`,
+		`6 ` + conversation + `:o6 06 {"message_id":"` + conversation + `:o6","role":"system","content":"A summary","origin":"compaction"}`,
+	}, shown(t, readAll(t, []byte(rollout), newRollout, Auto))[2:])
+}
