@@ -114,7 +114,7 @@ var agents = []agent{
 	}},
 	// If events have these names instead of its own, it sends what Claude Code would send.
 	{name: CopilotCLI, title: "Copilot CLI", program: "copilot", folder: ".copilot", moved: "COPILOT_HOME", keeps: true, server: server{Type: "local", Tools: []string{"*"}}, shape: shape{shell: true, version: true}, files: []file{{path: "hooks/mneme.json", format: hooks}, {path: "mcp-config.json", format: servers}}, events: []event{
-		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
+		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"PreCompact", 5, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
 	}},
 	{name: Cline, title: "Cline", program: "cline", folder: ".cline/data", moved: "CLINE_DATA_DIR", files: []file{{path: "settings/cline_mcp_settings.json", format: servers}}},
 	{name: Goose, title: "goose", program: "goose", folder: ".config/goose", config: true, files: []file{{path: "config.yaml", format: serversYAML}}},

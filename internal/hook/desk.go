@@ -117,7 +117,7 @@ func (d *Desk) note(where place, a *Agent, e ring.Event, m moment) {
 	if m == compacted || m == begins && e.Source == "clear" {
 		d.memory.forget(where)
 	}
-	if a.prompt && (m == begins || m == compacted) {
+	if a.owes(e, m) {
 		d.memory.owe(where, isAgain(e, m), true)
 	}
 }
@@ -125,11 +125,16 @@ func (d *Desk) note(where place, a *Agent, e ring.Event, m moment) {
 // isAgain reports whether a session that begins is not new.
 func isAgain(e ring.Event, m moment) bool { return m == compacted || e.Source == "resume" }
 
+// owes reports whether the agent is to see what belongs to a start at its next prompt. No model sees a text at a compaction.
+func (a *Agent) owes(e ring.Event, m moment) bool {
+	return a.prompt && m == begins || m == compacted && (a.prompt || a.events[e.Name] == compacted)
+}
+
 func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring.Event, m moment) (Text, error) {
 	conversation := a.conversation(e.Session)
 	switch m {
 	case begins, compacted:
-		if a.prompt {
+		if a.owes(e, m) {
 			return Text{}, nil
 		}
 		return d.begin(ctx, past, where.tenant, conversation, e.Folder, isAgain(e, m))

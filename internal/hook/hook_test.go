@@ -118,6 +118,24 @@ func TestAnAgentThatAcceptsNothingAtAStartIsShownItWithTheNextPrompt(t *testing.
 	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "project", "the server was away when the session began")
 }
 
+func TestAfterACompactionCopilotCLISeesItsStoryAtTheNextPrompt(t *testing.T) {
+	d, a := NewDesk(nil), Find("copilot-cli")
+	take := func(e ring.Event) string {
+		e.Session, e.Folder = "s", "/shop"
+		text, err := d.Take(t.Context(), past{}, "default", a, e, false)
+		require.NoError(t, err)
+		return text
+	}
+	require.Contains(t, take(ring.Event{Name: "SessionStart", Source: "new"}), "project")
+	asks := ring.Event{Name: "UserPromptSubmit", Prompt: "what is in cart.go"}
+	require.Contains(t, take(asks), "see cart.go")
+	require.Empty(t, take(asks), "it was shown")
+	require.Empty(t, take(ring.Event{Name: "PreCompact"}))
+	text := take(asks)
+	require.Contains(t, text, "story\n\nproject")
+	require.Contains(t, text, "see cart.go", "and what the compaction has taken away again")
+}
+
 // failing is a past whose search can fail, after it has called meanwhile.
 type failing struct {
 	past
