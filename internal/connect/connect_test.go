@@ -190,6 +190,35 @@ func TestFilesThatConnectMadeAreRemoved(t *testing.T) {
 	}
 }
 
+// A later version can run the hook at more events. Earlier ones saved their own file when they were followed by one.
+func TestAFileThatAnEarlierVersionMadeIsRemoved(t *testing.T) {
+	for _, agent := range agents {
+		if len(agent.events) < 2 {
+			continue
+		}
+		for _, saved := range []bool{false, true} {
+			home, options := machine(t)
+			o := options(agent.name)
+			earlier := agent
+			earlier.events = append(agent.events[:1:1], agent.events[2:]...)
+			list, err := earlier.targets("")
+			require.NoError(t, err)
+			made, err := list[0].write(nil, Commands{Hook: []string{o.Hook, agent.name}, MCP: []string{o.Mneme, "mcp"}})
+			require.NoError(t, err)
+			put(t, list[0].path, string(made))
+			if saved {
+				put(t, list[0].path+backupSuffix, string(made))
+			}
+			changes, err := Connect(t.Context(), o)
+			require.NoError(t, err)
+			require.Empty(t, changes[0].Backup, "%s: nothing of it is the user's", agent.name)
+			_, err = Disconnect(t.Context(), o)
+			require.NoError(t, err)
+			require.NotContains(t, files(t, filepath.Dir(list[0].path)), filepath.Base(list[0].path), "%s in %s", agent.name, home)
+		}
+	}
+}
+
 func TestWhatWasChangedAfterwardsStays(t *testing.T) {
 	home, options := machine(t)
 	path := filepath.Join(home, ".claude", "settings.json")

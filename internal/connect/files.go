@@ -282,11 +282,27 @@ func (t target) connect(want Commands) (Change, error) {
 			return Change{}, err
 		}
 		c.fresh = has.Hook == nil && has.MCP == nil
-		alone, err := t.write(nil, has)
 		_, plugin := t.format.(pluginFile)
-		c.own = plugin || err == nil && (has.Hook != nil || has.MCP != nil) && bytes.Equal(alone, before.raw)
+		c.own = plugin || !c.fresh && t.isOurs(before.raw, has)
 	}
 	return c, nil
+}
+
+// isOurs reports whether a file holds nothing but our commands: it is what we would write, or nothing is left without
+// them, as an older version may have written fewer events.
+func (t target) isOurs(raw []byte, has Commands) bool {
+	alone, err := t.write(nil, has)
+	if err == nil && bytes.Equal(alone, raw) {
+		return true
+	}
+	rest, err := t.write(raw, Commands{})
+	return err == nil && isEmpty(rest)
+}
+
+// isEmpty reports whether a file of settings says nothing.
+func isEmpty(raw []byte) bool {
+	rest := string(bytes.TrimSpace(raw))
+	return rest == "" || rest == "{}"
 }
 
 // disconnect plans to take our commands out of a file.
@@ -307,12 +323,15 @@ func (t target) disconnect() (Change, error) {
 	if err != nil {
 		return Change{}, fmt.Errorf("the saved file %s: %w", t.path+backupSuffix, err)
 	}
+	if old, _, err := t.read(saved.raw); saved.there && (err != nil || old.Hook != nil || old.MCP != nil) {
+		saved = state{} // it was saved when the file was connected already
+	}
 	c := Change{Action: Changed, before: before, after: after}
 	if again, err := t.write(saved.raw, has); err == nil && bytes.Equal(again, before.raw) {
 		if c.Action, c.after = Removed, nil; saved.there {
 			c.Action, c.after, c.restore = Restored, saved.raw, true
 		}
-	} else if len(after) == 0 { // a file of ours that somebody has edited
+	} else if len(after) == 0 || !saved.there && isEmpty(after) { // a file of ours that somebody, or a later version, has edited
 		c.Action, c.after, c.edited = Removed, nil, true
 	}
 	return c, nil
