@@ -267,7 +267,7 @@ func Next(o Options) (lines []string) {
 	case Hermes:
 		lines = append(lines, "Start hermes in a terminal: it asks once for each of the three hooks whether it may run. A gateway, or hermes -q, can't ask and skips them: start it once with --accept-hooks. Then begin a new session: what mneme knows is sent along with its first prompt.", reads(o))
 	case Codex:
-		lines = append(lines, "Start codex and trust the hooks with /hooks: Codex skips hooks that are not trusted without a word. Do so again after each change of them.", reads(o))
+		lines = append(lines, "Start codex and trust the hooks when it asks, or with /hooks: Codex skips hooks that are not trusted, and codex exec does so without a word. Do so again after each change of them.", reads(o))
 	case Cursor:
 		lines = append(lines, "Open a new chat: what mneme knows is shown at its start. mneme does not record Cursor's sessions.")
 	case Cline:
