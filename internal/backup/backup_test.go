@@ -253,9 +253,19 @@ func TestAnEmptyLogWithOtherPartitionsIsReplaced(t *testing.T) {
 
 	to := start(t)
 	to.apply(64 << 20)
-	running := to.log()
-	_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	running, during := to.log(), 0
+	_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, func(string, int64, int64) {
+		stream, err := to.js().Stream(t.Context(), natsdeploy.Stream)
+		if err != nil || !natsdeploy.IsRestoring(stream.CachedInfo().Config) || during > 0 {
+			return
+		}
+		during++
+		ctx, enough := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer enough()
+		require.NoError(t, running.AwaitSplit(ctx), "a running process does not open a log that is being restored")
+	})
 	require.NoError(t, err)
+	require.Positive(t, during)
 	require.Equal(t, 8, to.log().Partitions())
 	require.Equal(t, from.held(100), to.held(100))
 	require.ErrorIs(t, running.AwaitSplit(t.Context()), eventlog.ErrPartitions, "a running process opens the log again")

@@ -131,8 +131,9 @@ func (l *Log) AwaitSplit(ctx context.Context) error {
 			noticed = nil
 		case <-ticker.C:
 		}
-		// Ignore a server that does not answer. An unfinished split must be finished first.
-		if info, err := l.info(ctx); err == nil && natsdeploy.WasSplit(info.Config, l.had) {
+		// Ignore a server that does not answer. An unfinished split or restore must be finished first: a process that opens
+		// the log again may restart the server on which it runs.
+		if info, err := l.info(ctx); err == nil && !natsdeploy.IsRestoring(info.Config) && natsdeploy.WasSplit(info.Config, l.had) {
 			return ErrPartitions
 		}
 	}
