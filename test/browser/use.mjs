@@ -105,6 +105,21 @@ await page.getByRole("combobox", { name: /^First/ }).selectOption("most failed c
 await page.locator("tbody tr").first().getByText(given.project).click(); // the title of the only one in which a call failed
 await page.getByRole("region", { name: "Failed calls" }).waitFor();
 
+step = "projects whose paths end alike";
+const known = await (await fetch(base + "/v1/projects")).json();
+await page.route("**/v1/projects?*", (route) => route.fulfill({ json: { ...known, projects: ["/home/ann/work/cli", "/home/bob/work/cli", "/home/bob/work/web"].map((name) => ({ name })) } }));
+await open("/?view=insights");
+const choices = await page.getByRole("combobox", { name: /^Project/ }).innerText();
+expect(choices === "all\n/home/ann/work/cli\n/home/bob/work/cli\n…/work/web", `the choices are ${choices}`);
+await page.unroute("**/v1/projects?*");
+
+step = "insights that come late";
+await page.route("**/v1/insights?by=tool*", async (route) => { await new Promise((done) => setTimeout(done, 500)); await route.continue(); });
+await page.getByRole("combobox", { name: /^By/ }).selectOption("tool");
+expect(await page.getByRole("columnheader").first().innerText() === "Day", "the old figures stand under new headings");
+await page.getByRole("columnheader", { name: "Success" }).waitFor();
+await page.unroute("**/v1/insights?by=tool*");
+
 step = "search";
 await open(of(recorded, "&view=search&q=where+is+the+lease+renewed"));
 for (const name of ["Words", "Meaning", "Fused"]) await page.getByRole("region", { name }).getByRole("listitem").first().waitFor();

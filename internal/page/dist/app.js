@@ -640,8 +640,9 @@ function Text({ of, max = 2e5 }) {
     ] })
   ] });
 }
+var plain = (text) => text.replace(disguising, "");
 function useTitle(...parts) {
-  const title = [...parts.filter(Boolean), "mneme"].join(" · ").replace(disguising, "");
+  const title = plain([...parts.filter(Boolean), "mneme"].join(" · "));
   A2(() => {
     document.title = title;
   }, [title]);
@@ -688,6 +689,10 @@ function Notice({ error, children }) {
 function shortPath(path2) {
   const parts = path2.split("/").filter(Boolean);
   return parts.length > 2 ? "…/" + parts.slice(-2).join("/") : path2;
+}
+function ProjectOptions({ of, chosen }) {
+  const list = !chosen || of.includes(chosen) ? of : [chosen, ...of], ends = list.map(shortPath);
+  return /* @__PURE__ */ a3($, { children: list.map((name, i3) => /* @__PURE__ */ a3("option", { value: name, children: plain(firstLine(ends.indexOf(ends[i3]) === ends.lastIndexOf(ends[i3]) ? ends[i3] : name, 80)) }, name)) });
 }
 
 // src/url.ts
@@ -2573,7 +2578,6 @@ function Conversations({ p: p3 }) {
   }) : null, 200);
   const filtered = p3["project"] || p3["agent"] || p3["status"] || p3["since"];
   const agents = [.../* @__PURE__ */ new Set([...list.list.map((c3) => c3.agent ?? ""), p3["agent"] ?? ""])].filter(Boolean).sort();
-  const chosen = p3["project"] && !projects.data?.projects.some((x2) => x2.name === p3["project"]) ? [{ name: p3["project"] }] : [];
   return /* @__PURE__ */ a3("div", { class: "page", children: [
     /* @__PURE__ */ a3("h1", { children: "Conversations" }),
     /* @__PURE__ */ a3("form", { class: "filters", role: "search", onSubmit: (e3) => e3.preventDefault(), children: [
@@ -2591,7 +2595,7 @@ function Conversations({ p: p3 }) {
         "Project ",
         /* @__PURE__ */ a3("select", { value: p3["project"] ?? "", onChange: (e3) => change({ project: e3.currentTarget.value }), children: [
           /* @__PURE__ */ a3("option", { value: "", children: "all" }),
-          [...chosen, ...projects.data?.projects ?? []].map((x2) => /* @__PURE__ */ a3("option", { value: x2.name, children: shortPath(x2.name) }, x2.name))
+          /* @__PURE__ */ a3(ProjectOptions, { of: projects.data?.projects.map((x2) => x2.name) ?? [], chosen: p3["project"] })
         ] })
       ] }),
       query ? /* @__PURE__ */ a3($, { children: [
@@ -2624,7 +2628,7 @@ function Conversations({ p: p3 }) {
           "Agent ",
           /* @__PURE__ */ a3("select", { value: p3["agent"] ?? "", onChange: (e3) => change({ agent: e3.currentTarget.value }), children: [
             /* @__PURE__ */ a3("option", { value: "", children: "all" }),
-            agents.map((a4) => /* @__PURE__ */ a3("option", { children: a4 }, a4))
+            agents.map((a4) => /* @__PURE__ */ a3("option", { value: a4, children: plain(a4) }, a4))
           ] })
         ] }),
         /* @__PURE__ */ a3("label", { children: [
@@ -2742,10 +2746,10 @@ function Insights({ p: p3 }) {
   useTitle(`By ${by}`, "Insights");
   const limit = Math.min(most, Number(p3["limit"]) || 50);
   const projects = useGet(path("/v1/projects", [], { limit: 200 })).data?.projects.map((x2) => x2.name) ?? [];
-  const chosen = p3["project"] && !projects.includes(p3["project"]) ? [p3["project"]] : [];
   const { data, error, loading } = useGet(path("/v1/insights", [], { by, project: p3["project"], since: p3["since"], until: p3["until"], sort: p3["sort"], limit }));
-  const groups = by === "day" && !p3["sort"] ? data?.groups.slice().reverse() : data?.groups;
-  const columns3 = (special[by] ?? work).filter(([heading]) => heading !== "Cost" || data?.total.cost);
+  const of = data?.by ?? by;
+  const groups = of === "day" && !p3["sort"] ? data?.groups.slice().reverse() : data?.groups;
+  const columns3 = (special[of] ?? work).filter(([heading]) => heading !== "Cost" || data?.total.cost);
   return /* @__PURE__ */ a3("div", { class: "page", children: [
     /* @__PURE__ */ a3("h1", { children: "Insights" }),
     /* @__PURE__ */ a3("form", { class: "filters", onSubmit: (e3) => e3.preventDefault(), children: [
@@ -2757,7 +2761,7 @@ function Insights({ p: p3 }) {
         "Project ",
         /* @__PURE__ */ a3("select", { value: p3["project"] ?? "", onChange: (e3) => change({ project: e3.currentTarget.value }), children: [
           /* @__PURE__ */ a3("option", { value: "", children: "all" }),
-          [...chosen, ...projects].map((x2) => /* @__PURE__ */ a3("option", { value: x2, children: shortPath(x2) }, x2))
+          /* @__PURE__ */ a3(ProjectOptions, { of: projects, chosen: p3["project"] })
         ] })
       ] }),
       /* @__PURE__ */ a3("label", { children: [
@@ -2788,13 +2792,13 @@ function Insights({ p: p3 }) {
         /* @__PURE__ */ a3(Figure, { name: "failed calls", of: large(data.total.calls?.failed) })
       ] }),
       /* @__PURE__ */ a3(Remarks, { of: data }),
-      groups.length > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": `Figures by ${by}`, children: /* @__PURE__ */ a3("table", { children: [
+      groups.length > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": `Figures by ${of}`, children: /* @__PURE__ */ a3("table", { children: [
         /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
-          /* @__PURE__ */ a3("th", { children: by.charAt(0).toUpperCase() + by.slice(1) }),
+          /* @__PURE__ */ a3("th", { children: of.charAt(0).toUpperCase() + of.slice(1) }),
           columns3.map(([heading]) => /* @__PURE__ */ a3("th", { class: heading === "Tool" ? "" : "n", children: heading }, heading))
         ] }) }),
         /* @__PURE__ */ a3("tbody", { children: groups.map((g3) => /* @__PURE__ */ a3("tr", { children: [
-          /* @__PURE__ */ a3("td", { class: by === "file" || by === "command" ? "path" : "query", children: /* @__PURE__ */ a3(Name, { by, g: g3 }) }),
+          /* @__PURE__ */ a3("td", { class: of === "file" || of === "command" ? "path" : "query", children: /* @__PURE__ */ a3(Name, { by: of, g: g3 }) }),
           columns3.map(([heading, value]) => /* @__PURE__ */ a3("td", { class: heading === "Tool" ? "word" : "n nowrap", children: shown2(value(g3)) }, heading))
         ] }, `${g3.tool} ${g3.name}`)) })
       ] }) }),
@@ -3216,7 +3220,8 @@ function ProjectView({ name, p: p3 }) {
       /* @__PURE__ */ a3("h1", { title: name, children: /* @__PURE__ */ a3(Text, { of: shortPath(name) }) }),
       project.error ? /* @__PURE__ */ a3(Notice, { error: project.error }) : project.data && /* @__PURE__ */ a3("p", { class: "facts", children: [
         project.data.names.map((n2) => /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: n2 }) }, n2)),
-        /* @__PURE__ */ a3("a", { href: link({ project: name }), children: "All its conversations" })
+        /* @__PURE__ */ a3("a", { href: link({ project: name }), children: "All its conversations" }),
+        /* @__PURE__ */ a3("a", { href: link({ view: "insights", project: name }), children: "Insights" })
       ] }),
       /* @__PURE__ */ a3("section", { "aria-label": "Context of the project", children: [
         /* @__PURE__ */ a3("h2", { children: "What a new session would see" }),

@@ -1,7 +1,7 @@
 // The list of conversations and projects, and the search of all of them.
 import { type Conversation, type FoundResult, type Hit, path, useGet, usePages, withInherited } from "./api";
 import { ToolResult } from "./found";
-import { count, Lit, Notice, plural, shortPath, Text, Time, useTitle } from "./text";
+import { count, Lit, Notice, plain, plural, ProjectOptions, shortPath, Text, Time, useTitle } from "./text";
 import { change, link, type Params } from "./url";
 
 interface Found extends Conversation { relevance: number; messages: Hit[] }
@@ -23,7 +23,6 @@ export function Conversations({ p }: { p: Params }) {
   }) : null, 200);
   const filtered = p["project"] || p["agent"] || p["status"] || p["since"];
   const agents = [...new Set([...list.list.map((c) => c.agent ?? ""), p["agent"] ?? ""])].filter(Boolean).sort();
-  const chosen = p["project"] && !projects.data?.projects.some((x) => x.name === p["project"]) ? [{ name: p["project"] }] : [];
   return (
     <div class="page">
       <h1>Conversations</h1>
@@ -32,7 +31,7 @@ export function Conversations({ p }: { p: Params }) {
           onInput={(e) => change({ q: e.currentTarget.value }, true)} />
         <label>Project <select value={p["project"] ?? ""} onChange={(e) => change({ project: e.currentTarget.value })}>
           <option value="">all</option>
-          {[...chosen, ...projects.data?.projects ?? []].map((x) => <option key={x.name} value={x.name}>{shortPath(x.name)}</option>)}
+          <ProjectOptions of={projects.data?.projects.map((x) => x.name) ?? []} chosen={p["project"]} />
         </select></label>
         {query ? <>
           {p["project"] && <label>In <select value={kind ?? ""} onChange={(e) => change({ kind: e.currentTarget.value }, true)}>
@@ -46,7 +45,7 @@ export function Conversations({ p }: { p: Params }) {
         </> : <>
           <label>Agent <select value={p["agent"] ?? ""} onChange={(e) => change({ agent: e.currentTarget.value })}>
             <option value="">all</option>
-            {agents.map((a) => <option key={a}>{a}</option>)}
+            {agents.map((a) => <option key={a} value={a}>{plain(a)}</option>)}
           </select></label>
           <label>Status <select value={p["status"] ?? ""} onChange={(e) => change({ status: e.currentTarget.value })}>
             <option value="">all</option><option>active</option><option>archived</option>

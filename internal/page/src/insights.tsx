@@ -1,6 +1,6 @@
 // Figures over many conversations: where the tokens and the time go, what they cost, and what fails.
 import { path, useGet } from "./api";
-import { count, Notice, plural, shortPath, Text, useTitle } from "./text";
+import { count, Notice, plural, ProjectOptions, shortPath, Text, useTitle } from "./text";
 import { change, link, type Params } from "./url";
 
 interface Group {
@@ -11,7 +11,7 @@ interface Group {
   calls?: { count: number; failed: number; refused: number; success_rate?: number; p50_ms?: number; p99_ms?: number; total_ms: number };
   files?: { reads: number; rereads: number; writes: number };
 }
-interface Report { total: Group; groups: Group[]; left_out: number }
+interface Report { by: string; total: Group; groups: Group[]; left_out: number }
 type Column = [heading: string, value: (g: Group) => string | number | undefined];
 
 const groupings = ["day", "project", "conversation", "agent", "model", "tool", "command", "error", "file"];
@@ -43,17 +43,17 @@ export function Insights({ p }: { p: Params }) {
   useTitle(`By ${by}`, "Insights");
   const limit = Math.min(most, Number(p["limit"]) || 50);
   const projects = useGet<{ projects: { name: string }[] }>(path("/v1/projects", [], { limit: 200 })).data?.projects.map((x) => x.name) ?? [];
-  const chosen = p["project"] && !projects.includes(p["project"]) ? [p["project"]] : [];
   const { data, error, loading } = useGet<Report>(path("/v1/insights", [], { by, project: p["project"], since: p["since"], until: p["until"], sort: p["sort"], limit }));
-  const groups = by === "day" && !p["sort"] ? data?.groups.slice().reverse() : data?.groups; // today first
-  const columns = (special[by] ?? work).filter(([heading]) => heading !== "Cost" || data?.total.cost);
+  const of = data?.by ?? by; // the old answer stays until the new one is there
+  const groups = of === "day" && !p["sort"] ? data?.groups.slice().reverse() : data?.groups; // today first
+  const columns = (special[of] ?? work).filter(([heading]) => heading !== "Cost" || data?.total.cost);
   return (
     <div class="page">
       <h1>Insights</h1>
       <form class="filters" onSubmit={(e) => e.preventDefault()}>
         <label>By <select value={by} onChange={(e) => change({ by: e.currentTarget.value, sort: undefined, limit: undefined })}>{groupings.map((x) => <option key={x}>{x}</option>)}</select></label>
         <label>Project <select value={p["project"] ?? ""} onChange={(e) => change({ project: e.currentTarget.value })}>
-          <option value="">all</option>{[...chosen, ...projects].map((x) => <option key={x} value={x}>{shortPath(x)}</option>)}</select></label>
+          <option value="">all</option><ProjectOptions of={projects} chosen={p["project"]} /></select></label>
         <label>Since <input type="date" value={p["since"] ?? ""} onChange={(e) => change({ since: e.currentTarget.value })} /></label>
         <label>Until <input type="date" value={p["until"] ?? ""} onChange={(e) => change({ until: e.currentTarget.value })} /></label>
         <label>First <select value={p["sort"] ?? ""} onChange={(e) => change({ sort: e.currentTarget.value })}>
@@ -65,10 +65,10 @@ export function Insights({ p }: { p: Params }) {
           <Figure name="tokens read" of={large(data.total.tokens?.in)} /><Figure name="tokens written" of={large(data.total.tokens?.out)} />
           <Figure name={`cost in ${data.total.cost?.currency}`} of={cost(data.total)} /><Figure name="calls" of={large(data.total.calls?.count)} /><Figure name="failed calls" of={large(data.total.calls?.failed)} /></p>
         <Remarks of={data} />
-        {groups!.length > 0 && <div class="scroll-x" tabIndex={0} role="region" aria-label={`Figures by ${by}`}><table>
-          <thead><tr><th>{by.charAt(0).toUpperCase() + by.slice(1)}</th>{columns.map(([heading]) => <th key={heading} class={heading === "Tool" ? "" : "n"}>{heading}</th>)}</tr></thead>
+        {groups!.length > 0 && <div class="scroll-x" tabIndex={0} role="region" aria-label={`Figures by ${of}`}><table>
+          <thead><tr><th>{of.charAt(0).toUpperCase() + of.slice(1)}</th>{columns.map(([heading]) => <th key={heading} class={heading === "Tool" ? "" : "n"}>{heading}</th>)}</tr></thead>
           <tbody>{groups!.map((g) => (
-            <tr key={`${g.tool} ${g.name}`}><td class={by === "file" || by === "command" ? "path" : "query"}><Name by={by} g={g} /></td>
+            <tr key={`${g.tool} ${g.name}`}><td class={of === "file" || of === "command" ? "path" : "query"}><Name by={of} g={g} /></td>
               {columns.map(([heading, value]) => <td key={heading} class={heading === "Tool" ? "word" : "n nowrap"}>{shown(value(g))}</td>)}</tr>
           ))}</tbody>
         </table></div>}

@@ -39,7 +39,7 @@ export function ProjectView({ name, p }: { name: string; p: Params }) {
       <div class="view"><div class="page">
         <h1 title={name}><Text of={shortPath(name)} /></h1>
         {project.error ? <Notice error={project.error} /> : project.data && <p class="facts">{project.data.names.map((n) => <code key={n} class="id"><Text of={n} /></code>)}
-          <a href={link({ project: name })}>All its conversations</a></p>}
+          <a href={link({ project: name })}>All its conversations</a><a href={link({ view: "insights", project: name })}>Insights</a></p>}
         <section aria-label="Context of the project">
           <h2>What a new session would see</h2>
           <form class="filters" onSubmit={(e) => e.preventDefault()}>

@@ -24,10 +24,13 @@ export function Text({ of, max = 200_000 }: { of: string; max?: number }) {
   return <bdi>{parts}{of.length > max && <span class="mark">… {count(of.length - max)} more characters</span>}</bdi>;
 }
 
+// plain is a text for places that hold no elements, without the characters that could disguise it.
+export const plain = (text: string) => text.replace(disguising, "");
+
 // useTitle names a view, from its smallest part to its largest, for the browser's tabs and history, and for people who hear
 // the page.
 export function useTitle(...parts: (string | undefined)[]) {
-  const title = [...parts.filter(Boolean), "mneme"].join(" · ").replace(disguising, "");
+  const title = plain([...parts.filter(Boolean), "mneme"].join(" · "));
   useEffect(() => { document.title = title; }, [title]);
 }
 
@@ -83,4 +86,10 @@ export function Notice({ error, children }: { error?: Error; children?: Componen
 export function shortPath(path: string): string {
   const parts = path.split("/").filter(Boolean);
   return parts.length > 2 ? "…/" + parts.slice(-2).join("/") : path;
+}
+
+// ProjectOptions are the choices of a project. Of those whose paths end alike the whole path is shown.
+export function ProjectOptions({ of, chosen }: { of: string[]; chosen?: string }) {
+  const list = !chosen || of.includes(chosen) ? of : [chosen, ...of], ends = list.map(shortPath);
+  return <>{list.map((name, i) => <option key={name} value={name}>{plain(firstLine(ends.indexOf(ends[i]!) === ends.lastIndexOf(ends[i]!) ? ends[i]! : name, 80))}</option>)}</>;
 }
