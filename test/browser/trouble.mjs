@@ -110,6 +110,7 @@ const large = await launch("--blink-settings=defaultFontSize=26");
 const magnified = await watched(await large.newContext({ viewport: { width: 1280, height: 800 } }), () => step);
 await magnified.page.goto(base + of(recorded, "&turn=2"));
 await settled(magnified.page);
+if (await magnified.page.getByText("Reasoning").first().evaluate((e) => parseFloat(getComputedStyle(e).fontSize)) < 20) say("the text is not larger");
 const overlap = await magnified.page.locator(".row").first().evaluate((row) => row.querySelector(".what").getBoundingClientRect().bottom - row.querySelector(".facts").getBoundingClientRect().top);
 if (overlap > 2) say(`the two lines of a row overlap by ${overlap} pixels`);
 await magnified.page.goto(base + of(recorded, "&view=graph"));
