@@ -92,6 +92,20 @@ func TestVerifyReportsEventsNotYetApplied(t *testing.T) {
 	require.EqualValues(t, 100, v.UpTo)
 }
 
+func TestVerifyDoesNotWaitForAnErasedEvent(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	head := b.message("c")
+	partition := b.log.PartitionOf("t", "c")
+	p := graph.Projection()
+	cp, err := b.store.Acquire(t.Context(), partition, p.Fingerprint())
+	require.NoError(t, err)
+	require.NoError(t, projection.ReplayUpTo(mnemetest.Context(t), p, b.log, b.store, cp, head+1))
+	cp, err = projection.CheckpointOf(t.Context(), b.store, partition)
+	require.NoError(t, err)
+	require.Equal(t, head, cp.Seq, "what is there is applied")
+}
+
 func TestVerifyLeavesNoConsumers(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)

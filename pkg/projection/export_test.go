@@ -1,6 +1,11 @@
 package projection
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"mneme.dev/mneme/pkg/eventlog"
+)
 
 // FinishWithin sets how long the current batch may take when a partition is given back.
 func (l *Leases) FinishWithin(d time.Duration) { l.finish = d }
@@ -18,4 +23,10 @@ func (f *Feed) Readers(partition int) []int {
 		sizes = append(sizes, r.size())
 	}
 	return sizes
+}
+
+// ReplayUpTo replays a partition as Verify does when the event at the goal was erased after Verify saw it.
+func ReplayUpTo[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, store Store[U], cp Checkpoint, goal uint64) error {
+	r := &replay[U]{projection: p, log: log, store: store, cp: cp}
+	return r.follow(ctx, goal, map[uint64]error{}, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -194,7 +195,10 @@ func (r *replay[U]) upTo(ctx context.Context, goal uint64, model ReadStore, prog
 	}
 }
 
-// follow replays until the goal is reached or passed.
+// lookAgain is how often a replay asks whether there is still an event to wait for.
+const lookAgain = time.Second
+
+// follow replays until the goal is reached or passed, or nothing is left up to it.
 func (r *replay[U]) follow(ctx context.Context, goal uint64, skip map[uint64]error, progress func(done, total uint64)) error {
 	feed := NewFeed(r.log)
 	feed.serve(r.projection.Types(), r.projection.deriver())
@@ -203,9 +207,17 @@ func (r *replay[U]) follow(ctx context.Context, goal uint64, skip map[uint64]err
 		return err
 	}
 	defer in.leave()
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
 	for r.cp.Seq < goal {
 		select {
 		case <-in.C():
+		case <-look.C:
+			// What is left up to the goal may have been erased. If the log does not answer, the intake waits for it.
+			if next, err := r.log.NextOf(ctx, r.cp.Partition, r.cp.Seq+1); err == nil && (next == 0 || next > goal) {
+				return nil
+			}
+			continue
 		case <-ctx.Done():
 			return ctx.Err()
 		}
