@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -51,6 +52,11 @@ func Flag(variable string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, prefix), "_", "-"))
 }
 
+// isURL reports whether the setting is the address of a server. Other values may have an @, such as the name of a model.
+func (f *Field) isURL() bool {
+	return slices.ContainsFunc([]string{"_URL", "_URI", "_ENDPOINT"}, func(end string) bool { return strings.HasSuffix(f.Variable, end) })
+}
+
 func (f *Field) text() string { return fmt.Sprint(f.value.Interface()) }
 
 // Setting is a setting with its effective value.
@@ -84,7 +90,9 @@ func Effective(spec Spec, given map[string]bool) []Setting {
 		if given[f.Variable] {
 			s.Value, s.Source = f.text(), FromFlag
 		}
-		s.Value = Redacted(s.Value)
+		if f.isURL() || strings.Contains(s.Value, "://") {
+			s.Value = Redacted(s.Value)
+		}
 		if f.Secret && s.Value != "" {
 			s.Value = masked
 		}

@@ -129,14 +129,17 @@ func TestPasswordsInURLsAreNeverShown(t *testing.T) {
 		"hush@a":                                    "xxxxx@a",
 		"nats://a:4222, hush@b":                     "nats://xxxxx@b",
 		"nats://me:1,2@a":                           "nats://xxxxx@a",
-		"/home/me@work/quotas.yaml":                 "/home/me@work/quotas.yaml", "./me@work": "./me@work",
-		".mneme": ".mneme", "a,b": "a,b", "127.0.0.1:0": "127.0.0.1:0", "": "",
+		"nats://hu#sh@a":                            "nats://xxxxx@a",
+		"nats://me:1?2@a":                           "nats://xxxxx@a",
+		".mneme":                                    ".mneme", "a,b": "a,b", "127.0.0.1:0": "127.0.0.1:0", "": "",
 	} {
 		require.Equal(t, want, Redacted(text))
 	}
-	t.Setenv("MNEME_NATS_URL", "nats://me:hush@a:4222")
-	for _, s := range Effective(ForIngestor(), nil) {
-		require.NotContains(t, s.Value, "hush", s.Name)
+	for _, address := range []string{"nats://me:hush@a:4222", "hush@a"} {
+		t.Setenv("MNEME_NATS_URL", address)
+		for _, s := range Effective(ForIngestor(), nil) {
+			require.NotContains(t, s.Value, "hush", s.Name)
+		}
 	}
 	for variable, value := range map[string]string{
 		"MNEME_NATS_URL": "nats://me:hush@a:port", "MNEME_NEO4J_URI": "bolt://me:hush@a:port", "MNEME_EMBEDDINGS_URL": "http://me:hush@a:port",
@@ -149,6 +152,18 @@ func TestPasswordsInURLsAreNeverShown(t *testing.T) {
 			require.ErrorContains(t, err, variable)
 			require.NotContains(t, err.Error(), "hush")
 		})
+	}
+}
+
+func TestAValueThatIsNoAddressIsShownAsItIs(t *testing.T) {
+	values := map[string]string{"MNEME_LLM_MODEL": "claude@20240620", "MNEME_QUOTAS_FILE": "/home/me@work/quotas.yaml"}
+	for variable, value := range values {
+		t.Setenv(variable, value)
+	}
+	for _, s := range Effective(ForSummarizer(), nil) {
+		if want, ok := values[s.Name]; ok {
+			require.Equal(t, want, s.Value)
+		}
 	}
 }
 
