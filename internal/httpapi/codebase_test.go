@@ -312,3 +312,16 @@ func TestTheCodeOfAProjectIsSearchedAndListed(t *testing.T) {
 	require.Len(t, files.Files, 1)
 	require.True(t, files.Files[0].Removed)
 }
+
+func TestWhatHasExactlyTheNameInTheQueryIsFoundFirst(t *testing.T) {
+	b := setup(t)
+	b.file("wait.go", "wait", "func wait() { wait(wait(wait())) }")
+	b.file("public.go", "Wait", "func Wait(within time.Duration) error { return nil }")
+	last := b.scanned(true)
+	for _, name := range []string{"wait", "Wait"} {
+		var found struct{ Scopes []httpapi.FoundScope }
+		b.get(projectPath(indexedRoot, fmt.Sprintf("/code/search?query=%s&at_least=%d", name, last)), &found)
+		require.Len(t, found.Scopes, 2)
+		require.Equal(t, name, found.Scopes[0].Name)
+	}
+}

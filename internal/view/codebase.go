@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"mneme.dev/mneme/events"
@@ -145,6 +146,15 @@ func (c *Cache) SearchCode(ctx context.Context, r codebase.Reader, generation in
 		found.Indexes, found.Left = append(found.Indexes, *scan), found.Left+x.Left(q.AsOf)
 	}
 	slices.SortStableFunc(all, func(a, b hit) int { return cmp.Compare(b.Score, a.Score) })
+	if name := strings.TrimSpace(q.Text); name != "" { // words are compared in any case: Retry is what has this name, before retry
+		named := func(h hit) int {
+			if h.IsNamed(name) {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(all, func(a, b hit) int { return named(a) - named(b) })
+	}
 	all = all[:min(len(all), q.Limit)]
 	for of, id := range searched {
 		var list []codebase.Hit

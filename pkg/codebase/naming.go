@@ -24,13 +24,18 @@ func (x *Index) Named(name string, asOf uint64) (list []Hit) {
 		}
 		f := &x.files[i]
 		for n, s := range f.scopes {
-			if s.Name != "" && (s.Name == name || lastOf(s.Name) == name) {
+			if s.IsNamed(name) {
 				list = append(list, f.hit(n))
 			}
 		}
 	}
 	slices.SortFunc(list, func(a, b Hit) int { return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.N, b.N)) })
 	return list
+}
+
+// IsNamed reports whether a scope has a name, or one that ends with it after a dot.
+func (s *Scope) IsNamed(name string) bool {
+	return s.Name != "" && (s.Name == name || lastOf(s.Name) == name)
 }
 
 // Ending returns the files whose paths are this one or end with it, sorted.
