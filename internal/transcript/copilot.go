@@ -57,15 +57,15 @@ type copilotData struct {
 // copilotWrap is what the program puts around a prompt.
 var copilotWrap = regexp.MustCompile(`(?s)<(current_datetime|reminder|system_reminder)>.*?</(?:current_datetime|reminder|system_reminder)>`)
 
-// copilotIgnored are the known types of events that are not part of the conversation. So are those that begin with model.,
-// of the model that writes a summary.
+// copilotIgnored are the known types of events that are not part of the conversation, as are those that begin with model.,
+// of the model that writes a summary. A system.message is the program's whole system prompt, again in each part of a session.
 var copilotIgnored = map[text]bool{
 	"assistant.turn_start": true, "assistant.turn_end": true, "assistant.intent": true, "assistant.usage": true, "assistant.reasoning": true,
 	"session.resume": true, "session.idle": true, "session.shutdown": true, "session.info": true, "session.warning": true, "session.error": true,
 	"session.truncation": true, "session.compaction_start": true, "session.usage_info": true, "session.handoff": true, "session.mode_changed": true,
 	"session.plan_changed": true, "session.context_changed": true, "session.task_complete": true, "session.snapshot_rewind": true,
 	"session.workspace_file_changed": true, "subagent.started": true, "subagent.configured": true, "subagent.completed": true, "subagent.failed": true, "subagent.selected": true,
-	"hook.start": true, "hook.end": true, "skill.invoked": true, "abort": true, "tool.execution_progress": true, "tool.execution_partial_result": true,
+	"system.message": true, "hook.start": true, "hook.end": true, "skill.invoked": true, "abort": true, "tool.execution_progress": true, "tool.execution_partial_result": true,
 	"tool.user_requested": true, "system.notification": true, "user.abort": true,
 }
 
@@ -160,8 +160,6 @@ func (t *copilotTalk) took(out *batch, l *copilotLine) (known bool, err error) {
 			said = strings.TrimSpace(copilotWrap.ReplaceAllString(string(d.TransformedContent), ""))
 		}
 		t.say(out, id, at, &events.MessageCreated{Role: "user", Content: said})
-	case "system.message":
-		t.say(out, id, at, &events.MessageCreated{Role: "system", Content: string(d.Content), Origin: originMeta})
 	case "assistant.message":
 		t.message = id
 		t.say(out, id, at, &events.MessageCreated{
