@@ -17,8 +17,8 @@ import (
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/view"
-	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -26,9 +26,9 @@ import (
 // elsewhere, and what they name is not on this machine.
 const capturedTenant = "default"
 
-// captured starts the receiver that reads the transcripts of agents on this machine: a transcript whose hook
-// calls, and every transcript of an agent that is connected to this server, whose URL is self.
-func captured(c *Config, self string, log *eventlog.Log, models *service.Models) *capture.Receiver {
+// capture starts the receiver that reads the transcripts of agents on this machine: a transcript whose hook
+// calls, and every transcript of an agent that is connected to this server.
+func (i *Instance) capture(c *Config, models *service.Models) *capture.Receiver {
 	var roots []string
 	var folders []capture.Folder
 	for _, agent := range c.Capture {
@@ -43,28 +43,32 @@ func captured(c *Config, self string, log *eventlog.Log, models *service.Models)
 		}
 	}
 	return capture.New(capture.Config{
-		Log: log, Tenant: capturedTenant, Roots: roots, Lookup: caughtUp(log, models.Graph), Redact: c.Redact, Logger: c.Logger.With("part", "capture"),
-		Follow: func() []capture.Folder { return ofConnected(folders, self) },
+		Log: i.Log, Tenant: capturedTenant, Roots: roots, Lookup: i.caughtUp(models.Graph), Redact: c.Redact, Logger: c.Logger.With("part", "capture"),
+		Follow: func() []capture.Folder { return ofConnected(folders, i.HTTPURL()) },
 		Marks:  filepath.Join(c.Data, "transcripts.json"),
 	})
 }
 
-// lookupPoll is how often a waiting lookup checks whether the graph has caught up.
-const lookupPoll = 100 * time.Millisecond
+// lookupPoll is how often a waiting lookup checks whether the graph has caught up, and haltedFor how long the graph must have
+// stood still: a rebuild that mneme itself asks for begins within a moment.
+const (
+	lookupPoll = 100 * time.Millisecond
+	haltedFor  = time.Second
+)
 
 // caughtUp returns a lookup in the graph that first waits until the graph has applied what the log held at the first
 // lookup. A graph that is new or restored would not know these events yet, so they would be published again. One that has
-// halted is not waited for.
-func caughtUp(log *eventlog.Log, open func(context.Context) (view.Pinned[graph.Reader], error)) func(context.Context, []events.Event) ([]importer.Known, error) {
+// halted, and is not being rebuilt, is not waited for: it may stand still until an operator has the time.
+func (i *Instance) caughtUp(open func(context.Context) (view.Pinned[graph.Reader], error)) func(context.Context, []events.Event) ([]importer.Known, error) {
 	lookup := importer.Lookup(capturedTenant, open)
 	var waited atomic.Bool
 	return func(ctx context.Context, list []events.Event) ([]importer.Known, error) {
-		for number := 0; number < log.Partitions() && !waited.Load(); number++ {
-			last, err := log.LastOf(ctx, number)
+		for number := 0; number < i.Log.Partitions() && !waited.Load(); number++ {
+			last, err := i.Log.LastOf(ctx, number)
 			if err != nil {
 				return nil, err
 			}
-			if err := awaitGraph(ctx, open, number, last); err != nil {
+			if err := i.awaitGraph(ctx, open, number, last); err != nil {
 				return nil, err
 			}
 		}
@@ -73,16 +77,19 @@ func caughtUp(log *eventlog.Log, open func(context.Context) (view.Pinned[graph.R
 	}
 }
 
-// awaitGraph waits until the graph has applied a partition up to a sequence, or has halted.
-func awaitGraph(ctx context.Context, open func(context.Context) (view.Pinned[graph.Reader], error), number int, last uint64) error {
-	for {
+// awaitGraph waits until the graph has applied a partition up to a sequence, or stands still.
+func (i *Instance) awaitGraph(ctx context.Context, open func(context.Context) (view.Pinned[graph.Reader], error), number int, last uint64) error {
+	for moved := time.Now(); time.Since(moved) < haltedFor; {
 		var at projection.Checkpoint
 		err := view.Lend(ctx, open, func(g graph.Reader) (err error) {
 			at, err = projection.CheckpointOf(ctx, g, number)
 			return err
 		})
-		if err != nil || at.Seq >= last || at.Halted != "" {
+		if err != nil || at.Seq >= last {
 			return err
+		}
+		if !i.stands(readmodel.Graph().Name()) {
+			moved = time.Now()
 		}
 		select {
 		case <-time.After(lookupPoll):
@@ -90,6 +97,18 @@ func awaitGraph(ctx context.Context, open func(context.Context) (view.Pinned[gra
 			return ctx.Err()
 		}
 	}
+	return nil
+}
+
+// stands reports whether a read model has halted and is not being rebuilt.
+func (i *Instance) stands(name string) bool {
+	halted, generations := false, map[int]bool{}
+	for _, s := range i.Status() {
+		if s.Projection == name {
+			halted, generations[s.Generation] = halted || s.State == projection.StateHalted, true
+		}
+	}
+	return halted && len(generations) == 1
 }
 
 // ofConnected returns the folders of the agents that their user connected to this server for all

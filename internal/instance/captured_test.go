@@ -16,6 +16,7 @@ import (
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // patience is for what takes milliseconds on an idle machine.
@@ -26,21 +27,29 @@ type running struct {
 	*testing.T
 	*instance.Instance
 	folder string
+	data   string
+	agents []string
 }
 
 func start(t *testing.T, agents ...string) *running {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("CLAUDE_CONFIG_DIR", dir)
-	r := &running{T: t, folder: filepath.Join(dir, "projects", "-repo")}
+	r := &running{T: t, folder: filepath.Join(dir, "projects", "-repo"), data: t.TempDir(), agents: agents}
 	require.NoError(t, os.MkdirAll(r.folder, 0o700))
-	var err error
-	r.Instance, err = instance.Start(t.Context(), instance.Config{
-		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Capture: agents, Redact: redact.Default(), Logger: settings.Logger(os.Stderr, "error", "text"),
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	r.up()
 	return r
+}
+
+// up starts the instance.
+func (r *running) up() {
+	r.Helper()
+	i, err := instance.Start(r.Context(), instance.Config{
+		Data: r.data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Capture: r.agents, Redact: redact.Default(), Logger: settings.Logger(os.Stderr, "error", "text"),
+	})
+	require.NoError(r, err)
+	r.Instance = i
+	r.Cleanup(func() { require.NoError(r, i.Close()) })
 }
 
 // session writes a transcript in which a user says something.
@@ -101,6 +110,33 @@ func TestTheAnswerOfATurnIsThereSoonAfterItsHook(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, body := r.get("/v1/conversations/claude_code:s1/messages")
 		return strings.Contains(body, "In main.go.")
+	}, patience, 10*time.Millisecond)
+}
+
+// A graph of an older version whose log has lost an event waits for an operator, and agents go on.
+func TestTranscriptsAreReadAlthoughTheGraphHasHalted(t *testing.T) {
+	r := start(t, "claude-code")
+	say := func(id string) {
+		event := fmt.Sprintf(`{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"test","id":%q,"subject":"c","data":{"message_id":%q,"role":"user","content":"Hello"}}`, id, id)
+		answer, err := http.Post(r.HTTPURL()+"/v1/events", "application/cloudevents+json", strings.NewReader(event))
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusCreated, answer.StatusCode)
+	}
+	say("lost")
+	say("kept")
+	_, _ = r.get("/v1/conversations/c?at_least=2")
+	r.lose(1)
+	require.NoError(t, r.Close())
+	require.NoError(t, pretendOlder(t, r.data, "graph").Close())
+
+	r.up()
+	require.Eventually(t, func() bool { return r.status("graph").State == projection.StateHalted }, patience, 10*time.Millisecond)
+	say("new") // the graph never applies it
+	r.hook("s1", r.session(r.folder, "s1", "Hello."))
+	require.Eventually(t, func() bool {
+		_, hooks := r.get("/v1/hooks")
+		return strings.Contains(hooks, `"published":3`)
 	}, patience, 10*time.Millisecond)
 }
 

@@ -166,7 +166,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
-	i.captured = captured(&c, i.HTTPURL(), i.Log, models)
+	i.captured = i.capture(&c, models)
 	i.receiver = i.exported(ctx, &c, models, quotas)
 	for _, consumer := range i.consumers {
 		consumer.Start()

@@ -41,6 +41,19 @@ func (r *running) status(name string) (status projection.Status) {
 	return status
 }
 
+// lose deletes a message of the log as a disk would, without a record.
+func (r *running) lose(seq uint64) {
+	r.Helper()
+	conn, err := nats.Connect(r.NATSURL(), nats.Timeout(mnemetest.Handshake))
+	require.NoError(r, err)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	require.NoError(r, err)
+	stream, err := js.Stream(r.Context(), natsdeploy.Stream)
+	require.NoError(r, err)
+	require.NoError(r, stream.DeleteMsg(r.Context(), seq))
+}
+
 // live waits until a generation of a read model serves the newest events.
 func (r *running) live(name string, generation int) {
 	r.Helper()
@@ -78,14 +91,7 @@ func TestAReadModelThatHoldsMoreThanTheLogIsLeftToTheOperator(t *testing.T) {
 	}
 	status, body := r.get("/v1/conversations/c?at_least=3")
 	require.Equal(t, http.StatusOK, status, body)
-	conn, err := nats.Connect(r.NATSURL(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
-	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
-	require.NoError(t, err)
-	require.NoError(t, stream.DeleteMsg(t.Context(), 2))
+	r.lose(2)
 	r.live("files", 1)
 	require.NoError(t, r.Close())
 	for _, name := range []string{"files", "graph"} {
