@@ -306,9 +306,26 @@ func (c *claudeCode) user(out *batch, l *claudeLine) error {
 	case l.IsMeta:
 		c.message(out, "msg:"+l.UUID, l, &events.MessageCreated{Role: "user", Content: content, Origin: originMeta})
 	default:
-		c.message(out, "msg:"+l.UUID, l, &events.MessageCreated{Role: "user", Content: content})
+		c.asked(out, l.UUID, l, content)
 	}
 	return nil
+}
+
+var ideContext = regexp.MustCompile(`(?s)^(?:\s*(?:<ide_opened_file>.*?</ide_opened_file>|<ide_selection>.*?</ide_selection>))+`)
+
+// asked adds a prompt and, as a message of its own, what an editor told before it of the user's files.
+func (c *claudeCode) asked(out *batch, id string, l *claudeLine, content string) {
+	seen := ideContext.FindString(content)
+	said := strings.TrimPrefix(content, seen)
+	if seen != "" {
+		said = strings.TrimSpace(said)
+	}
+	if said != "" || seen == "" {
+		c.message(out, "msg:"+id, l, &events.MessageCreated{Role: "user", Content: said})
+	}
+	if seen != "" {
+		c.message(out, "ide:"+id, l, &events.MessageCreated{Role: "system", Content: strings.TrimSpace(seen), Origin: originMeta})
+	}
 }
 
 func (c *claudeCode) message(out *batch, id string, l *claudeLine, m *events.MessageCreated) {

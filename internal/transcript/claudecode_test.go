@@ -327,20 +327,25 @@ func TestAPromptThatTheAgentWasShownWithinItsTurnIsTheUsers(t *testing.T) {
 	}
 	const absorbed = `,"reason":"absorbed_mid_turn"`
 	for name, c := range map[string]struct{ lines, said []string }{
-		"the first one without a text":  {[]string{operation("enqueue", text("a"), ""), operation("enqueue", text("b"), ""), operation("remove", "", "")}, []string{"a"}},
-		"with its text and a reason":    {[]string{operation("enqueue", text("a"), ""), operation("enqueue", text("b"), ""), operation("remove", text("b"), absorbed)}, []string{"b"}},
-		"told of twice":                 {[]string{operation("enqueue", text("a"), ""), operation("remove", text("a"), absorbed), attachment(`"a"`, "")}, []string{"a"}},
-		"told of twice the other way":   {[]string{operation("enqueue", text("a"), ""), attachment(`"a"`, ""), operation("remove", text("a"), absorbed)}, []string{"a"}},
-		"by an attachment alone":        {[]string{operation("enqueue", text("a"), ""), operation("dequeue", text("a"), ""), attachment(`"a"`, "")}, []string{"a"}},
-		"with an image":                 {[]string{operation("enqueue", "", ""), operation("remove", "", absorbed), attachment(`[{"type":"text","text":"a"},{"type":"image"}]`, "")}, []string{"a\n[image]"}},
-		"an image alone":                {[]string{operation("enqueue", "", ""), operation("remove", "", absorbed), attachment(`[{"type":"image"}]`, "")}, []string{"[image]"}},
-		"the same words twice":          {[]string{operation("enqueue", text("go on"), ""), operation("remove", "", ""), operation("enqueue", text("go on"), ""), operation("remove", "", "")}, []string{"go on", "go on"}},
-		"the same words later":          {[]string{operation("enqueue", text("go on"), ""), operation("remove", "", ""), answer("1"), answer("2"), answer("3"), operation("enqueue", text("go on"), ""), operation("dequeue", "", ""), attachment(`"go on"`, "")}, []string{"go on", "go on"}},
-		"taken back":                    {[]string{operation("enqueue", text("a"), ""), operation("popAll", text("a"), ""), operation("remove", "", "")}, nil},
-		"taken back with a reason":      {[]string{operation("enqueue", text("a"), ""), operation("remove", text("a"), `,"reason":"cancelled"`)}, nil},
-		"it begins a turn":              {[]string{operation("enqueue", text("a"), ""), operation("dequeue", "", ""), `{"type":"user","uuid":"v","sessionId":"s","message":{"content":"a"}}`}, []string{"a"}},
-		"of the program":                {[]string{attachment(`"<task-notification> done"`, ""), attachment(`"done"`, `,"commandMode":"task-notification"`)}, []string{"meta: <task-notification> done", "meta: done"}},
-		"of the program, as a turn":     {[]string{`{"type":"user","uuid":"v","sessionId":"s","message":{"content":"<task-notification>\n<task-id>1</task-id>"}}`}, []string{"meta: <task-notification>\n<task-id>1</task-id>"}},
+		"the first one without a text": {[]string{operation("enqueue", text("a"), ""), operation("enqueue", text("b"), ""), operation("remove", "", "")}, []string{"a"}},
+		"with its text and a reason":   {[]string{operation("enqueue", text("a"), ""), operation("enqueue", text("b"), ""), operation("remove", text("b"), absorbed)}, []string{"b"}},
+		"told of twice":                {[]string{operation("enqueue", text("a"), ""), operation("remove", text("a"), absorbed), attachment(`"a"`, "")}, []string{"a"}},
+		"told of twice the other way":  {[]string{operation("enqueue", text("a"), ""), attachment(`"a"`, ""), operation("remove", text("a"), absorbed)}, []string{"a"}},
+		"by an attachment alone":       {[]string{operation("enqueue", text("a"), ""), operation("dequeue", text("a"), ""), attachment(`"a"`, "")}, []string{"a"}},
+		"with an image":                {[]string{operation("enqueue", "", ""), operation("remove", "", absorbed), attachment(`[{"type":"text","text":"a"},{"type":"image"}]`, "")}, []string{"a\n[image]"}},
+		"an image alone":               {[]string{operation("enqueue", "", ""), operation("remove", "", absorbed), attachment(`[{"type":"image"}]`, "")}, []string{"[image]"}},
+		"the same words twice":         {[]string{operation("enqueue", text("go on"), ""), operation("remove", "", ""), operation("enqueue", text("go on"), ""), operation("remove", "", "")}, []string{"go on", "go on"}},
+		"the same words later":         {[]string{operation("enqueue", text("go on"), ""), operation("remove", "", ""), answer("1"), answer("2"), answer("3"), operation("enqueue", text("go on"), ""), operation("dequeue", "", ""), attachment(`"go on"`, "")}, []string{"go on", "go on"}},
+		"taken back":                   {[]string{operation("enqueue", text("a"), ""), operation("popAll", text("a"), ""), operation("remove", "", "")}, nil},
+		"taken back with a reason":     {[]string{operation("enqueue", text("a"), ""), operation("remove", text("a"), `,"reason":"cancelled"`)}, nil},
+		"it begins a turn":             {[]string{operation("enqueue", text("a"), ""), operation("dequeue", "", ""), `{"type":"user","uuid":"v","sessionId":"s","message":{"content":"a"}}`}, []string{"a"}},
+		"of the program":               {[]string{attachment(`"<task-notification> done"`, ""), attachment(`"done"`, `,"commandMode":"task-notification"`)}, []string{"meta: <task-notification> done", "meta: done"}},
+		"of the program, as a turn":    {[]string{`{"type":"user","uuid":"v","sessionId":"s","message":{"content":"<task-notification>\n<task-id>1</task-id>"}}`}, []string{"meta: <task-notification>\n<task-id>1</task-id>"}},
+		"beside an open file": {
+			[]string{attachment(`"<ide_opened_file>a.go</ide_opened_file>\nb"`, ""), `{"type":"user","uuid":"v","sessionId":"s","message":{"content":[{"type":"text","text":"<ide_selection>x\ny</ide_selection>"},{"type":"text","text":"<ide_opened_file>a.go</ide_opened_file>"},{"type":"text","text":"why <ide_selection>?"}]}}`},
+			[]string{"b", "meta: <ide_opened_file>a.go</ide_opened_file>", "why <ide_selection>?", "meta: <ide_selection>x\ny</ide_selection>\n<ide_opened_file>a.go</ide_opened_file>"},
+		},
+		"an open file alone":            {[]string{`{"type":"user","uuid":"v","sessionId":"s","message":{"content":"<ide_opened_file>a.go</ide_opened_file>"}}`}, []string{"meta: <ide_opened_file>a.go</ide_opened_file>"}},
 		"other attachments":             {[]string{`{"type":"attachment","sessionId":"s","attachment":{"type":"todo_reminder","content":"a"}}`, `{"type":"attachment","sessionId":"s","attachment":"a"}`, attachment(`"  "`, "")}, nil},
 		"operations of another version": {[]string{operation("later", text("a"), ""), operation("enqueue", `,"content":7`, ""), operation("remove", "", "")}, nil},
 	} {
@@ -353,8 +358,12 @@ func TestAPromptThatTheAgentWasShownWithinItsTurnIsTheUsers(t *testing.T) {
 				if m.Role == "assistant" {
 					continue
 				}
-				assert.Equal(t, "user", m.Role)
 				ids[e.ID] = true
+				if strings.HasPrefix(e.ID, "ide:") { // it begins no turn
+					assert.Equal(t, "system", m.Role)
+				} else {
+					assert.Equal(t, "user", m.Role)
+				}
 				if m.Origin != "" {
 					m.Content = m.Origin + ": " + m.Content
 				}

@@ -152,13 +152,14 @@ func (c *claudeCode) prompted(out *batch, by carrierOfPrompt, p queuedPrompt, mo
 	q.told[1-by][key] = due
 	q.shown[key]++
 	content, _ := p.content.text("")
-	m := &events.MessageCreated{Role: "user", Content: content}
-	if mode == "task-notification" || isNotification(content) {
-		m.Origin = originMeta
-	}
 	c.start(out)
 	sum := sha256.Sum256([]byte(strconv.Itoa(q.shown[key]) + ":" + key))
-	c.message(out, "msg:queued:"+hex.EncodeToString(sum[:8]), &claudeLine{Timestamp: text(p.at)}, m)
+	id, l := "queued:"+hex.EncodeToString(sum[:8]), &claudeLine{Timestamp: text(p.at)}
+	if mode == "task-notification" || isNotification(content) {
+		c.message(out, "msg:"+id, l, &events.MessageCreated{Role: "user", Content: content, Origin: originMeta})
+		return
+	}
+	c.asked(out, id, l, content)
 }
 
 // isNotification reports whether a text in the user's name is what the program says of a task in the background.

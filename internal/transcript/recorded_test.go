@@ -111,6 +111,15 @@ var differences = []struct {
 		}
 		return a, b
 	}},
+	// What an editor told beside a prompt is a message of its own in the native form.
+	{"editor", func(neutral, native events.Recorded, a, b string) (string, string) {
+		p, ok := neutral.Payload.(*events.MessageCreated)
+		said, isMessage := native.Payload.(*events.MessageCreated)
+		if ok && isMessage && strings.HasPrefix(p.Content, "<ide_") && strings.HasSuffix(p.Content, "\n"+said.Content) {
+			a = strings.Replace(a, string(quote(p.Content)), string(quote(said.Content)), 1)
+		}
+		return a, b
+	}},
 }
 
 // compare lists the differences apart from which two events are equal.
@@ -143,9 +152,13 @@ func TestNativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
 	require.NoError(t, err)
 
 	conversations, same := map[string]int{}, map[string]int{}
-	queued := 0
+	queued, edited := 0, 0
 	for _, path := range paths {
 		native := slices.DeleteFunc(good(t, readFile(t, path, Auto)), func(e events.Recorded) bool {
+			if strings.HasPrefix(e.ID, "ide:") {
+				edited++
+				return true
+			}
 			if strings.HasPrefix(e.ID, "msg:queued:") { // the neutral form leaves out what the user said while the agent worked
 				queued++
 				return true
@@ -169,10 +182,12 @@ func TestNativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
 		conversations[strings.Join(slices.Compact(names), ", ")]++
 	}
 	assert.Equal(t, 12, queued)
-	assert.Equal(t, map[string]int{"events": 10_067, "identity": 9_466, "content": 9_389}, same)
+	assert.Equal(t, 3, edited)
+	assert.Equal(t, map[string]int{"events": 10_067, "identity": 9_466, "content": 9_386}, same)
 	assert.Equal(t, map[string]int{
 		"":                   29,
-		"address":            15,
+		"address":            14,
+		"address, editor":    1,
 		"address, title":     4,
 		"address, title, ~2": 2,
 		"title":              10,
