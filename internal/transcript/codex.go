@@ -252,7 +252,10 @@ func (c *codex) item(out *batch, at string, l *codexLine, i *codexItem) error {
 	return nil
 }
 
-// spoken takes a message.
+// codexSeen is what an editor or the app tells before a prompt of the user's files, and the heading of the prompt.
+var codexSeen = regexp.MustCompile(`(?s)^\s*# (?:Context from my IDE setup|Files mentioned by the user|Applications mentioned by the user):\n.*?\n## My request(?: for Codex)?:\s*`)
+
+// spoken takes a message. What an editor told in it becomes a message of its own, after it.
 func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error {
 	m := &events.MessageCreated{Content: i.Content.join()}
 	switch i.Role {
@@ -262,6 +265,12 @@ func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error 
 		m.Role = "user"
 		if harness.Wrote(m.Content) {
 			m.Origin = originMeta
+		} else if seen := codexSeen.FindString(m.Content); seen != "" && len(seen) < len(m.Content) {
+			m.Content = m.Content[len(seen):]
+			if err := c.said(out, at, l, m); err != nil {
+				return err
+			}
+			at, m = at+":ide", &events.MessageCreated{Role: "system", Content: seen, Origin: originMeta}
 		}
 	case "developer", "system":
 		m.Role, m.Origin = "system", originMeta

@@ -106,6 +106,32 @@ func TestZstandardIsRecognizedByItsFirstBytes(t *testing.T) {
 	assert.Contains(t, last.Err.Reason, "the compressed data is truncated or damaged here")
 }
 
+func TestWhatAnEditorTellsCodexBesideAPromptIsAMessageOfItsOwn(t *testing.T) {
+	const ide = "# Context from my IDE setup:\n\n## Active file: a.go\n\n## Open tabs:\n- a.go: a.go\n\n"
+	for text, want := range map[string][]string{
+		ide + "## My request for Codex:\nFix it.\n\n## My request: all of it":           {"Fix it.\n\n## My request: all of it", "meta: " + ide + "## My request for Codex:\n"},
+		"# Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request:\nFix it.": {"Fix it.", "meta: # Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request:\n"},
+		ide + "## My request for Codex:\n":                                              {ide + "## My request for Codex:\n"},
+		"Why is there # Context from my IDE setup:\n in it?":                            {"Why is there # Context from my IDE setup:\n in it?"},
+		"<skill>\n<name>a</name>\n</skill>":                                             {"meta: <skill>\n<name>a</name>\n</skill>"},
+	} {
+		line := `{"timestamp":"2026-01-05T09:00:02.000Z","type":"response_item","payload":{"type":"message","role":"user","content":` + string(quote(text)) + "}}\n"
+		var said []string
+		ids := map[string]bool{}
+		for _, e := range good(t, readAll(t, []byte(line), oldRollout, codexFormat))[1:] {
+			m := e.Payload.(*events.MessageCreated)
+			ids[m.MessageID] = true
+			assert.Equal(t, strings.HasSuffix(m.MessageID, ":ide"), m.Role == "system", "what an editor told begins no turn")
+			if m.Origin != "" {
+				m.Content = m.Origin + ": " + m.Content
+			}
+			said = append(said, m.Content)
+		}
+		assert.Equal(t, want, said)
+		assert.Len(t, ids, len(want))
+	}
+}
+
 func TestARolloutWithoutASessionTakesItsThreadFromTheFileName(t *testing.T) {
 	line := []byte(`{"timestamp":"2026-01-05T09:00:02.000Z","type":"response_item","payload":{"type":"message","role":"user","content":"Hello"}}` + "\n")
 	items := readAll(t, line, newRollout, Auto)
