@@ -111,6 +111,9 @@ type codex struct {
 	thought   string // the place of the first line in reasoning
 	bytes     int    // size of reasoning
 
+	held  codexHeld
+	usage codexUsage // of responses whose message has not been emitted
+
 	places places
 }
 
@@ -125,10 +128,7 @@ func newCodex(name string) converter {
 	return c
 }
 
-// end drops held reasoning: when the recording grows, it becomes part of the next message.
-func (c *codex) end(*batch) {}
-
-func (c *codex) refuse(out *batch, err error) { out.refuse(err) }
+func (c *codex) refuse(out *batch, err error) { c.behind(out).refuse(err) }
 
 func (c *codex) value(out *batch, raw []byte) error {
 	var l codexLine
@@ -148,9 +148,14 @@ func (c *codex) value(out *batch, raw []byte) error {
 	}
 	at := c.places.at(out.line, ordinal)
 	c.began = cmp.Or(c.began, string(l.Timestamp))
+	if c.held.after.bytes > MaxLineBytes || l.Type == "event_msg" && codexEnds[item.Type] {
+		c.release(out)
+	}
 	switch l.Type {
 	case "session_meta":
 		return c.meta(&item)
+	case "token_usage_record":
+		c.counted(out, l.Payload)
 	case "turn_context":
 		c.model = cmp.Or(string(item.Model), c.model)
 		c.cwd = cmp.Or(c.cwd, string(item.Cwd))
@@ -183,7 +188,6 @@ var codexIgnored = map[string]bool{
 	"inter_agent_communication":          true,
 	"inter_agent_communication_metadata": true,
 	"retained_context":                   true,
-	"token_usage_record":                 true,
 	"world_state":                        true,
 	"compaction":                         true, // encrypted
 	"compaction_summary":                 true, // encrypted
@@ -207,12 +211,17 @@ func (c *codex) meta(m *codexItem) error {
 
 func (c *codex) conversation() string { return CodexPrefix + c.thread }
 
-func (c *codex) event(out *batch, id string, l *codexLine, p events.Payload) {
+// start emits the event that opens the conversation, before any other event.
+func (c *codex) start(out *batch) {
 	if !c.started {
 		c.started = true
 		out.event(c.conversation(), codexSource, c.conversation(), c.began, &events.ConversationStarted{Agent: codexAgent, Cwd: c.cwd})
 	}
-	out.event(c.conversation(), codexSource, id, string(l.Timestamp), p)
+}
+
+func (c *codex) event(out *batch, id string, l *codexLine, p events.Payload) {
+	c.start(out)
+	c.behind(out).event(c.conversation(), codexSource, id, string(l.Timestamp), p)
 }
 
 func (c *codex) item(out *batch, at string, l *codexLine, i *codexItem) error {
@@ -305,15 +314,18 @@ func (c *codex) said(out *batch, at string, l *codexLine, m *events.MessageCreat
 	if m.Role == "assistant" {
 		m.Model, m.Reasoning = c.model, c.thoughts()
 		c.message = m.MessageID
-	} else {
-		if c.thought != "" { // the turn was interrupted
-			if err := c.think(out, c.thought, l); err != nil {
-				return err
-			}
+		c.start(out)
+		c.hold(out, l, m)
+		return nil
+	}
+	if c.thought != "" { // the turn was interrupted
+		if err := c.think(out, c.thought, l); err != nil {
+			return err
 		}
-		if m.Role == "user" {
-			c.message = ""
-		}
+	}
+	c.release(out)
+	if m.Role == "user" {
+		c.message = ""
 	}
 	c.event(out, m.MessageID, l, m)
 	return nil
@@ -357,6 +369,7 @@ func (c *codex) call(out *batch, at string, l *codexLine, i *codexItem, kind str
 		p.Arguments = plain(or(i.Action, "{}"))
 	}
 	c.event(out, p.ToolCallID, l, p)
+	c.held.called = true
 	return nil
 }
 
@@ -385,6 +398,7 @@ func (c *codex) result(out *batch, l *codexLine, i *codexItem) error {
 	}
 	p := codexResult(or(i.Output, string(codexTools(i.Tools))))
 	p.ToolCallID = string(i.CallID)
+	c.release(out)
 	c.event(out, resultPrefix+p.ToolCallID, l, p)
 	return nil
 }

@@ -253,3 +253,35 @@ func TestACallOfCodexNamesTheServerOfItsTool(t *testing.T) {
 		`6 ` + conversation + `:o6 06 {"message_id":"` + conversation + `:o6","role":"system","content":"A summary","origin":"compaction"}`,
 	}, shown(t, readAll(t, []byte(rollout), newRollout, Auto))[2:])
 }
+
+func TestAMessageOfCodexHasTheTokensOfItsResponseAndOfThoseBeforeItWithoutAMessage(t *testing.T) {
+	used := func(ordinal string) string {
+		return rolloutLine(ordinal, "token_usage_record", `{"usage":{"input_tokens":100,"cached_input_tokens":40,"output_tokens":20,"reasoning_output_tokens":5},"thread_token_usage":{"input_tokens":900}}`, "")
+	}
+	said := func(ordinal, text string) string {
+		return rolloutLine(ordinal, "response_item", `{"type":"message","role":"assistant","content":"`+text+`"}`, "")
+	}
+	called := func(ordinal, call string) string {
+		return rolloutLine(ordinal, "response_item", `{"type":"function_call","name":"exec_command","arguments":"{}","call_id":"`+call+`"}`, "") +
+			rolloutLine(ordinal, "response_item", `{"type":"function_call_output","call_id":"`+call+`","output":"ok"}`, "")
+	}
+	usageOf := func(i Item) string {
+		return string(good(t, []Item{i})[0].Payload.(*events.MessageCreated).Usage)
+	}
+	calls := strings.SplitAfter(called("2", "call_1"), "\n")
+	rollout := said("1", "I look.") + calls[0] + used("2") + calls[1] + called("3", "call_2") + used("3") + said("4", "Done.")
+	items := readAll(t, []byte(rollout), newRollout, Auto)
+	require.Len(t, items, 7)
+	assert.Equal(t, `{"input_tokens":100,"cached_input_tokens":40,"output_tokens":20}`, usageOf(items[1]))
+	last := items[len(items)-1]
+	assert.True(t, last.Open && last.Answered, "its counts are not there yet")
+	assert.False(t, items[len(items)-2].Open)
+
+	items = readAll(t, []byte(rollout+used("5")), newRollout, Auto)
+	last = items[len(items)-1]
+	assert.False(t, last.Open)
+	assert.Equal(t, `{"input_tokens":200,"cached_input_tokens":80,"output_tokens":40}`, usageOf(last))
+
+	items = readAll(t, []byte(rollout+rolloutLine("5", "event_msg", `{"type":"task_complete"}`, "")), newRollout, Auto)
+	assert.False(t, items[len(items)-1].Open, "an older version writes no counts")
+}
