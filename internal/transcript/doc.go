@@ -48,7 +48,7 @@
 //
 //	what             event and payload id            in Codex's rollouts
 //	conversation     codex:<thread>                  the first session_meta, else the file's name
-//	message          codex:<thread>:<place>          a message item
+//	message          codex:<thread>:<place>          a message or agent_message item
 //	calls' message   codex:<thread>:<place>:m        reasoning, or the first call, without a message
 //	compaction       codex:<thread>:<place>          a compacted line with a text
 //	tool call        call_… or <message's place>:c   an item that ends in _call
