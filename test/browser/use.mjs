@@ -249,6 +249,13 @@ await newest();
 await page.locator(".row").nth(5).click();
 await page.getByRole("complementary").getByText("dev.mneme.message.created.v1").first().waitFor();
 
+step = "a conversation that goes on";
+await open(of("test:live"));
+await publish(2);
+await page.getByRole("button", { name: "Show 2 new messages" }).click();
+await newest();
+expect(await page.locator(".row[aria-selected=true]").getByText(`live-${published - 1} `).count() === 1, "the newest turn is not open");
+
 // A server that demands tokens, and a token that may only read.
 step = "a token that only reads";
 const reader = await watched(await browser.newContext(), () => step, given.guarded, given.provider);

@@ -559,6 +559,17 @@ function useGet(url, wait = 0) {
   }, [url, turn]);
   return { ...state, loading: url !== null && state.url !== url, again: () => again2((n2) => n2 + 1) };
 }
+function useWatch({ data, error, again: again2 }, every) {
+  A2(() => {
+    if (!data || error) return;
+    const timer = setInterval(() => {
+      if (document.hidden) return;
+      clearInterval(timer);
+      again2();
+    }, every);
+    return () => clearInterval(timer);
+  }, [data, error]);
+}
 function useGetLater(key, find) {
   const [state, set] = d2({ key });
   A2(() => {
@@ -2505,13 +2516,17 @@ var views = [
   ["health", "Health"]
 ];
 function ConversationView({ id, p: p3 }) {
-  const { data: c3, error } = useGet(path("/v1/conversations/{}", [id]));
+  const read = useGet(path("/v1/conversations/{}", [id])), { data: newest, error } = read;
+  useWatch(read, 5e3);
+  const [shown3, show] = d2();
+  if (!shown3 && newest) show(newest);
+  const c3 = shown3 ?? newest;
   const outline = useOutline(c3);
   const view = views.some(([v3]) => v3 === p3["view"]) ? p3["view"] : "timeline";
   useTitle(views.find(([v3]) => v3 === view)[1], c3?.title || id);
   const tabs = T2(null);
   A2(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c3, outline]);
-  if (error || !c3 || !outline) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
+  if (!c3 || !outline) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
   const all = withInherited(c3);
   return /* @__PURE__ */ a3("div", { class: `conversation ${p3["event"] ? "with-event" : ""}`, children: [
     /* @__PURE__ */ a3("div", { class: "head", children: [
@@ -2531,8 +2546,10 @@ function ConversationView({ id, p: p3 }) {
           " inherited"
         ] }),
         /* @__PURE__ */ a3("a", { href: link({ view: "tail", conversation: id }), children: "Live" }),
-        /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: c3.id }) })
+        /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: c3.id }) }),
+        newest && newest.last_seq > c3.last_seq && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => show(newest), children: added(c3, newest) })
       ] }),
+      error && /* @__PURE__ */ a3(Notice, { error }),
       /* @__PURE__ */ a3("nav", { class: "tabs", ref: tabs, "aria-label": "Views of this conversation", children: views.map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ c: id, view: v3 === "timeline" ? void 0 : v3 }), "aria-current": v3 === view ? "page" : void 0, children: name }, v3)) })
     ] }),
     /* @__PURE__ */ a3("div", { class: "body", children: [
@@ -2545,10 +2562,14 @@ function ConversationView({ id, p: p3 }) {
         view === "graph" && /* @__PURE__ */ a3(Graph, { c: c3, outline, p: p3 }),
         view === "files" && /* @__PURE__ */ a3(Files, { c: c3 }),
         view === "health" && /* @__PURE__ */ a3(Health, { c: c3, p: p3 })
-      ] }),
+      ] }, c3.last_seq),
       p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"], of: id })
     ] })
   ] });
+}
+function added(before2, now) {
+  const messages = now.message_count - before2.message_count, calls2 = now.tool_call_count - before2.tool_call_count;
+  return `Show ${messages > 0 ? plural(messages, "new message") : calls2 > 0 ? plural(calls2, "new call") : "what is new"}`;
 }
 
 // src/conversations.tsx
@@ -2924,7 +2945,6 @@ function parse(text) {
 }
 
 // src/operations.tsx
-var every = 3e3;
 function Operations({ p: p3 }) {
   useTitle("Operations");
   const access = useAccess();
@@ -2932,15 +2952,7 @@ function Operations({ p: p3 }) {
   const status = useGet("/v1/status");
   const failed = useGet(mayRetry === void 0 ? "/v1/failed?limit=200" : null);
   const [said2, setSaid] = d2();
-  A2(() => {
-    if (!status.data && !status.error) return;
-    const timer = setInterval(() => {
-      if (document.hidden) return;
-      clearInterval(timer);
-      status.again();
-    }, every);
-    return () => clearInterval(timer);
-  }, [status.data, status.error]);
+  useWatch(status, 3e3);
   const act = async (at, question, doing, f4) => {
     if (!confirm(question)) return;
     const say = (text) => setSaid({ at, text });

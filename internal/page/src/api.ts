@@ -324,6 +324,20 @@ export function useGet<T>(url: string | null, wait = 0): Loaded<T> {
   return { ...state, loading: url !== null && state.url !== url, again: () => again((n) => n + 1) };
 }
 
+// useWatch asks again for what was read, so many milliseconds after each answer, while the tab is in sight. Asking earlier
+// would give up a request that takes long; after an error useGet itself asks again.
+export function useWatch({ data, error, again }: Loaded<unknown>, every: number) {
+  useEffect(() => {
+    if (!data || error) return;
+    const timer = setInterval(() => {
+      if (document.hidden) return;
+      clearInterval(timer);
+      again();
+    }, every);
+    return () => clearInterval(timer);
+  }, [data, error]);
+}
+
 // useGetLater is useGet for a URL that must be found out first. It is asked again when the key changes.
 export function useGetLater<T>(key: string | null, find: () => Promise<string>): { data?: T; error?: Problem } {
   const [state, set] = useState<{ key: string | null; data?: T; error?: Problem }>({ key });

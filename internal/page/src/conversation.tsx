@@ -1,7 +1,7 @@
 // One conversation: its head, its tabs, and the event that is selected.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
-import { type Conversation, path, useGet, withInherited } from "./api";
+import { type Conversation, path, useGet, useWatch, withInherited } from "./api";
 import { Bench } from "./bench";
 import { Compare } from "./compare";
 import { ContextView } from "./context";
@@ -21,13 +21,17 @@ export const views: [string, string][] = [
 ];
 
 export function ConversationView({ id, p }: { id: string; p: Params }) {
-  const { data: c, error } = useGet<Conversation>(path("/v1/conversations/{}", [id]));
+  const read = useGet<Conversation>(path("/v1/conversations/{}", [id])), { data: newest, error } = read;
+  useWatch(read, 5000);
+  const [shown, show] = useState<Conversation>();
+  if (!shown && newest) show(newest); // what comes later is shown when somebody asks for it, so that nothing moves meanwhile
+  const c = shown ?? newest;
   const outline = useOutline(c);
   const view = views.some(([v]) => v === p["view"]) ? p["view"] : "timeline";
   useTitle(views.find(([v]) => v === view)![1], c?.title || id);
   const tabs = useRef<HTMLElement>(null);
   useEffect(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c, outline]); // the tabs come with the outline
-  if (error || !c || !outline) return <div class="page"><Notice error={error}>Loading…</Notice></div>;
+  if (!c || !outline) return <div class="page"><Notice error={error}>Loading…</Notice></div>;
   const all = withInherited(c);
   return (
     <div class={`conversation ${p["event"] ? "with-event" : ""}`}>
@@ -40,13 +44,15 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
           {c.inherited && <a href={link({ c: c.inherited.conversation_id, turn: String(c.inherited.turn_count) })}>branch, the first {plural(c.inherited.turn_count, "turn")} inherited</a>}
           <a href={link({ view: "tail", conversation: id })}>Live</a>
           <code class="id"><Text of={c.id} /></code>
+          {newest && newest.last_seq > c.last_seq && <button class="quiet" onClick={() => show(newest)}>{added(c, newest)}</button>}
         </p>
+        {error && <Notice error={error} />}
         <nav class="tabs" ref={tabs} aria-label="Views of this conversation">
           {views.map(([v, name]) => <a key={v} href={link({ c: id, view: v === "timeline" ? undefined : v })} aria-current={v === view ? "page" : undefined}>{name}</a>)}
         </nav>
       </div>
       <div class="body">
-        <div class="view">
+        <div class="view" key={c.last_seq}>
           {view === "timeline" && <Timeline c={c} outline={outline} p={p} />}
           {view === "context" && <ContextView c={c} outline={outline} p={p} />}
           {view === "served" && <ServedContexts c={c} />}
@@ -60,4 +66,10 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
       </div>
     </div>
   );
+}
+
+// added says what a conversation has now that it did not have before.
+function added(before: Conversation, now: Conversation): string {
+  const messages = now.message_count - before.message_count, calls = now.tool_call_count - before.tool_call_count;
+  return `Show ${messages > 0 ? plural(messages, "new message") : calls > 0 ? plural(calls, "new call") : "what is new"}`;
 }

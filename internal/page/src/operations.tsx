@@ -1,7 +1,7 @@
 // What an operator looks at: how far the read models are, what failed, and whether all of it is right.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
-import { ask, lacks, post, Problem, tenant, useAccess, useGet } from "./api";
+import { ask, lacks, post, Problem, tenant, useAccess, useGet, useWatch } from "./api";
 import { Doctor } from "./doctor";
 import { EventPanel } from "./event";
 import { sent } from "./stream";
@@ -24,8 +24,6 @@ interface Setting { name: string; value: string; source: string; meaning: string
 
 type Section = "models" | "failed";
 
-const every = 3000; // milliseconds from an answer to the next look, while the tab is in sight
-
 export function Operations({ p }: { p: Params }) {
   useTitle("Operations");
   const access = useAccess();
@@ -33,15 +31,7 @@ export function Operations({ p }: { p: Params }) {
   const status = useGet<Status>("/v1/status");
   const failed = useGet<{ failed: Failed[] }>(mayRetry === undefined ? "/v1/failed?limit=200" : null);
   const [said, setSaid] = useState<{ at: Section; text?: string; problem?: Problem }>();
-  useEffect(() => { // after each answer or error; asking earlier would give up a request that takes long
-    if (!status.data && !status.error) return;
-    const timer = setInterval(() => {
-      if (document.hidden) return;
-      clearInterval(timer);
-      status.again();
-    }, every);
-    return () => clearInterval(timer);
-  }, [status.data, status.error]);
+  useWatch(status, 3000);
   // act asks first, because each of these changes or reads the whole log. It says in a section how it goes.
   const act = async (at: Section, question: string, doing: string, f: (say: (text: string) => void) => Promise<string>) => {
     if (!confirm(question)) return;
