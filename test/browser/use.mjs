@@ -94,6 +94,14 @@ await page.getByRole("complementary").getByText("dev.mneme.message.created.v1").
 await page.getByRole("button", { name: "Close the event" }).press("Enter");
 await page.waitForFunction((opener) => document.activeElement.innerText === opener, opener);
 
+step = "back";
+await open(of(recorded, "&view=context"));
+await page.evaluate(() => scrollTo(0, 700));
+await page.evaluate(() => [...document.querySelectorAll(".tabs a")].find((a) => a.innerText === "Files").click()); // without scrolling to it
+await page.getByText(/files? touched by tools/).waitFor();
+await page.goBack();
+await page.waitForFunction(() => scrollY > 500); // nearly: what is drawn for the first time may turn out longer
+
 step = "health";
 await open(of(asked, "&view=health"));
 await page.getByRole("region", { name: "Findings" }).getByText("The conversation ends with a request without an answer.").waitFor();

@@ -724,11 +724,27 @@ var changed = "mneme-navigated";
 function go(url, replace = false) {
   const focused = document.activeElement;
   if (replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
+  else {
+    history.replaceState({ y: scrollY }, "");
+    history.pushState(null, "", url);
+  }
   dispatchEvent(new Event(changed));
   if (focused && focused !== document.body) requestAnimationFrame(() => {
     if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
   });
+}
+function scrollBack() {
+  const y3 = history.state?.y ?? 0, until = performance.now() + 3e3;
+  let moved = false;
+  for (const what of ["wheel", "keydown", "pointerdown"]) addEventListener(what, () => {
+    moved = true;
+  }, { once: true, passive: true });
+  const look = () => {
+    if (moved || scrollY >= y3 || performance.now() > until) return;
+    scrollTo(0, y3);
+    requestAnimationFrame(look);
+  };
+  look();
 }
 function change(to, replace = false) {
   go(written({ ...params(), ...to }), replace);
@@ -737,6 +753,10 @@ function useParams() {
   const [now, set] = d2(params);
   A2(() => {
     const read = () => set(params());
+    const back = () => {
+      read();
+      scrollBack();
+    };
     const follow2 = (e3) => {
       const a4 = e3.target.closest?.("a");
       if (!a4 || a4.origin !== location.origin || a4.pathname !== "/" || a4.hash || e3.button || e3.ctrlKey || e3.metaKey || e3.shiftKey || e3.altKey) return;
@@ -744,11 +764,11 @@ function useParams() {
       go(a4.pathname + a4.search);
       scrollTo(0, 0);
     };
-    addEventListener("popstate", read);
+    addEventListener("popstate", back);
     addEventListener(changed, read);
     document.addEventListener("click", follow2);
     return () => {
-      removeEventListener("popstate", read);
+      removeEventListener("popstate", back);
       removeEventListener(changed, read);
       document.removeEventListener("click", follow2);
     };

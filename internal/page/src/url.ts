@@ -25,11 +25,28 @@ const changed = "mneme-navigated";
 export function go(url: string, replace = false) {
   const focused = document.activeElement;
   if (replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
+  else {
+    history.replaceState({ y: scrollY }, "");
+    history.pushState(null, "", url);
+  }
   dispatchEvent(new Event(changed));
   if (focused && focused !== document.body) requestAnimationFrame(() => { // what had the focus may be gone with the view that it was in
     if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
   });
+}
+
+// scrollBack scrolls a view to where it was when it was left. The view becomes long enough for that only while it loads and is
+// drawn; people who move it themselves meanwhile are left alone.
+function scrollBack() {
+  const y = (history.state as { y?: number } | null)?.y ?? 0, until = performance.now() + 3000;
+  let moved = false;
+  for (const what of ["wheel", "keydown", "pointerdown"]) addEventListener(what, () => { moved = true; }, { once: true, passive: true });
+  const look = () => {
+    if (moved || scrollY >= y || performance.now() > until) return;
+    scrollTo(0, y);
+    requestAnimationFrame(look);
+  };
+  look();
 }
 
 // change sets parameters of the view that is open. Small steps, like those of a slider, replace the
@@ -42,6 +59,7 @@ export function useParams(): Params {
   const [now, set] = useState(params);
   useEffect(() => {
     const read = () => set(params());
+    const back = () => { read(); scrollBack(); };
     const follow = (e: MouseEvent) => {
       const a = (e.target as Element).closest?.("a");
       if (!a || a.origin !== location.origin || a.pathname !== "/" || a.hash || e.button || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
@@ -49,11 +67,11 @@ export function useParams(): Params {
       go(a.pathname + a.search);
       scrollTo(0, 0);
     };
-    addEventListener("popstate", read);
+    addEventListener("popstate", back);
     addEventListener(changed, read);
     document.addEventListener("click", follow);
     return () => {
-      removeEventListener("popstate", read);
+      removeEventListener("popstate", back);
       removeEventListener(changed, read);
       document.removeEventListener("click", follow);
     };
