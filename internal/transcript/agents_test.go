@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func fixtures(t testing.TB) (paths []string) {
 	t.Helper()
 	require.NoError(t, fs.WalkDir(os.DirFS("testdata/agents"), ".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !strings.HasSuffix(path, ".golden") && !strings.HasSuffix(path, ".sql") {
+		if err == nil && !d.IsDir() && !strings.HasSuffix(path, ".golden") && !strings.HasSuffix(path, ".sql") && d.Name() != "workspace.json" {
 			paths = append(paths, "testdata/agents/"+path)
 		}
 		return err

@@ -22,7 +22,7 @@
 //
 //   - pi: what pi and OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
 //
-//   - gemini-cli, qwen-code, kimi-code, cline, opencode, goose, crush, hermes, copilot-cli, openhands, aider, swe-agent: what these agents write, see their
+//   - gemini-cli, qwen-code, kimi-code, cline, opencode, goose, crush, hermes, vscode-chat, copilot-cli, openhands, aider, swe-agent: what these agents write, see their
 //     descriptions in the table. Cline's is that of Roo Code and Kilo Code too, opencode's that of newer versions of Kilo.
 //
 //   - messages: lists of messages of the APIs of OpenAI, Anthropic and Gemini.
@@ -75,6 +75,7 @@
 //	goose         goose:<session>               <conversation>:<its id, else its row>     <conversation>:<its id>
 //	crush         crush:<session>               its id                                    <conversation>:<its id>
 //	hermes        hermes:<session>              <conversation>:<a hash>                   <conversation>:<its id>
+//	vscode-chat   vscode_chat:<session>         <conversation>:<request>, :<n> its answers    <conversation>:<its id>
 //	copilot-cli   copilot_cli:<session>         <conversation>:<id of the event>          <conversation>:<its id>
 //	openhands     openhands:<conversation>      <conversation>:<id of the event>          <conversation>:<its id>
 //	aider         aider:<folder>:<its start>    <conversation>:<number>                   none
@@ -91,6 +92,9 @@
 //
 // The source of these events is import/ and the agent, as in import/claude_code. The agent
 // is the part of the conversation id before the first colon.
+//
+// A session of VS Code's chat is a value and the changes that it has seen, one on each line; its items count as being where
+// their request was added. The folder that was open is in the file workspace.json beside the folder of the sessions.
 //
 // A branch of a session of Hermes Agent begins where it left the session, with what was said from there on. A compaction
 // writes what the model still sees a second time; these copies are left out.

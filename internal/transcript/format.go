@@ -130,6 +130,11 @@ var formats = []Format{
 		tables: hermesTables, store: newHermesStore,
 	},
 	{
+		Name: vscodeFormat, Native: true, Doc: "sessions of VS Code's chat, User/workspaceStorage/<folder>/chatSessions/<session>.jsonl, and its older .json",
+		documents: true, files: []string{"chatSessions/*.json", "emptyWindowChatSessions/*.json"},
+		detect: isVSCode, converter: newVSCode,
+	},
+	{
 		Name: copilotFormat, Native: true, Doc: "sessions of GitHub Copilot CLI, ~/.copilot/session-state/<session>/events.jsonl",
 		detect: func(p *probe) bool {
 			return !p.list && isObject(p.Data) && p.Timestamp != "" && strings.Contains(string(p.Type), ".") && p.SpecVersion == ""
@@ -250,6 +255,8 @@ type probe struct {
 	Instructions   text            `json:"instructions"`
 	CallID         text            `json:"call_id"`
 	Protocol       text            `json:"protocol_version"`
+	Value          json.RawMessage `json:"v"`
+	Requests       json.RawMessage `json:"requests"`
 }
 
 // probeOf decodes the first value of a line; a line can hold more than one. It returns nil if that value is neither an

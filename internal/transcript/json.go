@@ -39,6 +39,14 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+func (t texts) join() string {
+	var all strings.Builder
+	for _, one := range t {
+		all.WriteString(string(one))
+	}
+	return all.String()
+}
+
 // given returns raw, or nil if it is null.
 func given(raw json.RawMessage) json.RawMessage { return or(raw, "") }
 

@@ -1,0 +1,528 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"mneme.dev/mneme/events"
+)
+
+const (
+	vscodeFormat = "vscode-chat"
+	vscodePrefix = "vscode_chat:"
+)
+
+// vscodeLine is a line of a session of VS Code's chat: the whole session, or a change of a part of it. Up to version 1.108 a
+// file is one JSON value, which is the session.
+type vscodeLine struct {
+	Kind  *int              `json:"kind"`
+	Value json.RawMessage   `json:"v"`
+	Path  []json.RawMessage `json:"k"` // names of members and places in lists
+	From  *int              `json:"i"` // what the list has from here on gives way to the new elements
+}
+
+// What a line does.
+const (
+	vscodeWhole  = 0
+	vscodeSet    = 1
+	vscodePush   = 2
+	vscodeDelete = 3
+)
+
+// vscodeRequest is a prompt and what it led to.
+type vscodeRequest struct {
+	ID        text          `json:"requestId"`
+	Timestamp json.Number   `json:"timestamp"`
+	Message   vscodePrompt  `json:"message"`
+	Model     text          `json:"modelId"`
+	Response  vscodeParts   `json:"response"`
+	Canceled  bool          `json:"isCanceled"`
+	State     *vscodeState  `json:"modelState"`
+	Result    *vscodeResult `json:"result"`
+}
+
+type vscodeState struct {
+	Value     int         `json:"value"`
+	Completed json.Number `json:"completedAt"`
+}
+
+// vscodeResult is what the extension that answers keeps: the model's answers as they were.
+type vscodeResult struct {
+	Error struct {
+		Message text `json:"message"`
+	} `json:"errorDetails"`
+	Metadata struct {
+		Model   text          `json:"resolvedModel"`
+		Rounds  []vscodeRound `json:"toolCallRounds"`
+		Results map[string]struct {
+			Content []struct {
+				Value json.RawMessage `json:"value"`
+			} `json:"content"`
+		} `json:"toolCallResults"`
+	} `json:"metadata"`
+}
+
+// vscodeRound is one answer of the model with its calls.
+type vscodeRound struct {
+	Response text `json:"response"`
+	Thinking struct {
+		Text texts `json:"text"`
+	} `json:"thinking"`
+	Calls []struct {
+		ID        text            `json:"id"`
+		Name      text            `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"toolCalls"`
+}
+
+// vscodePrompt is the text of a prompt, which older versions have as a string.
+type vscodePrompt string
+
+func (p *vscodePrompt) UnmarshalJSON(raw []byte) error {
+	var object struct {
+		Text  text `json:"text"`
+		Parts []struct {
+			Text text `json:"text"`
+		} `json:"parts"`
+	}
+	if raw[0] != '{' {
+		return (*text)(p).UnmarshalJSON(raw)
+	}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return err
+	}
+	all := string(object.Text)
+	for i := range object.Parts {
+		if object.Text == "" {
+			all += string(object.Parts[i].Text)
+		}
+	}
+	*p = vscodePrompt(all)
+	return nil
+}
+
+// vscodePart is a part of an answer as it is displayed.
+type vscodePart struct {
+	Kind      text            `json:"kind"`
+	Value     json.RawMessage `json:"value"`
+	Content   vscodeText      `json:"content"`
+	Name      text            `json:"name"`
+	Reference struct {
+		Path text `json:"path"`
+		URI  struct {
+			Path text `json:"path"`
+		} `json:"uri"`
+	} `json:"inlineReference"`
+	Tool   text       `json:"toolId"`
+	CallID text       `json:"toolCallId"`
+	Says   vscodeText `json:"invocationMessage"`
+	Said   vscodeText `json:"pastTenseMessage"`
+	Data   struct {
+		Command struct {
+			Original text `json:"original"`
+			Tool     text `json:"toolEdited"`
+			User     text `json:"userEdited"`
+		} `json:"commandLine"`
+	} `json:"toolSpecificData"`
+}
+
+// vscodeText is a text, or an object with one as its value.
+type vscodeText string
+
+func (t *vscodeText) UnmarshalJSON(raw []byte) error {
+	var object struct {
+		Value text `json:"value"`
+	}
+	if raw[0] != '{' {
+		return (*text)(t).UnmarshalJSON(raw)
+	}
+	err := json.Unmarshal(raw, &object)
+	*t = vscodeText(object.Value)
+	return err
+}
+
+// vscodeParts are those of an answer. Older versions have a list of texts too.
+type vscodeParts []vscodePart
+
+func (ps *vscodeParts) UnmarshalJSON(raw []byte) error {
+	*ps = nil
+	if raw[0] != '[' {
+		return nil
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return err
+	}
+	for _, raw := range list {
+		var p vscodePart
+		if raw[0] == '"' {
+			p.Value = raw
+		} else if err := json.Unmarshal(raw, &p); err != nil {
+			return err
+		}
+		*ps = append(*ps, p)
+	}
+	return nil
+}
+
+// vscode replays the changes of a session, and turns it into items at the end.
+type vscode struct {
+	folder  string
+	state   any
+	lines   []int        // on which the requests were added
+	refused []*LineError // in order
+}
+
+func newVSCode(name string) converter { return &vscode{folder: vscodeFolder(name)} }
+
+// isVSCode recognizes the first line of a session, or a session that is one value.
+func isVSCode(p *probe) bool {
+	if p.list {
+		return false
+	}
+	if p.Kind == "0" && isObject(p.Value) {
+		p = probeOf(p.Value)
+	}
+	return p != nil && p.SessionID != "" && isList(p.Requests)
+}
+
+// vscodeFolder returns the folder that was open, which a file beside the folder of the sessions names.
+func vscodeFolder(name string) string {
+	raw, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(name)), "workspace.json"))
+	var workspace struct {
+		Folder string `json:"folder"`
+	}
+	if err != nil || json.Unmarshal(raw, &workspace) != nil {
+		return ""
+	}
+	at, err := url.Parse(workspace.Folder)
+	if err != nil || at.Scheme != "file" {
+		return ""
+	}
+	path := at.Path
+	if len(path) > 2 && path[0] == '/' && path[2] == ':' { // of Windows
+		path = path[1:]
+	}
+	return path
+}
+
+// refuse keeps a refusal, so that it comes in the order of the lines.
+func (v *vscode) refuse(out *batch, err error) {
+	var b batch
+	b.line = out.line
+	b.refuse(err)
+	v.refused = append(v.refused, b.items[0].Err)
+}
+
+func (v *vscode) value(out *batch, raw []byte) error {
+	var l vscodeLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return err
+	}
+	if l.Kind == nil {
+		l.Value = raw
+	}
+	var value any
+	if len(l.Value) > 0 {
+		if err := json.Unmarshal(l.Value, &value); err != nil {
+			return err
+		}
+	}
+	switch {
+	case l.Kind == nil || *l.Kind == vscodeWhole:
+		v.state, v.lines = value, nil
+		v.count(out.line)
+		return nil
+	case *l.Kind == vscodeSet, *l.Kind == vscodePush, *l.Kind == vscodeDelete:
+		changed, err := vscodeChange(v.state, l.Path, &l, value)
+		if err != nil { // the session is read as it is without
+			out.skip(vscodeFormat, "", "change of what is not there")
+			return nil
+		}
+		v.state = changed
+		v.count(out.line)
+		return nil
+	}
+	out.skip(vscodeFormat, "", "line of kind "+strconv.Itoa(*l.Kind))
+	return nil
+}
+
+// count notes the line on which requests were added.
+func (v *vscode) count(line int) {
+	session, _ := v.state.(map[string]any)
+	requests, _ := session["requests"].([]any)
+	v.lines = v.lines[:min(len(v.lines), len(requests))]
+	for len(v.lines) < len(requests) {
+		v.lines = append(v.lines, line)
+	}
+}
+
+// flush adds the refusals of lines up to one.
+func (v *vscode) flush(out *batch, line int) {
+	for len(v.refused) > 0 && v.refused[0].Line <= line {
+		out.line = v.refused[0].Line
+		out.refuse(v.refused[0])
+		v.refused = v.refused[1:]
+	}
+}
+
+var errPath = errors.New("the path leads nowhere")
+
+// vscodeChange returns a value with the change of a line at a path.
+func vscodeChange(at any, path []json.RawMessage, l *vscodeLine, value any) (any, error) {
+	if len(path) == 0 && *l.Kind != vscodePush {
+		return value, nil
+	}
+	if len(path) == 0 {
+		list, isList := at.([]any)
+		added, areElements := value.([]any)
+		if at != nil && !isList || value != nil && !areElements {
+			return at, errPath
+		}
+		if l.From != nil {
+			if *l.From < 0 || *l.From > len(list) {
+				return at, errPath
+			}
+			list = list[:*l.From]
+		}
+		return append(list, added...), nil
+	}
+	var name string
+	var i int
+	switch holder := at.(type) {
+	case map[string]any:
+		if json.Unmarshal(path[0], &name) != nil {
+			return at, errPath
+		}
+		if len(path) == 1 && (*l.Kind == vscodeDelete || *l.Kind == vscodeSet && value == nil) {
+			delete(holder, name)
+			return holder, nil
+		}
+		changed, err := vscodeChange(holder[name], path[1:], l, value)
+		if err == nil {
+			holder[name] = changed
+		}
+		return holder, err
+	case []any:
+		if json.Unmarshal(path[0], &i) != nil || i < 0 || i > len(holder) || i == len(holder) && len(path) > 1 {
+			return at, errPath
+		}
+		if i == len(holder) {
+			holder = append(holder, nil)
+		}
+		changed, err := vscodeChange(holder[i], path[1:], l, value)
+		if err == nil {
+			holder[i] = changed
+		}
+		return holder, err
+	}
+	return at, errPath
+}
+
+// end adds the session. A request that may still be answered is open.
+func (v *vscode) end(out *batch) {
+	read := out.line
+	title, t, err := v.requests(out)
+	v.flush(out, read)
+	out.line = read
+	if err != nil {
+		out.refuse(err)
+	}
+	if t != nil && t.started && title != "" {
+		t.titled(out, title)
+		out.items[len(out.items)-1].Open = true // what comes next stands before it
+	}
+}
+
+// requests adds the requests, and returns the title of the session. Without a session, the talk is nil.
+func (v *vscode) requests(out *batch) (title string, t *talk, err error) {
+	if v.state == nil {
+		return "", nil, nil
+	}
+	raw, err := json.Marshal(v.state)
+	if err != nil {
+		return "", nil, err
+	}
+	var s struct {
+		ID       text              `json:"sessionId"`
+		Created  json.Number       `json:"creationDate"` // Unix milliseconds
+		Title    text              `json:"customTitle"`
+		Requests []json.RawMessage `json:"requests"`
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", nil, err
+	}
+	if s.ID == "" {
+		return "", nil, errors.New("sessionId: is missing")
+	}
+	created, _ := s.Created.Int64()
+	t = &talk{
+		id: vscodePrefix + string(s.ID), source: "import/vscode_chat", began: milliseconds(created), scoped: true,
+		start: events.ConversationStarted{Agent: "VS Code", Cwd: v.folder},
+	}
+	for i, raw := range s.Requests {
+		v.flush(out, v.lines[i])
+		out.line = v.lines[i]
+		var r vscodeRequest
+		if err := json.Unmarshal(raw, &r); err != nil {
+			refuseAt(out, "requests", i, err)
+			continue
+		}
+		if r.ID == "" {
+			refuseAt(out, "requests", i, errors.New("requestId: is missing"))
+			continue
+		}
+		r.add(out, t, i+1 == len(s.Requests))
+	}
+	return string(s.Title), t, nil
+}
+
+// answered reports whether an answer is as it will be.
+func (r *vscodeRequest) answered(last bool) bool {
+	const complete, cancelled, failed = 1, 2, 3
+	if r.State != nil {
+		return r.State.Value == complete || r.State.Value == cancelled || r.State.Value == failed
+	}
+	return !last || r.Canceled || r.Result != nil
+}
+
+// add adds a prompt and the answers to it.
+func (r *vscodeRequest) add(out *batch, t *talk, last bool) {
+	asked, _ := r.Timestamp.Int64()
+	at, id := milliseconds(asked), t.id+":"+string(r.ID)
+	t.say(out, id, at, &events.MessageCreated{Role: "user", Content: string(r.Message)})
+	first := len(out.items)
+	var rounds []vscodeRound
+	model := string(r.Model)
+	if r.Result != nil {
+		rounds, model = r.Result.Metadata.Rounds, cmp.Or(string(r.Result.Metadata.Model), model)
+	}
+	if r.State != nil {
+		if ended, _ := r.State.Completed.Int64(); ended > 0 && len(rounds) < 2 {
+			at = milliseconds(ended)
+		}
+	}
+	for i := range rounds {
+		round := &rounds[i]
+		message := id + ":" + strconv.Itoa(i+1)
+		t.say(out, message, at, &events.MessageCreated{
+			Role: "assistant", Content: string(round.Response), Reasoning: round.Thinking.Text.join(), Model: model,
+		})
+		for n := range round.Calls {
+			c := &round.Calls[n]
+			call := cmp.Or(string(c.ID), message+":c"+strconv.Itoa(n+1))
+			t.call(out, call, at, message, cmp.Or(string(c.Name), "unknown"), c.Arguments)
+			if result, there := r.Result.Metadata.Results[string(c.ID)]; there {
+				var said strings.Builder
+				for _, part := range result.Content {
+					vscodeTexts(&said, part.Value)
+				}
+				t.answer(out, call, at, said.String(), nil)
+			}
+		}
+	}
+	if len(rounds) == 0 {
+		r.displayed(out, t, id+":1", at, model)
+	}
+	if r.Result != nil && r.Result.Error.Message != "" {
+		t.say(out, id+":error", at, &events.MessageCreated{Role: "system", Content: string(r.Result.Error.Message), Origin: originMeta})
+	}
+	if !r.answered(last) {
+		for i := range out.items[first:] {
+			out.items[first+i].Open = true
+		}
+	}
+}
+
+// displayed adds an answer of which only what was displayed is kept, as when the user stopped it.
+func (r *vscodeRequest) displayed(out *batch, t *talk, id, at, model string) {
+	var said, thought strings.Builder
+	var calls []*vscodePart
+	for i := range r.Response {
+		switch p := &r.Response[i]; p.Kind {
+		case "":
+			said.WriteString(unquoted(p.Value))
+		case "markdownContent", "markdownVuln":
+			said.WriteString(string(p.Content))
+		case "thinking":
+			var list texts
+			if len(p.Value) > 0 && list.UnmarshalJSON(p.Value) == nil {
+				thought.WriteString(list.join())
+			}
+		case "inlineReference":
+			name := cmp.Or(string(p.Name), folderOf(string(cmp.Or(p.Reference.Path, p.Reference.URI.Path)), 0))
+			said.WriteString("`" + name + "`")
+		case "toolInvocationSerialized":
+			calls = append(calls, p)
+		default:
+			if !vscodeKinds[p.Kind] {
+				out.skip(vscodeFormat, "", "part of kind "+string(p.Kind))
+			}
+		}
+	}
+	if said.Len()+thought.Len() == 0 && len(calls) == 0 {
+		return
+	}
+	t.say(out, id, at, &events.MessageCreated{Role: "assistant", Content: said.String(), Reasoning: thought.String(), Model: model})
+	for i, p := range calls {
+		call := cmp.Or(string(p.CallID), id+":c"+strconv.Itoa(i+1))
+		arguments := "{}"
+		if c := p.Data.Command; c.Original != "" {
+			arguments = `{"command":` + string(quote(string(cmp.Or(c.User, c.Tool, c.Original)))) + "}"
+		}
+		t.call(out, call, at, id, cmp.Or(strings.TrimPrefix(string(p.Tool), "copilot_"), "unknown"), json.RawMessage(arguments))
+		if result := string(cmp.Or(p.Said, p.Says)); result != "" {
+			t.answer(out, call, at, result, nil)
+		}
+	}
+}
+
+// vscodeKinds are the known kinds of parts that say nothing.
+var vscodeKinds = map[text]bool{
+	"codeblockUri": true, "command": true, "confirmation": true, "elicitationSerialized": true, "extensions": true, "hook": true, "mcpServersStarting": true,
+	"multiDiffData": true, "notebookEditGroup": true, "prepareToolInvocation": true, "progressMessage": true, "progressTask": true, "progressTaskSerialized": true,
+	"pullRequest": true, "questionCarousel": true, "clearToPreviousToolInvocation": true, "textEditGroup": true, "treeData": true, "undoStop": true, "warning": true,
+	"workspaceEdit": true, "disabledClaudeHooks": true,
+}
+
+// vscodeTexts adds the texts of a part of a result: a text, or a tree with texts in its leaves.
+func vscodeTexts(to *strings.Builder, raw json.RawMessage) {
+	if len(raw) == 0 {
+		return
+	}
+	if raw[0] == '"' {
+		to.WriteString(unquoted(raw))
+		return
+	}
+	var n vscodeNode
+	if json.Unmarshal(raw, &n) == nil {
+		n.write(to)
+	}
+}
+
+// vscodeNode is a node of the tree that an extension renders a result as.
+type vscodeNode struct {
+	Node     *vscodeNode  `json:"node"` // of the root
+	Text     text         `json:"text"`
+	NewLine  bool         `json:"lineBreakBefore"`
+	Children []vscodeNode `json:"children"`
+}
+
+func (n *vscodeNode) write(to *strings.Builder) {
+	if n.NewLine && to.Len() > 0 && !strings.HasSuffix(to.String(), "\n") {
+		to.WriteByte('\n')
+	}
+	to.WriteString(string(n.Text))
+	if n.Node != nil {
+		n.Node.write(to)
+	}
+	for i := range n.Children {
+		n.Children[i].write(to)
+	}
+}
