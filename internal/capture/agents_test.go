@@ -233,3 +233,21 @@ func TestOfHermesAgentOnlyTheFoldersOfItsProfilesAreWatched(t *testing.T) {
 	require.Len(t, followed, 1)
 	require.Equal(t, 2, followed[0].Files)
 }
+
+func TestChatsOfVSCodeAreReadInTheFoldersOfWorkspacesAlone(t *testing.T) {
+	b := setup(t)
+	const session = "11111111-0000-4000-8000-000000000002.json"
+	raw, err := os.ReadFile("../transcript/testdata/agents/vscode-chat/abc123/chatSessions/" + session)
+	require.NoError(t, err)
+	for _, folder := range []string{"abc/chatSessions", "abc/some.extension/chatSessions", "abc/other"} {
+		require.NoError(t, os.MkdirAll(b.path(folder), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(b.path(folder), session), raw, 0o600))
+	}
+	require.NoError(t, os.WriteFile(b.path("abc/workspace.json"), []byte(`{"folder":"file:///shop"}`), 0o600))
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"vscode-chat", b.root}} }}, told)
+	await(t, r, done)
+	require.Equal(t, 1, r.Status().Followed[0].Files)
+	said := strings.Join(b.said(t, "t"), "\n")
+	require.Contains(t, said, `"cwd":"/shop"`)
+	require.Contains(t, said, "Thanks")
+}

@@ -23,7 +23,8 @@ type agent struct {
 	inside string // the folder in the one that env names
 	home   string // the folder of its files without the variable, below the user's home
 	folder string // of transcripts, in that folder
-	editor string // an extension's folder, if the agent records in those of the editors; home may then be empty
+	// editor are folders below User in those of the editors, if the agent records there; home may then be empty.
+	editor []string
 	pieces bool   // each event has a file of its own, and their names are in its order
 	// enters tells folders that may hold transcripts by their paths below the root; nil takes all.
 	enters func(rel string) bool
@@ -43,9 +44,10 @@ var agents = map[string]agent{
 	"goose":       {format: "goose", env: "XDG_DATA_HOME", inside: "goose", home: ".local/share/goose", folder: "sessions", takes: isDatabaseOf("goose")},
 	"hermes":      {format: "hermes", env: "HERMES_HOME", home: ".hermes", enters: isProfile, takes: isDatabaseOf("hermes")},
 	"kilo":        {format: "opencode", env: "XDG_DATA_HOME", inside: "kilo", home: ".local/share/kilo", takes: isDatabaseOf("opencode")},
-	"cline":       {format: "cline", home: ".cline/data", folder: "sessions", editor: "saoudrizwan.claude-dev", takes: isTask},
+	"cline":       {format: "cline", home: ".cline/data", folder: "sessions", editor: []string{"globalStorage/saoudrizwan.claude-dev/tasks"}, takes: isTask},
 	"openhands":   {format: "openhands", env: "OPENHANDS_PERSISTENCE_DIR", home: ".openhands", folder: "conversations", pieces: true, takes: isEvent},
-	"roo":         {format: "cline", editor: "rooveterinaryinc.roo-cline", takes: isTask},
+	"roo":         {format: "cline", editor: []string{"globalStorage/rooveterinaryinc.roo-cline/tasks"}, takes: isTask},
+	"vscode-chat": {format: "vscode-chat", editor: []string{"workspaceStorage", "globalStorage/emptyWindowChatSessions"}, enters: isChatFolder, takes: isVSCodeChat},
 }
 
 // editors are the folders of VS Code and of programs that are made of it, in the folder for settings of the system.
@@ -74,6 +76,21 @@ func isKimi(path string) bool { return filepath.Base(path) == "wire.jsonl" }
 // isProfile reports whether a folder in that of Hermes Agent is a profile. The agent keeps its programs beside them.
 func isProfile(rel string) bool {
 	return rel == "." || rel == "profiles" || path.Dir(rel) == "profiles"
+}
+
+// isChatFolder reports whether a folder may hold sessions of VS Code's chat. There is one for each folder that was opened,
+// and extensions keep their files there too.
+func isChatFolder(rel string) bool {
+	return !strings.Contains(rel, "/") || path.Base(rel) == "chatSessions"
+}
+
+// isVSCodeChat reports whether a file is a session of VS Code's chat.
+func isVSCodeChat(path string) bool {
+	switch filepath.Base(filepath.Dir(path)) {
+	case "chatSessions", "emptyWindowChatSessions":
+		return isLines(path) || transcript.IsRecordingOf("vscode-chat", path)
+	}
+	return false
 }
 
 // isDatabaseOf returns a function that reports whether a file is a database of the format.
@@ -160,6 +177,7 @@ func agentNamed(name string) (agent, error) {
 //	cline         ~/.cline/data/sessions, and tasks in its extension's folder in each editor
 //	openhands     $OPENHANDS_PERSISTENCE_DIR/conversations, else ~/.openhands/conversations
 //	roo           tasks in its extension's folder in each editor
+//	vscode-chat   workspaceStorage and globalStorage/emptyWindowChatSessions in each editor
 //
 // An extension's folder is User/globalStorage/EXTENSION in the editor's folder, which is in [os.UserConfigDir].
 // It returns [ErrAgent] for any other agent, and an error if there is no home folder.
@@ -176,9 +194,11 @@ func Roots(agent string) ([]string, error) {
 		}
 		roots = append(roots, root)
 	}
-	if settings, err := os.UserConfigDir(); err == nil && a.editor != "" { // without the folder no editor has settings
+	if settings, err := os.UserConfigDir(); err == nil { // without the folder no editor has settings
 		for _, editor := range editors {
-			roots = append(roots, filepath.Join(settings, editor, "User", "globalStorage", a.editor, "tasks"))
+			for _, folder := range a.editor {
+				roots = append(roots, filepath.Join(settings, editor, "User", filepath.FromSlash(folder)))
+			}
 		}
 	}
 	return roots, nil

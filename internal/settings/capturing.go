@@ -14,7 +14,7 @@ type Capturing struct {
 }
 
 // Captured are the agents whose transcripts can be read.
-var Captured = []string{"claude-code", "codex", "gemini-cli", "qwen-code", "opencode", "pi", "kimi-code", "hermes", "copilot-cli", "goose", "kilo", "cline", "openhands", "roo"}
+var Captured = []string{"claude-code", "codex", "gemini-cli", "qwen-code", "opencode", "pi", "kimi-code", "hermes", "copilot-cli", "goose", "kilo", "cline", "openhands", "roo", "vscode-chat"}
 
 // Agents returns the agents whose transcripts are read.
 func (s *Capturing) Agents() []string {

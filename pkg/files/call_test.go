@@ -43,6 +43,8 @@ func TestFromCallKnowsEachAgentsTools(t *testing.T) {
 		{"exec_command", `{"cmd":"cat a.go","workdir":"sub"}`, "read /w/sub/a.go"},
 		{"patch", `{"mode":"replace","path":"a.go","old_string":"x","new_string":"y"}`, "write /w/a.go"},
 		{"patch", `{"mode":"patch","patch":"*** Begin Patch\n*** Update File: b.go\n@@\n*** End Patch"}`, "write /w/b.go"},
+		{"multi_replace_string_in_file", `{"replacements":[{"filePath":"/w/a.go"},{"filePath":"/w/b.go"}]}`, "write /w/a.go, write /w/b.go"},
+		{"run_in_terminal", `{"command":"cat a.go"}`, "read /w/a.go"},
 		{"apply_patch", `{"input":"*** Begin Patch\n*** Update File: a.go\n@@\n*** End Patch"}`, "write /w/a.go"},
 		{"apply_patch", `"*** Begin Patch\n*** Add File: b.go\n+x\n*** End Patch"`, "write /w/b.go"},
 		{"list_dir", `{"dir_path":"/w/src"}`, "list /w/src"},

@@ -22,8 +22,9 @@ func DefaultRules() []Rule {
 			Tools: []string{
 				"write_file", "edit_file", "create_file", "append_file", "write_to_file", "replace_in_file", "replace", "apply_diff",
 				"insert_content", "search_and_replace", "search_replace", "str_replace", "multi_edit", "editor",
+				"insert_edit_into_file", "replace_string_in_file", "multi_replace_string_in_file", "edit_notebook_file", // VS Code
 			},
-			Kind: KindWrite, Paths: []string{"path", "file_path", "filePath", "target_file", "files"},
+			Kind: KindWrite, Paths: []string{"path", "file_path", "filePath", "target_file", "files", "replacements"},
 		},
 		{
 			Tools: []string{"move_file", "copy_file"}, // a moved file no longer exists at its source
@@ -50,7 +51,7 @@ func DefaultRules() []Rule {
 		{
 			Tools: []string{
 				"Bash", "shell", "shell_command", "exec_command", "local_shell", "container.exec", "run_shell_command", "execute_bash",
-				"execute_command", "run_command", "run_commands", "run_terminal_cmd", "terminal", "run", "exec",
+				"execute_command", "run_command", "run_commands", "run_terminal_cmd", "run_in_terminal", "terminal", "run", "exec",
 			},
 			Shell:  []string{"command", "cmd"},
 			Shells: []string{"commands"},

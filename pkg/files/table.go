@@ -64,7 +64,7 @@ const (
 )
 
 // pathMembers are the members that name the file in a list of objects.
-var pathMembers = []string{"path", "file", "file_path"}
+var pathMembers = []string{"path", "file", "file_path", "filePath"}
 
 // mcpPrefixes are cut off tool names, because these servers offer the tools of the table; developer is that of goose. A
 // "create_file" of another server may mean anything.
