@@ -112,6 +112,7 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		},
 		ProcessesError: "no answer",
 	}
+	status.Stream.Bytes, status.Stream.MaxBytes = 995, 1000
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(status) }))
 	defer server.Close()
 	out, stderr, code := mneme(t, "status", "--url", server.URL, "--color", "never")
@@ -124,6 +125,7 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	require.Contains(t, out, "older\t\t\t\tunknown\t")
 	require.Contains(t, stderr, "failed  graph partitions 1, 2: "+halted)
 	require.Contains(t, stderr, "warning  files partition 0: no process is known to drive it\n→ start file-tracker")
+	require.Contains(t, stderr, "failed  the log, 995 of 1000 bytes: it is full\n→ make room")
 	require.Contains(t, stderr, "failed  the running processes, and what they drive, are unknown: no answer\n→ until it answers")
 	require.NotContains(t, out+stderr, "\x1b[")
 }

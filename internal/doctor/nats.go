@@ -126,20 +126,27 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 	}
 	e.room = max(info.MaxBytes-int64(info.Bytes), 1)
 	detail := fmt.Sprintf("%d events, head %d, %s of %s, partitions: %d, replicas: %d", info.Messages, info.Head, size(info.Bytes), size(info.MaxBytes), info.Partitions, info.Replicas)
-	full := float64(info.Bytes) / float64(info.MaxBytes)
-	remedy := "make room on the disk and raise it: nats stream edit " + natsdeploy.Stream + " --max-bytes"
-	switch {
-	case full >= fullFailed:
-		e.add("log", Failed, detail+": it is full", remedy)
-	case full >= fullWarning:
-		e.add("log", Warning, detail+fmt.Sprintf(": %.0f %% full, events are refused at 100", 100*full), remedy)
-	default:
-		e.add("log", OK, detail, "")
+	level, what, remedy := JudgeSize(info.Bytes, info.MaxBytes)
+	if what != "" {
+		detail += ": " + what
 	}
+	e.add("log", level, detail, remedy)
 	if info.Missing > 0 {
 		what, remedy := MissingEvents(info.Missing)
 		e.add("log", Failed, what, remedy)
 	}
+}
+
+// JudgeSize says whether a log is full, or nearly, and what to do. what is empty if it is not.
+func JudgeSize(bytes uint64, maxBytes int64) (level Level, what, remedy string) {
+	full := float64(bytes) / float64(maxBytes)
+	switch remedy = "make room on the disk and raise its limit: nats stream edit " + natsdeploy.Stream + " --max-bytes"; {
+	case maxBytes <= 0 || full < fullWarning:
+		return OK, "", ""
+	case full < fullFailed:
+		return Warning, fmt.Sprintf("%.0f %% full, events are refused at 100", 100*full), remedy
+	}
+	return Failed, "it is full", remedy
 }
 
 // MissingEvents returns what to tell a user about n events missing from the log, and what

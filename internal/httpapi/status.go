@@ -24,6 +24,7 @@ type Status struct {
 		Messages   uint64    `json:"messages"`
 		Missing    uint64    `json:"missing" doc:"events missing from the log although no removal was recorded: see mneme repair log"`
 		Bytes      uint64    `json:"bytes"`
+		MaxBytes   int64     `json:"max_bytes" doc:"size at which the log is full and refuses events"`
 		Partitions int       `json:"partitions"`
 		Error      string    `json:"error,omitempty" doc:"why the log accepts no writes; of a separate NATS server only that it did not store what was last published through this process"`
 	} `json:"stream"`
@@ -137,6 +138,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		return nil, a.problem(err)
 	}
 	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
+	out.Body.Stream.MaxBytes = state.MaxBytes
 	out.Body.Stream.Missing, out.Body.Stream.Created = state.Missing, a.Log.Created().UTC()
 	if !access.Everywhere(ctx) {
 		out.Body.conceal()

@@ -78,6 +78,9 @@ func newMetrics(logger *slog.Logger) *Metrics {
 	m.published = counter("messaging_client_sent_messages_total", "Events that the log has acknowledged to this program, duplicates included.").WithLabelValues()
 	m.duplicates = counter("mneme_publish_duplicate_events_total", "Of these, events that the log's duplicate window recognized.").WithLabelValues()
 	m.refused = counter("mneme_publish_refused_events_total", "Events that were not stored; error_type is invalid, conflict, full, too_large, canceled, timeout, unavailable or quota.", "error_type")
+	for _, errorType := range []string{"invalid", "conflict", "full", "too_large", "canceled", "timeout", "unavailable", "quota"} {
+		m.refused.WithLabelValues(errorType) // 0, or the first refusals would be no increase to Prometheus
+	}
 
 	m.processed = histogram("messaging_process_duration_seconds", "Duration of applying a batch to a read model, commit included.",
 		seconds, messaging("process"), "messaging_consumer_group_name", "messaging_destination_partition_id")

@@ -127,6 +127,7 @@ func TestMetricsAgreeWithStatus(t *testing.T) {
 	require.EqualValues(t, 4, m.value(t, "messaging_client_sent_messages_total"))
 	require.EqualValues(t, 1, m.value(t, "mneme_publish_duplicate_events_total"))
 	require.EqualValues(t, 1, m.value(t, "mneme_publish_refused_events_total", "error_type=invalid"))
+	require.Len(t, m["mneme_publish_refused_events_total"].Metric, 8, "the alert needs the 0 before the first refusal")
 	require.EqualValues(t, 1, m.value(t, "mneme_nats_connected"))
 
 	route := func(method, route, status string) float64 {
