@@ -18,6 +18,7 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -148,7 +149,11 @@ func (n Network) listen(address string) error {
 	if n.Trust {
 		return errors.Join(hostPort("MNEME_LISTEN", address), n.Hosts.check())
 	}
-	return errors.Join(Loopback("MNEME_LISTEN", address), n.Hosts.check())
+	err := Loopback("MNEME_LISTEN", address)
+	if err != nil && hostPort("MNEME_LISTEN", address) == nil {
+		err = fmt.Errorf("%w; on a private network set MNEME_TRUST_NETWORK=true", err)
+	}
+	return errors.Join(err, n.Hosts.check())
 }
 
 // Worker configures a program that runs a projection.

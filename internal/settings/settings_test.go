@@ -68,6 +68,13 @@ func TestEnvironmentFindsBadAndUnknownVariables(t *testing.T) {
 	}, Environment())
 }
 
+func TestAWorkerOnAPrivateNetworkIsToldHowToListenThere(t *testing.T) {
+	t.Setenv("MNEME_LISTEN", "0.0.0.0:8421")
+	require.ErrorContains(t, Read(ForIngestor()), "on a private network set MNEME_TRUST_NETWORK=true")
+	t.Setenv("MNEME_TRUST_NETWORK", "true")
+	require.NoError(t, Read(ForIngestor()))
+}
+
 // The NATS client would read the file only at the connection, and try again without end.
 func TestAFileWithoutCredentialsIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ingestor.creds")

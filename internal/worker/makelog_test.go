@@ -2,6 +2,8 @@ package worker
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -55,4 +57,12 @@ func TestALogKeepsItsCopiesAndTheProgramSaysSo(t *testing.T) {
 	logged = &mnemetest.Log{}
 	require.NoError(t, makeLog(t.Context(), js, &settings.Worker{Partitions: 1}, slog.New(slog.NewTextHandler(logged, nil))))
 	require.Empty(t, logged.String())
+}
+
+func TestADataDirectoryThatCannotBeMadeIsNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	t.Setenv("MNEME_DATA", filepath.Join(file, "data"))
+	t.Setenv("MNEME_LISTEN", "127.0.0.1:0")
+	require.ErrorContains(t, RunIngestor(t.Context()), "MNEME_DATA=")
 }

@@ -3,8 +3,10 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -81,6 +83,11 @@ func run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 		return err
 	}
 	defer health.Stop()
+	if s.Store == "sqlite" {
+		if err := os.MkdirAll(filepath.Clean(s.Data), 0o700); err != nil {
+			return fmt.Errorf("MNEME_DATA=%q: %w", s.Data, err)
+		}
+	}
 	log, conn, err := program.OpenLog(ctx, s.NATSURL, s.NATSTLS, name, tell, logger, func(ctx context.Context, js jetstream.JetStream) error {
 		return makeLog(ctx, js, s, logger)
 	})
