@@ -267,6 +267,18 @@ func TestAServerThatIsTooBusyToAnswerIsNotSaidToBeDown(t *testing.T) {
 	require.NotContains(t, found[at].Remedy, "mneme up")
 }
 
+func TestAServerThatAnswersWithAProblemIsQuoted(t *testing.T) {
+	t.Parallel()
+	waiting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusGatewayTimeout)
+		_, _ = w.Write([]byte(`{"status":504,"detail":"the log's server (NATS) did not answer in time"}`))
+	}))
+	t.Cleanup(waiting.Close)
+	found := examine(t, waiting.URL, "nats://"+nowhere, "")["http"]
+	require.Equal(t, Failed, found.Level)
+	require.Contains(t, found.Detail, "504 Gateway Timeout: the log's server (NATS) did not answer in time")
+}
+
 func TestDifferingClocksAndVersions(t *testing.T) {
 	i := up(t, t.TempDir())
 	publish(t, i.Log, time.Now().Add(3*time.Hour))

@@ -19,9 +19,12 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
+// statusPatience is how long the status may take: the server first waits for stores that hang, and then says which.
+const statusPatience = 2 * patience
+
 // http checks the API, its clock, and the status that it reports.
 func (e *examination) http(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(e.Client.URL, "/")+"/v1/status", nil)
 	if err != nil {
@@ -48,13 +51,16 @@ func (e *examination) http(ctx context.Context) {
 	defer func() { _ = response.Body.Close() }()
 	e.clock(response, asked)
 	e.served(response.TLS)
-	var status httpapi.Status
+	var status struct {
+		httpapi.Status
+		Detail string `json:"detail"` // of a problem document
+	}
 	switch err := json.NewDecoder(response.Body).Decode(&status); {
 	case response.StatusCode == http.StatusUnauthorized:
 		e.add("http", Failed, settings.Redacted(e.Client.URL)+" asks for a token, and has none that is valid", "set MNEME_TOKEN or MNEME_TOKEN_FILE; mneme tokens create makes a token")
 		return
 	case response.StatusCode != http.StatusOK:
-		e.add("http", Failed, fmt.Sprintf("%s answers %s", settings.Redacted(e.Client.URL), response.Status), "check the server's log; at startup it waits for NATS and for the read models")
+		e.add("http", Failed, strings.TrimSuffix(fmt.Sprintf("%s answers %s: %s", settings.Redacted(e.Client.URL), response.Status, status.Detail), ": "), "check the server's log; at startup it waits for NATS and for the read models")
 		return
 	case err != nil:
 		e.add("http", Failed, fmt.Sprintf("the server at %s is not mneme: %v", settings.Redacted(e.Client.URL), err), "name the server with --url")
@@ -66,7 +72,7 @@ func (e *examination) http(ctx context.Context) {
 	} else {
 		e.add("http", OK, fmt.Sprintf("%s, %s", settings.Redacted(e.Client.URL), theirs), "")
 	}
-	e.reported(status)
+	e.reported(status.Status)
 	e.mcp(ctx)
 }
 

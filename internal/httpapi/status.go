@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -103,6 +105,9 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	}
 	cluster, err := projection.ReadCluster(ctx, a.Log.Conn())
 	if err != nil {
+		if !a.Log.Conn().IsConnected() { // nothing below would get an answer either
+			return nil, a.problem(fmt.Errorf("%w: %w", eventlog.ErrSilent, err))
+		}
 		out.Body.ProcessesError = err.Error()
 	}
 	if a.Self != nil {
