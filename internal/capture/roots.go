@@ -25,7 +25,7 @@ type agent struct {
 	folder string // of transcripts, in that folder
 	// editor are folders below User in those of the editors, if the agent records there; home may then be empty.
 	editor []string
-	pieces bool   // each event has a file of its own, and their names are in its order
+	pieces bool // each event has a file of its own, and their names are in its order
 	// enters tells folders that may hold transcripts by their paths below the root; nil takes all.
 	enters func(rel string) bool
 	// takes tells transcripts from other files by their names; nil takes JSON lines.
