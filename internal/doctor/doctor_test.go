@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -346,6 +347,7 @@ func TestPersistentProblemsAreFailuresWithARemedy(t *testing.T) {
 	}{
 		"a full disk":          {httpapi.ProjectionStatus{Name: "graph", State: "catching up", Error: fmt.Errorf("%w: database or disk is full (13)", projection.ErrDisk).Error()}, Failed, DiskRemedy},
 		"damage":               {httpapi.ProjectionStatus{Name: "files", State: "damaged", Error: "malformed"}, Failed, "mneme rebuild files"},
+		"damage met writing":   {httpapi.ProjectionStatus{Name: "graph", State: "halted", Error: (&projection.DamagedError{Projection: "graph", Err: errors.New("malformed (11)")}).Error()}, Failed, "mneme rebuild graph"},
 		"trouble that may end": {httpapi.ProjectionStatus{Name: "graph", State: "catching up", Error: "no answer"}, Warning, "it retries by itself; if the error persists, check the log of ingestor"},
 		"a model's key":        {httpapi.ProjectionStatus{Name: "summaries", State: "live", Error: "2 conversations are waiting to be summarized: the model is not available: not asked, because it has failed: HTTP 401, check the key"}, Warning, "correct MNEME_LLM_URL, MNEME_LLM_MODEL or MNEME_LLM_KEY of summarizer or mneme up; what waits is done then"},
 		"another endpoint":     {httpapi.ProjectionStatus{Name: "embeddings", State: "catching up", Error: "the endpoint answers HTTP 404: check the URL and the model"}, Warning, "correct MNEME_EMBEDDINGS_URL, MNEME_EMBEDDINGS_MODEL or MNEME_EMBEDDINGS_KEY of summarizer or mneme up; what waits is done then"},

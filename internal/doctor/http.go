@@ -228,7 +228,7 @@ func Judge(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level Level,
 		return Failed, "its read model does not exist", "start " + program + " on the same data directory, or mneme up"
 	case p.State == "unavailable":
 		return Failed, p.Error, worker.Neo4jRemedy(projection.ErrUnavailable)
-	case p.State == "damaged":
+	case p.State == "damaged", p.State == "halted" && strings.Contains(p.Error, (&projection.DamagedError{Projection: p.Name}).Summary()): // a halt has only the text
 		return Failed, p.Error, "mneme rebuild " + p.Name
 	case p.State == "halted":
 		return Failed, p.Error, "do what the message says; what it has applied remains readable"
