@@ -210,6 +210,16 @@ type Commands struct {
 	MCP  []string // mneme mcp
 }
 
+// eventsIn returns at how many of its events an agent runs the hook.
+func (a *agent) eventsIn(at map[string]bool) (n int) {
+	for _, e := range a.events {
+		if at[e.name] {
+			n++
+		}
+	}
+	return n
+}
+
 // isHook reports whether a command is a hook of ours for this agent.
 func (a *agent) isHook(command []string) bool {
 	if len(command) < 2 {

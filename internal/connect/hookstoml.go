@@ -61,7 +61,7 @@ func parseHooks(raw []byte) (hooks []tomlHook, err error) {
 func (f hooksTOMLFile) isOurs(h tomlHook) bool { return f.isHook(wordsOf(h.Command)) }
 
 // read implements [format].
-func (f hooksTOMLFile) read(raw []byte) (c Commands, events int, err error) {
+func (f hooksTOMLFile) read(raw []byte) (c Commands, _ int, err error) {
 	hooks, err := parseHooks(raw)
 	if err != nil {
 		return c, 0, err
@@ -73,12 +73,7 @@ func (f hooksTOMLFile) read(raw []byte) (c Commands, events int, err error) {
 			at[h.Event] = true
 		}
 	}
-	for _, e := range f.events {
-		if at[e.name] {
-			events++
-		}
-	}
-	return c, events, nil
+	return c, f.eventsIn(at), nil
 }
 
 // wanted returns the hooks that run a command, none for no command.

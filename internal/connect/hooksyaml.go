@@ -74,7 +74,7 @@ func (f hooksYAMLFile) parse(raw []byte) (h yamlHooks, err error) {
 }
 
 // read implements [format].
-func (f hooksYAMLFile) read(raw []byte) (c Commands, events int, err error) {
+func (f hooksYAMLFile) read(raw []byte) (c Commands, _ int, err error) {
 	if c, _, err = hermesYAML.read(raw); err != nil {
 		return c, 0, err
 	}
@@ -87,12 +87,7 @@ func (f hooksYAMLFile) read(raw []byte) (c Commands, events int, err error) {
 		c.Hook = wordsOf(hook.command)
 		at[hook.event] = true
 	}
-	for _, e := range f.events {
-		if at[e.name] {
-			events++
-		}
-	}
-	return c, events, nil
+	return c, f.eventsIn(at), nil
 }
 
 // write implements [format].
