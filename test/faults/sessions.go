@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/intake"
 	"mneme.dev/mneme/internal/transcript"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -61,7 +62,7 @@ func readSessions(ctx context.Context, file transcript.File) (list []session, er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	at := map[string]int{}
+	at, cleaner := map[string]int{}, &intake.Cleaner{} // the server would change results of mneme's own tools
 	err = transcript.Read(ctx, in, file.Path, transcript.Auto, func(item transcript.Item) error {
 		if item.Err != nil { // recordings are not clean
 			return nil
@@ -72,8 +73,9 @@ func readSessions(ctx context.Context, file transcript.File) (list []session, er
 			at[item.Event.Subject] = i
 			list = append(list, nil)
 		}
-		list[i] = append(list[i], item.Event)
-		return nil
+		e, _, err := cleaner.Clean(item.Event)
+		list[i] = append(list[i], e)
+		return err
 	})
 	for i := range list {
 		list[i] = list[i].clean()
