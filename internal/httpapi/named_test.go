@@ -49,14 +49,21 @@ func TestATokenOfAProjectKnowsNamesOfItsConversationsAlone(t *testing.T) {
 	g := setupGuarded(t)
 	operator, _ := g.token(access.Rights{AllTenants: true, Role: access.Admin})
 	token, _ := g.token(access.Rights{Tenant: "team", Role: access.Read, Project: "shop"})
-	for i, project := range []string{"shop", "blog", "blog"} {
-		body := fmt.Sprintf(`{"specversion":"1.0","type":"dev.mneme.conversation.started.v1","source":"test","id":"start","subject":"agent:%d-0000000%[1]d","data":{"project":%[2]q}}`, i, project)
+	begin := func(id, source, project string) {
+		body := fmt.Sprintf(`{"specversion":"1.0","type":"dev.mneme.conversation.started.v1","source":%q,"id":"start","subject":%q,"data":{"project":%q}}`, source, id, project)
 		var answer struct{ Seq uint64 }
 		g.do(http.StatusCreated, http.MethodPost, "/v1/events?tenant=team", with(bearer(operator), "Content-Type", "application/cloudevents+json"), []byte(body), &answer)
 		g.do(http.StatusOK, http.MethodGet, fmt.Sprintf("/v1/projects?tenant=team&at_least=%d", answer.Seq), bearer(operator), nil, nil)
+	}
+	for i, project := range []string{"shop", "blog", "blog"} {
+		begin(fmt.Sprintf("agent:%d-0000000%[1]d", i), "test", project)
 	}
 	g.do(http.StatusOK, http.MethodGet, "/v1/conversations/00000000", bearer(token), nil, nil)
 	g.do(http.StatusNotFound, http.MethodGet, "/v1/conversations/00000001", bearer(token), nil, nil)
 	g.do(http.StatusNotFound, http.MethodGet, "/v1/conversations/00000001?tenant=team&at_least=1", bearer(token), nil, nil)
 	g.do(http.StatusOK, http.MethodGet, "/v1/conversations/00000001?tenant=team", bearer(operator), nil, nil)
+
+	begin("agent:secret-00000000", "test", "shop")
+	begin("agent:secret-00000000", "later", "blog") // it moves
+	g.do(http.StatusOK, http.MethodGet, "/v1/conversations/00000000", bearer(token), nil, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
@@ -47,8 +48,11 @@ func (p *Pins) called(ctx context.Context, tenant, name string, of *project.Proj
 		if err != nil {
 			return nil, err
 		}
-		ids, err = project.Entered(ctx, r, *of)
-		return slices.DeleteFunc(ids, func(id string) bool { return projects.ShortID(id) != name }), err
+		if ids, err = project.Entered(ctx, r, *of); err != nil {
+			return nil, err
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return projects.ShortID(id) != name })
+		return project.Keep(ctx, r, *of, ids, func(id *string) events.ConversationID { return events.ConversationID{Tenant: tenant, ID: *id} })
 	}
 	g, _, err := p.Graph(ctx)
 	if err != nil {
