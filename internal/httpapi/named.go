@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window/projects"
@@ -38,7 +39,8 @@ func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
 }
 
 // named returns the id of the conversation that a short name means to the holder of a grant, nil if the server asks for no
-// token. An id that the log has events of is never taken for a short name, not even if its conversation was deleted.
+// token. An id that the log has events of is never taken for a short name, not even if its conversation was deleted. The log
+// is asked only about an id that the read model does not know, because conversations can be read without NATS.
 func (a *api) named(ctx context.Context, grant *access.Grant, tenant, name string) (string, error) {
 	if grant != nil && !grant.AllTenants {
 		tenant = grant.Tenant
@@ -51,8 +53,10 @@ func (a *api) named(ctx context.Context, grant *access.Grant, tenant, name strin
 		}
 		return pins.Named(ctx, tenant, name, &p)
 	}
-	seq, _, err := a.Log.Last(ctx, tenant, name)
-	if err != nil || seq > 0 {
+	if seq, err := pins.Position(ctx, events.ConversationID{Tenant: tenant, ID: name}); err != nil || seq > 0 {
+		return name, err
+	}
+	if seq, _, err := a.Log.Last(ctx, tenant, name); err != nil || seq > 0 {
 		return name, err
 	}
 	leave, err := a.views.Enter(ctx, tenant)

@@ -1,6 +1,8 @@
 package service_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -37,12 +39,22 @@ func TestReadersAreReadyWhileNATSIsDown(t *testing.T) {
 	}
 	require.Eventually(t, ready("graph partition 0: live, lag 0"), mnemetest.Patience, 10*time.Millisecond)
 
+	const id = "checkout" // which could be the short name of another conversation
+	var created struct{ Seq uint64 }
+	status, body := c.ask(http.MethodPost, api+"/v1/conversations", map[string]string{"id": id})
+	require.Equal(t, http.StatusCreated, status, "%s", body)
+	require.NoError(t, json.Unmarshal(body, &created))
+	status, body = c.ask(http.MethodGet, fmt.Sprintf("%s/v1/conversations/%s?at_least=%d", api, id, created.Seq), nil)
+	require.Equal(t, http.StatusOK, status, "%s", body)
+
 	stopIngestor()
 	stopTracker()
 	c.nats.Stop()
 	require.Eventually(t, ready("lag unknown"), mnemetest.Patience, 10*time.Millisecond)
 	require.True(t, ready("graph: answers")())
-	status, body := c.ask(http.MethodGet, api+"/v1/conversations", nil)
+	status, body = c.ask(http.MethodGet, api+"/v1/conversations", nil)
+	require.Equal(t, http.StatusOK, status, "%s", body)
+	status, body = c.ask(http.MethodGet, api+"/v1/conversations/"+id, nil)
 	require.Equal(t, http.StatusOK, status, "%s", body)
 
 	server.Listen = strings.TrimPrefix(c.nats.ClientURL(), "nats://")
