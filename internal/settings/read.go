@@ -150,7 +150,7 @@ func httpURL(name, text, example string) error {
 }
 
 // userPart is everything in a list of URLs that could be part of a user or a password.
-var userPart = regexp.MustCompile(`^([a-z0-9+.-]+://)?.*@`)
+var userPart = regexp.MustCompile(`(?s)^([a-z0-9+.-]+://)?.*@`)
 
 // Redacted hides the passwords and tokens in a comma-separated list of URLs. If an entry is not a URL with a host, or has an
 // @ where a server's URL has none, nothing shows where its password ends, so Redacted hides everything up to the last @.
@@ -159,7 +159,7 @@ func Redacted(list string) string {
 	for i, one := range urls {
 		one = strings.TrimSpace(one)
 		u, err := url.Parse(one)
-		if err != nil || u.Host == "" && strings.Contains(one, "@") || strings.Contains(u.RawQuery+u.Fragment, "@") {
+		if err != nil || u.Host == "" && strings.Contains(one, "@") || strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@") {
 			return userPart.ReplaceAllString(list, "${1}xxxxx@")
 		}
 		if u.User != nil {

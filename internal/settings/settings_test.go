@@ -138,6 +138,9 @@ func TestPasswordsInURLsAreNeverShown(t *testing.T) {
 		"nats://me:1,2@a":                           "nats://xxxxx@a",
 		"nats://hu#sh@a":                            "nats://xxxxx@a",
 		"nats://me:1?2@a":                           "nats://xxxxx@a",
+		"nats://hu/sh@a:4222":                       "nats://xxxxx@a:4222",
+		"bolt://me:1/2@a":                           "bolt://xxxxx@a",
+		"nats://me:hu\nsh@a":                        "nats://xxxxx@a",
 		".mneme":                                    ".mneme", "a,b": "a,b", "127.0.0.1:0": "127.0.0.1:0", "": "",
 	} {
 		require.Equal(t, want, Redacted(text))
