@@ -85,13 +85,7 @@ func isChatFolder(rel string) bool {
 }
 
 // isVSCodeChat reports whether a file is a session of VS Code's chat.
-func isVSCodeChat(path string) bool {
-	switch filepath.Base(filepath.Dir(path)) {
-	case "chatSessions", "emptyWindowChatSessions":
-		return isLines(path) || transcript.IsRecordingOf("vscode-chat", path)
-	}
-	return false
-}
+func isVSCodeChat(path string) bool { return transcript.IsRecordingOf("vscode-chat", path) }
 
 // isDatabaseOf returns a function that reports whether a file is a database of the format.
 func isDatabaseOf(format string) func(string) bool {

@@ -131,7 +131,7 @@ var formats = []Format{
 	},
 	{
 		Name: vscodeFormat, Native: true, Doc: "sessions of VS Code's chat, User/workspaceStorage/<folder>/chatSessions/<session>.jsonl, and its older .json",
-		documents: true, files: []string{"chatSessions/*.json", "emptyWindowChatSessions/*.json"},
+		documents: true, files: []string{"chatSessions/*.json", "chatSessions/*.jsonl", "emptyWindowChatSessions/*.json", "emptyWindowChatSessions/*.jsonl"},
 		detect: isVSCode, converter: newVSCode,
 	},
 	{

@@ -14,7 +14,8 @@ import (
 
 // MaxLineBytes is the longest accepted line, newline included: 16 MiB. That is twice the
 // largest event because recordings can hold a result twice. A longer line is refused and
-// the lines after it are read. [Read] holds at most a few times as much in memory.
+// the lines after it are read. [Read] holds at most a few times as much in memory. A line
+// that may hold a whole session can be as long as [MaxDocumentBytes].
 const MaxLineBytes = 16 << 20
 
 // maxBlank is how many blank lines in a row are accepted.

@@ -49,7 +49,7 @@ func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item
 	}
 	in := newLines(ctx, r)
 	defer in.close()
-	if isDocument(name) && (s.only == nil || s.only.documents) {
+	if (isDocument(name) || IsRecordingOf(vscodeFormat, name)) && (s.only == nil || s.only.documents) {
 		in.limit = MaxDocumentBytes // the whole recording may be on one line
 	}
 	for {

@@ -67,6 +67,18 @@ func TestBadLineIsRefusedAndTheRestIsRead(t *testing.T) {
 	}
 }
 
+// VS Code writes a whole session on the first line, with the user's images in it.
+func TestALineWithAWholeSessionMayBeLong(t *testing.T) {
+	const request = `{"requestId":"%s","message":{"text":"Why?"},"response":[],"modelState":{"value":1}}`
+	long := fmt.Sprintf(`{"kind":0,"v":{"sessionId":"s","image":%q,"requests":[`+request+`]}}`, strings.Repeat("x", MaxLineBytes), "1")
+	text := long + "\n" + fmt.Sprintf(`{"kind":2,"k":["requests"],"v":[`+request+`]}`, "2") + "\n"
+	for _, format := range []string{vscodeFormat, Auto} {
+		items := readAll(t, []byte(text), "a/chatSessions/s.jsonl", format)
+		assert.Equal(t, []string{"vscode_chat:s", "vscode_chat:s:1", "vscode_chat:s:2"}, ids(items))
+		assert.Empty(t, refused(items))
+	}
+}
+
 func TestTruncatedLastLineIsRefused(t *testing.T) {
 	items := readAll(t, []byte(message("1", "")+"\n"+message("2", "")[:30]), "x", Auto)
 	assert.Equal(t, []string{"1"}, ids(items))
