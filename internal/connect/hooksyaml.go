@@ -112,7 +112,7 @@ func (f hooksYAMLFile) write(raw []byte, want Commands) ([]byte, error) {
 	for _, keep := range []bool{false, true} { // without the key, a comment after it might become part of a text before it
 		after, err := f.edited(before, line, keep)
 		if err != nil {
-			return nil, err
+			return nil, errHookYAML // the file itself is valid
 		}
 		if h, err := f.parse(after); err == nil && f.has(h, line) && f.same(before, after) {
 			return after, nil

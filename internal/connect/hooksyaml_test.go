@@ -116,6 +116,7 @@ func TestAConfigOfHermesAgentThatCanNotBeEditedIsLeftAlone(t *testing.T) {
 		"hooks: {pre_llm_call: [{command: /bin/date}]}\n":   "by hand",
 		"hooks:\n  pre_llm_call: [{command: /bin/date}]\n":  "by hand",
 		"hooks:\n  pre_llm_call: /bin/date\n":               "by hand",
+		"hooks:\n  pre_llm_call: ~\n":                       "by hand",
 		"hooks: [a]\n":                                      "not a mapping",
 		"hooks: \"\n":                                       "not valid YAML",
 		"- a\n":                                             "not a YAML mapping",
