@@ -38,6 +38,7 @@
 //	user message     msg:<uuid>                    kind message          a user line with text
 //	agent's message  msg:<uuid of its first line>  kind message          all lines with one message.id
 //	queued prompt    msg:queued:<hash>             -                     shown to the agent within its turn, see claudeQueue
+//	editor's text    ide:<uuid>                    -                     what an editor told in a user line
 //	compaction       sum:<uuid>                    kind summary          isCompactSummary
 //	failed request   sys:<uuid>                    kind message, system  system line, subtype api_error
 //	tool call        toolu_…                       kind tool_call        a tool_use block
@@ -50,6 +51,7 @@
 //	conversation     codex:<thread>                  the first session_meta, else the file's name
 //	message          codex:<thread>:<place>          a message or agent_message item
 //	calls' message   codex:<thread>:<place>:m        reasoning, or the first call, without a message
+//	editor's text    codex:<thread>:<place>:ide      what an editor told in a user's message
 //	compaction       codex:<thread>:<place>          a compacted line with a text
 //	tool call        call_… or <message's place>:c   an item that ends in _call
 //	tool result      res:call_…                      an item that ends in _output
@@ -66,21 +68,21 @@
 //
 // The others in short. Where it says <conversation>: before an id, that id is unique in the conversation only:
 //
-//	format        conversation                  message                                   tool call
-//	gemini-cli    gemini_cli:<session>          its UUID, else <conversation>:<its id>    its id
-//	qwen-code     qwen_code:<session>           <conversation>:<its UUID>                 <conversation>:<its id>
-//	kimi-code     kimi_code:<session>           <conversation>:<its id, step or line>     <conversation>:<its id>
-//	cline         cline:, roo: or kilo:<task>   <conversation>:<its id, else a hash>      <conversation>:<its id>
-//	opencode      opencode: or kilo:<session>   its id                                    the id of its part
-//	goose         goose:<session>               <conversation>:<its id, else its row>     <conversation>:<its id>
-//	crush         crush:<session>               its id                                    <conversation>:<its id>
-//	hermes        hermes:<session>              <conversation>:<a hash>                   <conversation>:<its id>
-//	vscode-chat   vscode_chat:<session>         <conversation>:<request>, :<n> its answers    <conversation>:<its id>
-//	copilot-cli   copilot_cli:<session>         <conversation>:<id of the event>          <conversation>:<its id>
-//	openhands     openhands:<conversation>      <conversation>:<id of the event>          <conversation>:<its id>
-//	aider         aider:<folder>:<its start>    <conversation>:<number>                   none
-//	swe-agent     swe_agent:<run>/<instance>    <conversation>:<step>, :h<n> before       <conversation>:<step>:call
-//	messages      chat:<file>-<hash>            px:<end of a chain of hashes>             <conversation>:<its id>
+//	format       conversation                 message                                     tool call
+//	gemini-cli   gemini_cli:<session>         its UUID, else <conversation>:<its id>      its id
+//	qwen-code    qwen_code:<session>          <conversation>:<its UUID>                   <conversation>:<its id>
+//	kimi-code    kimi_code:<session>          <conversation>:<its id, step or line>       <conversation>:<its id>
+//	cline        cline:, roo: or kilo:<task>  <conversation>:<its id, else a hash>        <conversation>:<its id>
+//	opencode     opencode: or kilo:<session>  its id                                      the id of its part
+//	goose        goose:<session>              <conversation>:<its id, else its row>       <conversation>:<its id>
+//	crush        crush:<session>              its id                                      <conversation>:<its id>
+//	hermes       hermes:<session>             <conversation>:<a hash>                     <conversation>:<its id>
+//	vscode-chat  vscode_chat:<session>        <conversation>:<request>, :<n> its answers  <conversation>:<its id>
+//	copilot-cli  copilot_cli:<session>        <conversation>:<id of the event>            <conversation>:<its id>
+//	openhands    openhands:<conversation>     <conversation>:<id of the event>            <conversation>:<its id>
+//	aider        aider:<folder>:<its start>   <conversation>:<number>                     none
+//	swe-agent    swe_agent:<run>/<instance>   <conversation>:<step>, :h<n> before         <conversation>:<step>:call
+//	messages     chat:<file>-<hash>           px:<end of a chain of hashes>               <conversation>:<its id>
 //
 // A result has the id of its call behind res:, and in SWE-agent's trajectories :res behind its step.
 //
@@ -88,7 +90,8 @@
 // the order in which they were written.
 //
 // A subagent of Claude Code, whose file is agent-<id>.jsonl, is a conversation of its own,
-// claude_code:<session>:agent-<id>. It is not a branch: it has not seen what the session has.
+// claude_code:<session>:agent-<id>. It is not a branch: it has not seen what the session has. Those of Copilot CLI and
+// Qwen Code are named likewise, by their session and their own id.
 //
 // The source of these events is import/ and the agent, as in import/claude_code. The agent
 // is the part of the conversation id before the first colon.
