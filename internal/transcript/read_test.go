@@ -79,6 +79,12 @@ func TestALineWithAWholeSessionMayBeLong(t *testing.T) {
 	}
 }
 
+func TestASessionOfVSCodeWhoseMembersHaveOtherNamesHasNoRequests(t *testing.T) {
+	for _, text := range []string{`{"sessionId":"s","Requests":[{"requestId":"1"}]}`, `{"kind":0,"v":{"sessionId":"s","requests":[],"Requests":[{"requestId":"1"}]}}`} {
+		assert.Empty(t, readAll(t, []byte(text), "a/chatSessions/s.jsonl", vscodeFormat))
+	}
+}
+
 func TestTruncatedLastLineIsRefused(t *testing.T) {
 	items := readAll(t, []byte(message("1", "")+"\n"+message("2", "")[:30]), "x", Auto)
 	assert.Equal(t, []string{"1"}, ids(items))

@@ -253,10 +253,16 @@ func (v *vscode) value(out *batch, raw []byte) error {
 	return nil
 }
 
+// all returns the members of the session, and its requests.
+func (v *vscode) all() (session map[string]any, requests []any) {
+	session, _ = v.state.(map[string]any)
+	requests, _ = session["requests"].([]any)
+	return session, requests
+}
+
 // count notes the line on which requests were added.
 func (v *vscode) count(line int) {
-	session, _ := v.state.(map[string]any)
-	requests, _ := session["requests"].([]any)
+	_, requests := v.all()
 	v.lines = v.lines[:min(len(v.lines), len(requests))]
 	for len(v.lines) < len(requests) {
 		v.lines = append(v.lines, line)
@@ -345,32 +351,32 @@ func (v *vscode) requests(out *batch) (title string, t *talk, err error) {
 	if v.state == nil {
 		return "", nil, nil
 	}
-	raw, err := json.Marshal(v.state)
+	session, requests := v.all()
+	raw, err := json.Marshal([]any{session["sessionId"], session["creationDate"], session["customTitle"]})
 	if err != nil {
 		return "", nil, err
 	}
-	var s struct {
-		ID       text              `json:"sessionId"`
-		Created  json.Number       `json:"creationDate"` // Unix milliseconds
-		Title    text              `json:"customTitle"`
-		Requests []json.RawMessage `json:"requests"`
-	}
-	if err := json.Unmarshal(raw, &s); err != nil {
+	var id, name text
+	var began json.Number // Unix milliseconds
+	if err := json.Unmarshal(raw, &[]any{&id, &began, &name}); err != nil {
 		return "", nil, err
 	}
-	if s.ID == "" {
+	if id == "" {
 		return "", nil, errors.New("sessionId: is missing")
 	}
-	created, _ := s.Created.Int64()
+	created, _ := began.Int64()
 	t = &talk{
-		id: vscodePrefix + string(s.ID), source: "import/vscode_chat", began: milliseconds(created), scoped: true,
+		id: vscodePrefix + string(id), source: "import/vscode_chat", began: milliseconds(created), scoped: true,
 		start: events.ConversationStarted{Agent: "VS Code", Cwd: v.folder},
 	}
-	for i, raw := range s.Requests {
+	for i, request := range requests {
 		v.flush(out, v.lines[i])
 		out.line = v.lines[i]
 		var r vscodeRequest
-		if err := json.Unmarshal(raw, &r); err != nil {
+		if raw, err = json.Marshal(request); err == nil {
+			err = json.Unmarshal(raw, &r)
+		}
+		if err != nil {
 			refuseAt(out, "requests", i, err)
 			continue
 		}
@@ -378,9 +384,9 @@ func (v *vscode) requests(out *batch) (title string, t *talk, err error) {
 			refuseAt(out, "requests", i, errors.New("requestId: is missing"))
 			continue
 		}
-		r.add(out, t, i+1 == len(s.Requests))
+		r.add(out, t, i+1 == len(requests))
 	}
-	return string(s.Title), t, nil
+	return string(name), t, nil
 }
 
 // answered reports whether an answer is as it will be.
