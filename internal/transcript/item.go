@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,6 +167,8 @@ func reason(err error) string {
 		return "is not JSON: " + syntax.Error()
 	case errors.As(err, &fit) && fit.Field != "":
 		return fit.Field + ": a JSON " + fit.Value + " does not fit here"
+	case errors.As(err, &fit) && fit.Type.Kind() == reflect.Slice:
+		return "is a JSON " + fit.Value + ", not a list"
 	case errors.As(err, &fit):
 		return "is a JSON " + fit.Value + ", not an object"
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +84,11 @@ func TestASessionOfVSCodeWhoseMembersHaveOtherNamesHasNoRequests(t *testing.T) {
 	for _, text := range []string{`{"sessionId":"s","Requests":[{"requestId":"1"}]}`, `{"kind":0,"v":{"sessionId":"s","requests":[],"Requests":[{"requestId":"1"}]}}`} {
 		assert.Empty(t, readAll(t, []byte(text), "a/chatSessions/s.jsonl", vscodeFormat))
 	}
+}
+
+func TestAReasonSaysWhatIsExpected(t *testing.T) {
+	assert.Equal(t, "is a JSON object, not a list", reason(json.Unmarshal([]byte(`{}`), &[]hermesCall{})))
+	assert.Equal(t, "is a JSON number, not an object", reason(json.Unmarshal([]byte(`1`), &hermesCall{})))
 }
 
 func TestTruncatedLastLineIsRefused(t *testing.T) {
