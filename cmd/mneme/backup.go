@@ -116,7 +116,7 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 			t.say("removed %s", path)
 		}
 		if len(foreign) > 0 {
-			t.say("warning: %s of another log, which --keep does not remove: if this log began anew because the other was lost, restore the newest of them; if nobody needs them, remove them yourself: %s",
+			t.say("warning: %s of another log or damaged, which --keep does not remove: if this log began anew because the other was lost, restore the newest of them; if nobody needs them, remove them yourself: %s",
 				counted(len(foreign), "backup"), strings.Join(foreign, ", "))
 		}
 		if err != nil {

@@ -119,7 +119,7 @@ func TestBackupsOfAnotherLogAreNamedAndKept(t *testing.T) {
 		_, stderr, code := s.mneme("backup", "--out", filepath.Join(folder, name), "--keep", "1")
 		require.Zero(t, code, stderr)
 		if name == "anew" {
-			require.Contains(t, stderr, "warning: 1 backup of another log")
+			require.Contains(t, stderr, "warning: 1 backup of another log or damaged")
 			require.Contains(t, stderr, filepath.Join(folder, "lost"))
 		}
 	}

@@ -14,9 +14,9 @@ const abandonedAfter = 24 * time.Hour
 
 // Prune removes backups from the directory that holds a backup just made, the oldest first, until keep are left. The one
 // just made stays, even if the clock was set back since the others were made. Backups of another log stay too, and Prune
-// returns their paths: if the log was lost and begins anew, they are all that is left of it. Prune also removes what killed
-// programs left of a backup a day ago or earlier. It leaves alone whatever else is there. It returns the paths of what it
-// removed.
+// returns their paths: if the log was lost and begins anew, they are all that is left of it. Of a damaged one it can't tell
+// of which log it is, so it treats it likewise. Prune also removes what killed programs left of a backup a day ago or
+// earlier. It leaves alone whatever else is there. It returns the paths of what it removed.
 func Prune(made string, keep int) (removed, foreign []string, err error) {
 	made = filepath.Clean(made)
 	dir := filepath.Dir(made)

@@ -85,6 +85,19 @@ func TestBackupsOfALostLogAreNotRemoved(t *testing.T) {
 	require.Equal(t, []string{empty}, removed)
 }
 
+func TestADamagedBackupIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	p, dir := start(t), t.TempDir()
+	p.apply(64 << 20)
+	p.publish(0, 3, 10)
+	damaged := p.create(dir, "1")
+	require.NoError(t, os.Truncate(filepath.Join(damaged, "stream.arc.s2"), 10))
+	removed, foreign, err := backup.Prune(p.create(dir, "2"), 1)
+	require.NoError(t, err)
+	require.Empty(t, removed)
+	require.Equal(t, []string{damaged}, foreign)
+}
+
 func TestBackupsOfALogAreKnownAfterItsRestoreAndAnErasure(t *testing.T) {
 	t.Parallel()
 	p, dir := start(t), t.TempDir()
