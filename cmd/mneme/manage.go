@@ -219,7 +219,7 @@ func confirm(ctx context.Context, t *terminal, question, what, nothing string) e
 
 // ConversationsDeleteCmd deletes a conversation.
 type ConversationsDeleteCmd struct {
-	conversationArg
+	ID     string `arg:"" help:"The id of the conversation, in full." complete:"conversation"`
 	Reason string `help:"The reason, kept in the log."`
 	Yes    bool   `short:"y" help:"Do not ask for confirmation. Required without a terminal."`
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,11 +20,12 @@ import (
 const shortest = 8
 
 // name is the middleware that replaces a short name in the path by the id of the conversation that it means. It comes
-// first, so that rights, audit log and handlers are about that conversation.
+// first, so that rights, audit log and handlers are about that conversation. What is to be deleted must be named by its id:
+// an id that never existed may be the short name of another conversation.
 func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		name := ctx.Param("id")
-		if !strings.HasPrefix(ctx.Operation().Path, "/v1/conversations/{id}") || plain.Length(name) < shortest || projects.ShortID(name) != name {
+		if ctx.Method() == http.MethodDelete || !strings.HasPrefix(ctx.Operation().Path, "/v1/conversations/{id}") || plain.Length(name) < shortest || projects.ShortID(name) != name {
 			next(ctx)
 			return
 		}

@@ -27,6 +27,7 @@ func TestTheNameOfAConversationInAContextServesAsItsID(t *testing.T) {
 
 	w := b.write(http.StatusOK, http.MethodPatch, "/v1/conversations/d91ec3b9", "", `{"title":"Rounding"}`)
 	require.Equal(t, "Rounding", b.show(first, w.Seq).Title)
+	b.refused(http.StatusNotFound, http.MethodDelete, "/v1/conversations/d91ec3b9", nil, "")
 
 	other := b.begun("gemini:1-d91ec3b9", "blog", "Hello")
 	b.show("gemini:1-d91ec3b9", other)

@@ -192,9 +192,19 @@ func isVSCode(p *probe) bool {
 	return p != nil && p.SessionID != "" && isList(p.Requests)
 }
 
+const (
+	maxWorkspace = 1 << 20 // bytes of the file that names a folder
+	maxDepth     = 100     // of a change in a session; those of VS Code are a few members deep
+)
+
 // vscodeFolder returns the folder that was open, which a file beside the folder of the sessions names.
 func vscodeFolder(name string) string {
-	raw, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(name)), "workspace.json"))
+	beside := filepath.Join(filepath.Dir(filepath.Dir(name)), "workspace.json")
+	info, err := os.Lstat(beside)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxWorkspace {
+		return ""
+	}
+	raw, err := os.ReadFile(beside)
 	var workspace struct {
 		Folder string `json:"folder"`
 	}
@@ -240,7 +250,10 @@ func (v *vscode) value(out *batch, raw []byte) error {
 		v.count(out.line)
 		return nil
 	case *l.Kind == vscodeSet, *l.Kind == vscodePush, *l.Kind == vscodeDelete:
-		changed, err := vscodeChange(v.state, l.Path, &l, value)
+		changed, err := v.state, errPath
+		if len(l.Path) <= maxDepth {
+			changed, err = vscodeChange(v.state, l.Path, &l, value)
+		}
 		if err != nil { // the session is read as it is without
 			out.skip(vscodeFormat, "", "change of what is not there")
 			return nil
