@@ -19,7 +19,7 @@ slowest:
 	@$(GO) build -o .cache/slowest ./internal/mnemetest/slowest
 
 # These packages take longest. They come first, because one that starts last runs alone.
-LONG = ./test/faults ./pkg/graph/neo4jstore ./internal/service ./test/neo4j ./test/hostile ./cmd/mneme
+LONG = ./test/faults ./pkg/graph/neo4jstore ./internal/service ./test/browser ./test/neo4j ./test/hostile ./cmd/mneme
 
 # SQLite itself, C translated to Go, is not checked for races: it is half the work of the projections' tests under the race
 # detector, which ignores SQLite's memory anyway, because it is not on Go's heap.
