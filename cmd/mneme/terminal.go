@@ -259,8 +259,8 @@ func counted[T ~int | ~uint64](n T, thing string) string {
 	return number(n) + " " + thing
 }
 
-// escapeControls writes JSON or CSV. For a terminal it escapes as \uXXXX the characters that these allow raw but a terminal
-// obeys: control characters other than line feeds and tabs, and direction marks. Each Write must have whole characters.
+// escapeControls writes JSON or CSV. For a terminal it escapes the characters that these allow raw but a terminal obeys, such
+// as \u001b: control characters other than line feeds and tabs, and direction marks. Each Write must have whole characters.
 type escapeControls struct {
 	io.Writer
 	on bool

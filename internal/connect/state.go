@@ -265,7 +265,7 @@ func Next(o Options) (lines []string) {
 	case KimiCode:
 		lines = append(lines, "Start a new session: what mneme knows is shown with its first prompt, and Kimi Code displays it to you too. In scripts that read the output of kimi -p, set MNEME_HOOK=off.", reads(o))
 	case Hermes:
-		lines = append(lines, "Start hermes in a terminal: it asks once for each of the three hooks whether it may run. A gateway, or hermes -q, can't ask and skips them: start it once with --accept-hooks. Then begin a new session: what mneme knows is sent along with its first prompt.", reads(o))
+		lines = append(lines, "Start hermes in a terminal: it asks once for each of the three hooks whether it may run. A gateway or a script can't be asked and skips them: run hermes once with --accept-hooks. Then begin a new session: what mneme knows is sent along with its first prompt.", reads(o))
 	case Codex:
 		lines = append(lines, "Start codex and trust the hooks when it asks, or with /hooks: Codex skips hooks that are not trusted, and codex exec does so without a word. Do so again after each change of them.", reads(o))
 	case Cursor:
