@@ -185,7 +185,7 @@ func TestLinesOfUnknownTypesAreCountedAndDoNotFailTheImport(t *testing.T) {
 	require.Len(t, report.Skipped, 101)
 }
 
-// Later versions read more of a recording: other titles, and which messages an agent's program wrote.
+// Later versions read more of a recording: other titles, which messages an agent's program wrote, and how many tokens they took.
 func TestWhatAnEarlierVersionReadOtherwiseIsKnown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -195,16 +195,20 @@ func TestWhatAnEarlierVersionReadOtherwiseIsKnown(t *testing.T) {
 	meta := func(id, content string) string {
 		return strings.Replace(message("a:1", id, content), "{", `{"meta":{"is_meta":true},`, 1)
 	}
+	used := func(id, content string) string {
+		return strings.Replace(message("a:1", id, content), "{", `{"meta":{"usage":{"input":1}},`, 1)
+	}
 	dir := t.TempDir()
-	before := write(t, filepath.Join(dir, "before.jsonl"), started("Of another session"), message("a:1", "1", "<task-notification>"), message("a:1", "2", "x"), meta("3", "y"))
+	before := write(t, filepath.Join(dir, "before.jsonl"), started("Of another session"), message("a:1", "1", "<task-notification>"), message("a:1", "2", "x"), meta("3", "y"), message("a:1", "4", "z"), used("5", "z"))
 	_, err := b.bring(before)
 	require.NoError(t, err)
-	after := write(t, filepath.Join(dir, "after.jsonl"), started("Of its own"), meta("1", "<task-notification>"), meta("2", "another"), message("a:1", "3", "y"))
+	after := write(t, filepath.Join(dir, "after.jsonl"), started("Of its own"), meta("1", "<task-notification>"), meta("2", "another"), message("a:1", "3", "y"), used("4", "z"), message("a:1", "5", "z"))
 	report, err := b.bring(after)
 	require.NoError(t, err)
-	require.Equal(t, importer.Report{Read: 4, Duplicate: 2, Rejected: 2, Conversations: 1}, report, "%q", b.rejected)
+	require.Equal(t, importer.Report{Read: 6, Duplicate: 3, Rejected: 3, Conversations: 1}, report, "%q", b.rejected)
 	require.Contains(t, b.rejected[0], `different content under the id "2"`)
 	require.Contains(t, b.rejected[1], `different content under the id "3"`, "no version knows less than an earlier one")
+	require.Contains(t, b.rejected[2], `different content under the id "5"`)
 }
 
 func TestDifferentContentUnderAnIDIsRejected(t *testing.T) {

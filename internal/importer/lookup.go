@@ -38,8 +38,8 @@ func Lookup(tenant string, open func(context.Context) (view.Pinned[graph.Reader]
 }
 
 // readOtherwise reports whether the log has the same line of a recording as an earlier version of mneme read it, which is no
-// loss: what a conversation is called, and whether its agent wrote a message in the user's name, is read from hints that
-// each version knows more of.
+// loss: what a conversation is called, whether its agent wrote a message in the user's name, and how many tokens a message
+// took is read from hints that each version knows more of.
 func readOtherwise(e *events.Event, known string) bool {
 	switch e.Type {
 	case events.TypeConversationStarted, events.TypeConversationUpdated:
@@ -52,11 +52,16 @@ func readOtherwise(e *events.Event, known string) bool {
 	if err != nil {
 		return false
 	}
-	m := *r.Payload.(*events.MessageCreated)
-	if m.Origin == "" {
-		return false
+	for _, forget := range []func(*events.MessageCreated){
+		func(m *events.MessageCreated) { m.Origin = "" },
+		func(m *events.MessageCreated) { m.Usage = nil },
+	} {
+		m := *r.Payload.(*events.MessageCreated)
+		forget(&m)
+		plain, err := events.New(e.Subject, e.Source, e.ID, &m)
+		if err == nil && plain.Content().String() == known {
+			return true
+		}
 	}
-	m.Origin = ""
-	plain, err := events.New(e.Subject, e.Source, e.ID, &m)
-	return err == nil && plain.Content().String() == known
+	return false
 }
