@@ -38,6 +38,7 @@ type claudeLine struct {
 	IsSidechain      bool            `json:"isSidechain"`
 	IsMeta           bool            `json:"isMeta"`
 	IsCompactSummary bool            `json:"isCompactSummary"`
+	Origin           json.RawMessage `json:"origin"` // who wrote a prompt, see byProgram
 	Message          *claudeMessage  `json:"message"`
 	ToolUseResult    json.RawMessage `json:"toolUseResult"`
 	Error            json.RawMessage `json:"error"`
@@ -295,7 +296,7 @@ func (c *claudeCode) user(out *batch, l *claudeLine) error {
 		}
 	}
 	content, any := l.Message.Content.text("tool_result")
-	l.IsMeta = l.IsMeta || isNotification(content)
+	l.IsMeta = l.IsMeta || isNotification(content) || byProgram(l.Origin)
 	if any && !returned && !l.IsMeta {
 		c.group.close(c, out) // the next turn begins
 	}

@@ -340,7 +340,15 @@ func TestAPromptThatTheAgentWasShownWithinItsTurnIsTheUsers(t *testing.T) {
 		"taken back with a reason":     {[]string{operation("enqueue", text("a"), ""), operation("remove", text("a"), `,"reason":"cancelled"`)}, nil},
 		"it begins a turn":             {[]string{operation("enqueue", text("a"), ""), operation("dequeue", "", ""), `{"type":"user","uuid":"v","sessionId":"s","message":{"content":"a"}}`}, []string{"a"}},
 		"of the program":               {[]string{attachment(`"<task-notification> done"`, ""), attachment(`"done"`, `,"commandMode":"task-notification"`)}, []string{"meta: <task-notification> done", "meta: done"}},
-		"of the program, as a turn":    {[]string{`{"type":"user","uuid":"v","sessionId":"s","message":{"content":"<task-notification>\n<task-id>1</task-id>"}}`}, []string{"meta: <task-notification>\n<task-id>1</task-id>"}},
+		"of another session": {
+			[]string{`{"type":"user","uuid":"v","sessionId":"s","origin":{"kind":"peer","from":"x"},"message":{"content":"a"}}`, attachment(`"b"`, `,"origin":{"kind":"peer"}`)}, []string{"meta: a", "meta: b"},
+		},
+		"of a person who is named": {
+			[]string{`{"type":"user","uuid":"v","sessionId":"s","origin":{"kind":"human"},"message":{"content":"a"}}`, attachment(`"b"`, `,"origin":{"kind":"human"}`),
+				`{"type":"user","uuid":"w","sessionId":"s","origin":"later","message":{"content":"c"}}`, `{"type":"user","uuid":"x","sessionId":"s","origin":{"kind":"channel"},"message":{"content":"d"}}`},
+			[]string{"a", "b", "c", "d"},
+		},
+		"of the program, as a turn": {[]string{`{"type":"user","uuid":"v","sessionId":"s","message":{"content":"<task-notification>\n<task-id>1</task-id>"}}`}, []string{"meta: <task-notification>\n<task-id>1</task-id>"}},
 		"beside an open file": {
 			[]string{attachment(`"<ide_opened_file>a.go</ide_opened_file>\nb"`, ""), `{"type":"user","uuid":"v","sessionId":"s","message":{"content":[{"type":"text","text":"<ide_selection>x\ny</ide_selection>"},{"type":"text","text":"<ide_opened_file>a.go</ide_opened_file>"},{"type":"text","text":"why <ide_selection>?"}]}}`},
 			[]string{"b", "meta: <ide_opened_file>a.go</ide_opened_file>", "why <ide_selection>?", "meta: <ide_selection>x\ny</ide_selection>\n<ide_opened_file>a.go</ide_opened_file>"},

@@ -53,10 +53,11 @@ const maxQueued = 1_000
 
 // claudeAttachment is what an attachment of type queued_command holds.
 type claudeAttachment struct {
-	Type      text   `json:"type"`
-	Prompt    blocks `json:"prompt"`
-	Mode      text   `json:"commandMode"`
-	Timestamp text   `json:"timestamp"`
+	Type      text            `json:"type"`
+	Prompt    blocks          `json:"prompt"`
+	Mode      text            `json:"commandMode"`
+	Timestamp text            `json:"timestamp"`
+	Origin    json.RawMessage `json:"origin"`
 }
 
 func newClaudeQueue() claudeQueue {
@@ -81,7 +82,7 @@ func (c *claudeCode) queued(out *batch, l *claudeLine) error {
 		prompt, found := q.take(content)
 		prompt.at = cmp.Or(prompt.at, string(l.Timestamp))
 		if found && (l.Reason == "" || l.Reason == "absorbed_mid_turn") {
-			c.prompted(out, byRemove, prompt, "")
+			c.prompted(out, byRemove, prompt, false)
 		}
 	case "popAll":
 		q.waiting = nil
@@ -95,7 +96,7 @@ func (c *claudeCode) attached(out *batch, l *claudeLine) error {
 	if !bytes.Contains(l.Attachment, []byte("queued_command")) || json.Unmarshal(l.Attachment, &a) != nil || a.Type != "queued_command" { // others may be long
 		return nil
 	}
-	c.prompted(out, byAttachment, queuedPrompt{a.Prompt, string(cmp.Or(a.Timestamp, l.Timestamp))}, a.Mode)
+	c.prompted(out, byAttachment, queuedPrompt{a.Prompt, string(cmp.Or(a.Timestamp, l.Timestamp))}, a.Mode == "task-notification" || byProgram(a.Origin))
 	return nil
 }
 
@@ -132,9 +133,9 @@ func (bs blocks) key() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// prompted adds a prompt that the agent was shown within its turn, unless the other carrier has told of it. It has no id
-// of its own: that is its text, and how often the session has it.
-func (c *claudeCode) prompted(out *batch, by carrierOfPrompt, p queuedPrompt, mode text) {
+// prompted adds a prompt that the agent was shown within its turn, unless the other carrier has told of it. program says that
+// no person wrote it. It has no id of its own: that is its text, and how often the session has it.
+func (c *claudeCode) prompted(out *batch, by carrierOfPrompt, p queuedPrompt, program bool) {
 	q, key := &c.queue, p.content.key()
 	if key == "" {
 		return
@@ -155,11 +156,23 @@ func (c *claudeCode) prompted(out *batch, by carrierOfPrompt, p queuedPrompt, mo
 	c.start(out)
 	sum := sha256.Sum256([]byte(strconv.Itoa(q.shown[key]) + ":" + key))
 	id, l := "queued:"+hex.EncodeToString(sum[:8]), &claudeLine{Timestamp: text(p.at)}
-	if mode == "task-notification" || isNotification(content) {
+	if program || isNotification(content) {
 		c.message(out, "msg:"+id, l, &events.MessageCreated{Role: "user", Content: content, Origin: originMeta})
 		return
 	}
 	c.asked(out, id, l, content)
+}
+
+// byProgram reports whether the origin of a prompt says that no person wrote it but, say, another session. Older versions of
+// Claude Code give none.
+func byProgram(origin json.RawMessage) bool {
+	var o struct {
+		Kind text `json:"kind"`
+	}
+	if json.Unmarshal(or(origin, "{}"), &o) != nil {
+		return false
+	}
+	return o.Kind != "" && o.Kind != "human" && o.Kind != "channel" // a channel is a chat in which a person writes
 }
 
 // isNotification reports whether a text in the user's name is what the program says of a task in the background.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/harness"
 )
 
 // neutral reads the neutral form: each line is an event and has its own id.
@@ -41,8 +42,8 @@ type neutralLine struct {
 
 // Origins of messages that neither the user nor the model wrote.
 const (
-	originCompaction = "compaction" // the agent's summary of what it no longer sees
-	originMeta       = "meta"       // inserted by the agent's program: a skill's text, a caveat
+	originCompaction = "compaction"       // the agent's summary of what it no longer sees
+	originMeta       = harness.OriginMeta // inserted by the agent's program: a skill's text, a caveat
 )
 
 func (neutral) end(*batch)                   {}
