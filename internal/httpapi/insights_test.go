@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -258,7 +259,9 @@ func countRecording(t *testing.T, path string) recordedTotals {
 		case "message":
 			switch e.Role {
 			case "user":
-				r.Turns++
+				if e.Meta["is_meta"] != true && asked(e.Content) {
+					r.Turns++
+				}
 			case "assistant":
 				r.Steps++
 				usage, ok := e.Meta["usage"].(map[string]any)
@@ -315,6 +318,11 @@ func countRecording(t *testing.T, path string) recordedTotals {
 	}
 	return r
 }
+
+// programs matches what the programs of the recorded agents wrote in the user's name, and that the user stopped them.
+var programs = regexp.MustCompile(`^\s*(<command-name>|</?local-command|<bash-|<environment_context>|Operation stopped by hook: |\[Request interrupted by user|$)`)
+
+func asked(text string) bool { return !programs.MatchString(text) }
 
 // refused reports whether a result says that the user refused its call, in the words of the recorded agents.
 func refused(e testdata.Event) bool {

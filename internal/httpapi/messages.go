@@ -10,6 +10,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/harness"
 )
 
 // Row is the position of a message, call or result, and the event that made it.
@@ -55,7 +56,7 @@ type Message struct {
 	Session            string             `json:"session,omitempty"`
 	Model              string             `json:"model,omitempty"`
 	Usage              json.RawMessage    `json:"usage,omitempty"`
-	Origin             string             `json:"origin,omitempty" doc:"where the message came from if no person or model wrote it, for example compaction"`
+	Origin             string             `json:"origin,omitempty" doc:"where the message came from if no person or model wrote it, for example compaction; meta also if its text shows that the agent's program wrote it in the user's name"`
 	References         []events.Reference `json:"references,omitempty"`
 	ToolCalls          []ToolCall         `json:"tool_calls,omitempty" doc:"with include_tool_calls: the calls of an assistant message"`
 	MoreToolCalls      bool               `json:"more_tool_calls,omitempty" doc:"the message has more calls than shown: list the steps or the tool calls of its turn"`
@@ -64,7 +65,7 @@ type Message struct {
 func showMessage(m graph.Message, reasoning bool) Message {
 	shown := Message{
 		Row: rowOf(m.Position, m.Origin), MessageID: m.MessageID, Role: m.Role, Content: m.Content.Text, Extent: extentOf(m.Content),
-		Speaker: m.Speaker, Session: m.Session, Model: m.Model, Usage: json.RawMessage(m.Usage), Origin: m.Via, References: m.References,
+		Speaker: m.Speaker, Session: m.Session, Model: m.Model, Usage: json.RawMessage(m.Usage), Origin: harness.Origin(m.Role, m.Via, m.Content.Text), References: m.References,
 	}
 	if reasoning {
 		shown.Reasoning, shown.ReasoningTruncated = m.Reasoning.Text, !m.Reasoning.Whole()

@@ -37,6 +37,24 @@ func TestMessagesAreListedInBothOrdersByRoleAndAsOf(t *testing.T) {
 	require.Equal(t, []string{"a1", "u1", "s1"}, read("as_of=4"))
 }
 
+func TestAProgramsTextInTheUsersNameHasAnOrigin(t *testing.T) {
+	b := setup(t)
+	seq := b.tell("c1",
+		&events.MessageCreated{MessageID: "m1", Role: "user", Content: "hello"},
+		&events.MessageCreated{MessageID: "m2", Role: "user", Content: "<bash-stdout>ok</bash-stdout>"},
+		&events.MessageCreated{MessageID: "m3", Role: "user", Content: "tuesdays", Origin: "note"},
+		&events.MessageCreated{MessageID: "m4", Role: "assistant", Content: "<bash-stdout>ok</bash-stdout>"},
+		&events.MessageCreated{MessageID: "m5", Role: "user", Content: "[Request interrupted by user]"},
+	)
+	var list struct{ Messages []httpapi.Message }
+	b.get(fmt.Sprintf("/v1/conversations/c1/messages?order=oldest&at_least=%d", seq), &list)
+	var origins []string
+	for _, m := range list.Messages {
+		origins = append(origins, m.Origin)
+	}
+	require.Equal(t, []string{"", "meta", "note", "", "meta"}, origins)
+}
+
 func TestMessagesIncludeCallsAndReasoningOnRequest(t *testing.T) {
 	b := setup(t)
 	seq := b.session("c1")

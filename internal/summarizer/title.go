@@ -33,7 +33,8 @@ func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Pro
 		list, err := g.Messages(ctx, c.ID, graph.MessageQuery{From: c.FirstUser, Role: "user", OldestFirst: true, Limit: maxAsked})
 		for i := range list {
 			if m := &list[i]; harness.Asks(m.Role, m.Via, m.Content.Text) && title == "" {
-				asked, title = m.Content.Text, summary.Title(m.Content.Text)
+				asked = harness.Said(m.Content.Text)
+				title = summary.Title(asked)
 			}
 		}
 		return err

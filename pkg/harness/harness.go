@@ -4,6 +4,7 @@
 package harness
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,10 +14,12 @@ const interrupted = "[Request interrupted by user"
 
 // written is how the other messages in the user's name begin.
 var written = []string{
-	// Claude Code: slash and shell commands with their output, reminders, tasks in the background, texts of skills, and
-	// prompts that a hook stopped.
+	// Claude Code: commands of its terminal and of the shell with their output, reminders, tasks in the background, texts of
+	// skills, what hooks say, what other agents say, and the summary that begins a continued session.
 	"<command-", "<local-command", "<bash-", "<system-reminder", "<task-notification",
-	"Caveat: The messages below", "Base directory for this skill: ", "Operation stopped by hook: ",
+	"Caveat: The messages below", "Base directory for this skill: ", "Operation stopped by hook: ", "Stop hook feedback:",
+	"<teammate-message", "<cross-session-message", "<agent-message", "Another Claude session sent a message:\n<", "Another Claude session sent a message: <",
+	"This session is being continued from a previous conversation that ran out of context.",
 	// Codex: its instructions and its environment, what happened there, and texts of skills, extensions and hooks.
 	"<environment_context>", "<user_instructions>", "<permissions instructions>", "<skills_instructions>",
 	"# AGENTS.md instructions for ", "# AGENTS.md instructions\n", "<recommended_plugins>",
@@ -24,16 +27,40 @@ var written = []string{
 	"<skill>\n", "<codex_internal_context", "<goal_context>", "<extension_context>", "<external_", "<hook_prompt",
 }
 
+// slashCommand matches how Claude Code records a command of the user that is a prompt for the model. Commands of its terminal
+// begin with the name, and skills that the model loads have no slash.
+var slashCommand = regexp.MustCompile(`(?s)^\s*<command-message>[^<]*</command-message>\s*<command-name>(/[^<]*)</command-name>\s*(?:<command-args>(.*)</command-args>\s*)?$`)
+
+// Said returns what a user typed: of a slash command, which is recorded in tags, the command and its arguments.
+func Said(text string) string {
+	m := slashCommand.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	return strings.TrimSpace(strings.TrimSpace(m[1]) + " " + strings.TrimSpace(m[2]))
+}
+
 // Wrote reports whether an agent's program wrote a message in the user's name, other than that the user stopped the agent.
 func Wrote(text string) bool {
 	text = strings.TrimSpace(text)
-	return slices.ContainsFunc(written, func(begins string) bool { return strings.HasPrefix(text, begins) })
+	return slices.ContainsFunc(written, func(begins string) bool { return strings.HasPrefix(text, begins) }) && !slashCommand.MatchString(text)
 }
 
-// Asks reports whether a user wrote a message and asks for something. A message with an origin, such as meta or compaction,
-// is by a program.
+// OriginMeta is the origin of what a program put into a conversation.
+const OriginMeta = "meta"
+
+// Origin returns the origin of a message: the one that it has, else meta if a program wrote it in the user's name.
+func Origin(role, origin, text string) string {
+	if role == "user" && origin == "" && (Wrote(text) || Interrupts(text)) {
+		return OriginMeta
+	}
+	return origin
+}
+
+// Asks reports whether a user wrote a message and asks for something. It is the one rule for what the user's word is, which
+// titles, queries, lessons, findings and the turns of insights follow.
 func Asks(role, origin, text string) bool {
-	return role == "user" && origin == "" && strings.TrimSpace(text) != "" && !Interrupts(text) && !Wrote(text)
+	return role == "user" && strings.TrimSpace(text) != "" && Origin(role, origin, text) == ""
 }
 
 // Interrupts reports whether a message of the user says that the user stopped the agent.

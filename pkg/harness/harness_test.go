@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,7 +9,9 @@ import (
 
 func TestOnlyWhatAUserWroteIsAsked(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"fix uploadQueue.go", "  <b>this</b> is not bold", "Caveat: it is slow", "# AGENTS.md instructions are too long", "what does [Request interrupted by user] mean?"} {
+	for _, text := range []string{"fix uploadQueue.go", "  <b>this</b> is not bold", "Caveat: it is slow", "# AGENTS.md instructions are too long", "what does [Request interrupted by user] mean?",
+		"<command-message>plan</command-message>\n<command-name>/plan</command-name>", "<teammate>",
+		"Another Claude session sent a message: what does that mean?"} {
 		require.True(t, Asks("user", "", text), text)
 		require.False(t, Asks("assistant", "", text), text)
 		require.False(t, Asks("user", "meta", text), text)
@@ -24,10 +27,34 @@ func TestOnlyWhatAUserWroteIsAsked(t *testing.T) {
 		"<codex_internal_context source=\"goal\">\nGo on.\n</codex_internal_context>", "<extension_context>\nGo on.\n</extension_context>",
 		"<external_context kind=\"untrusted\">\nA page\n</external_context>", "<external_browser>A page</external_browser>",
 		"<hook_prompt hook_run_id=\"r1\">Run the tests.</hook_prompt>", "<recommended_plugins>\nnone\n</recommended_plugins>",
+		"<command-message>pdf</command-message>\n<command-name>pdf</command-name>\n<skill-format>true</skill-format>", "<command-message>pdf</command-message>",
+		"<teammate-message teammate_id=\"tester\">\nAll green.\n</teammate-message>", "<agent-message from=\"a2f0\">\nDone.\n</agent-message>",
+		"Another Claude session sent a message:\n<teammate-message teammate_id=\"tester\">\nAll green.\n</teammate-message>",
+		"Another Claude session sent a message: <cross-session-message from-name=\"ops\">Merged.</cross-session-message>",
+		"Stop hook feedback:\nRun the tests.", "<task-notification>\n<status>completed</status>\n</task-notification>", "<system-reminder>\nIt is late.\n</system-reminder>",
+		"This session is being continued from a previous conversation that ran out of context. The summary is below.",
 		"# AGENTS.md instructions for /home/ada\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
 	} {
 		require.False(t, Asks("user", "", text), text)
 		require.Equal(t, text != "" && text[0] == '[', Interrupts(text), text)
+		if strings.TrimSpace(text) != "" {
+			require.Equal(t, OriginMeta, Origin("user", "", text), text)
+		}
+		require.Equal(t, "note", Origin("user", "note", text))
+		require.Empty(t, Origin("assistant", "", text))
+	}
+}
+
+func TestASlashCommandIsWhatTheUserTyped(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"<command-message>plan</command-message>\n<command-name>/plan</command-name>\n<command-args>an <b>index</b>\nof files</command-args>": "/plan an <b>index</b>\nof files",
+		" <command-message>plan is running…</command-message>\n<command-name>/plan</command-name>\n<command-args> </command-args>\n":          "/plan",
+		"<command-message>plan</command-message>\n<command-name>/plan</command-name>":                                                         "/plan",
+		"<command-name>/exit</command-name>\n<command-message>exit</command-message>\n<command-args></command-args>":                          "<command-name>/exit</command-name>\n<command-message>exit</command-message>\n<command-args></command-args>",
+		" fix it ": " fix it ",
+	} {
+		require.Equal(t, want, Said(text))
 	}
 }
 

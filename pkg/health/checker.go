@@ -156,7 +156,7 @@ func (c *Checker) message(m *graph.Message) {
 		c.turn.add(m.Position)
 	case "user":
 		c.news++
-		text := strings.TrimSpace(m.Content.Text)
+		text := strings.TrimSpace(harness.Said(m.Content.Text))
 		c.turn.Subject = text
 		if !harness.Asks(m.Role, m.Via, m.Content.Text) {
 			if m.Via == "" && !strings.HasPrefix(text, "<") {

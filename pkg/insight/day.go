@@ -51,7 +51,7 @@ type Day struct {
 // Model is what a conversation did on one day with one model. Events that name no model count for that of the newest
 // answer.
 type Model struct {
-	Turns   int64 `json:"t,omitempty"` // user messages
+	Turns   int64 `json:"t,omitempty"` // messages with which a user asked for something
 	Steps   int64 `json:"s,omitempty"` // assistant messages
 	Chars   int64 `json:"c,omitempty"` // of messages, reasoning, arguments and results
 	Tokens  `json:"u,omitzero"`

@@ -37,7 +37,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "insight",
-		Version:  4,
+		Version:  5,
 		Gather:   gather,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
@@ -86,10 +86,10 @@ func (reducer) message(u *Unit, e *events.Recorded) error {
 		of.CompactedTokens += m.Context
 		m.Steps, m.Context = 0, 0
 	}
-	switch p.Role {
-	case "user":
+	if harness.Asks(p.Role, p.Origin, p.Content) {
 		of.Turns++
-	case "assistant":
+	}
+	if p.Role == "assistant" {
 		of.Steps++
 		m.Steps++
 		if t, ok := TokensOf(p.Usage); ok {

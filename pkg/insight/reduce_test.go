@@ -108,6 +108,18 @@ func TestADayOfWorkIsCounted(t *testing.T) {
 	require.Equal(t, &insight.Calls{Count: 1, Failed: 1, MS: histogram(2500)}, d.Detail.Commands["go test ./..."])
 }
 
+func TestOnlyWhatAUserAsksIsATurn(t *testing.T) {
+	t.Parallel()
+	note, skill := said("m5", "user", "Releases happen on Tuesdays."), said("m6", "user", "How to review")
+	note.Origin, skill.Origin = events.OriginNote, "meta"
+	l := newTeller(t).tell(
+		said("m1", "user", "<command-name>/clear</command-name>"), said("m2", "user", "<local-command-stdout></local-command-stdout>"),
+		said("m3", "user", "<command-message>review</command-message>\n<command-name>/review</command-name>"), said("m4", "user", "[Request interrupted by user]"),
+		note, skill, said("m7", "user", "<task-notification>\n<status>completed</status>"), said("m8", "user", "go on"),
+	)
+	require.EqualValues(t, 2, l.day().Models[""].Turns)
+}
+
 func histogram(values ...int64) (h insight.Histogram) {
 	for _, v := range values {
 		h.Add(v)

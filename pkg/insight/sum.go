@@ -73,7 +73,7 @@ type Point struct {
 
 // Work is what conversations did.
 type Work struct {
-	Turns              int64    `json:"turns" doc:"user messages"`
+	Turns              int64    `json:"turns" doc:"messages with which a user asked for something: not what the agent's program wrote in the user's name, interruptions, and notes"`
 	Steps              int64    `json:"steps" doc:"assistant messages"`
 	Chars              int64    `json:"chars" doc:"of messages, reasoning, arguments and results"`
 	Compactions        int64    `json:"compactions"`

@@ -124,7 +124,12 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 		if d.Request != nil {
 			when = later
 		}
-		return &Change{Time: timeOf(e), Turn: true, Request: &Said{Text: plain.Clip(text, maxRequest)}, Taught: lessons(text, when)}
+		said := harness.Said(text)
+		words := said
+		if said != text { // what stands behind a slash command
+			_, words, _ = strings.Cut(said, " ")
+		}
+		return &Change{Time: timeOf(e), Turn: true, Request: &Said{Text: plain.Clip(said, maxRequest)}, Taught: lessons(words, when)}
 	case p.Role == "assistant":
 		return &Change{Time: timeOf(e), Answer: &Said{Text: plain.Clip(text, maxAnswer)}}
 	}

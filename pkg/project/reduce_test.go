@@ -60,6 +60,22 @@ func TestARefusalTeachesAndIsNoFailure(t *testing.T) {
 	}
 }
 
+func TestASlashCommandIsARequestAndItsArgumentsTeach(t *testing.T) {
+	t.Parallel()
+	r, d := reducer{files.DefaultTable()}, &Digest{Place: PlaceOf("", "", "/w")}
+	for i, text := range []string{
+		"<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>",
+		"<command-message>plan</command-message>\n<command-name>/plan</command-name>\n<command-args>Always run the unit tests before you commit.</command-args>",
+	} {
+		seq := uint64(i + 1)
+		d.Apply(r.message(d, &events.Recorded{Payload: &events.MessageCreated{Role: "user", Content: text}, Seq: seq}), seq)
+	}
+	require.Equal(t, 1, d.Requests)
+	require.Equal(t, "/plan Always run the unit tests before you commit.", d.Request.Text)
+	require.Len(t, d.Taught, 1)
+	require.Equal(t, "Always run the unit tests before you commit.", d.Taught[0].Text)
+}
+
 func TestTheTodoListOfEveryAgentIsKept(t *testing.T) {
 	t.Parallel()
 	for arguments, tool := range map[string]string{

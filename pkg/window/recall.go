@@ -8,6 +8,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/harness"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/window/code"
@@ -55,7 +56,7 @@ const maxQueryChars = 2_000
 func (b *builder) query() string {
 	text := b.req.Query
 	if text == "" && b.asked != nil {
-		text = b.asked.Content.Text
+		text = harness.Said(b.asked.Content.Text)
 	}
 	return plain.Prefix(text, maxQueryChars)
 }
