@@ -680,15 +680,25 @@ function share(n2) {
 function plural(n2, one, many = one + "s") {
   return `${count(n2)} ${n2 === 1 ? one : many}`;
 }
+var zoned = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
+function local(date) {
+  const two = (n2) => String(n2).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
 function Time({ of }) {
   if (!of) return null;
   const date = new Date(of);
   if (isNaN(date.getTime())) return /* @__PURE__ */ a3(Text, { of });
-  return /* @__PURE__ */ a3("time", { dateTime: of, title: of, children: date.toISOString().slice(0, 16).replace("T", " ") });
+  return /* @__PURE__ */ a3("time", { dateTime: of, title: `${zoned.format(date)}
+${of}`, children: local(date) });
 }
 function firstLine(text, max = 240) {
   const line = text.slice(0, max * 2).replace(/\s+/g, " ").trim();
   return line.length > max ? line.slice(0, max) + "…" : line;
+}
+function typed(text) {
+  const command = /^\s*<command-message>[^<]*<\/command-message>\s*<command-name>(\/[^<]*)<\/command-name>\s*(?:<command-args>([^]*)<\/command-args>\s*)?$/.exec(text);
+  return command ? `${command[1]} ${command[2] ?? ""}`.trim() : text;
 }
 function asText(value) {
   return typeof value === "string" ? value : value === void 0 ? "" : JSON.stringify(value, null, 2);
@@ -899,11 +909,11 @@ function TurnLink({ of, turn, event }) {
 
 // src/field.tsx
 function Field({ label, name, type, value, onDone, placeholder, size: size2, min, max, step }) {
-  const [typed, set] = d2();
+  const [typed2, set] = d2();
   const shared = {
     "aria-label": name,
     placeholder,
-    value: typed ?? value,
+    value: typed2 ?? value,
     onBlur: () => set(void 0),
     onInput: (e3) => set(e3.currentTarget.value),
     onChange: (e3) => {
@@ -2079,14 +2089,22 @@ function TurnRow({ o: o4, turn }) {
   const known2 = o4.has(turn), text = o4.text(turn);
   return /* @__PURE__ */ a3($, { children: [
     /* @__PURE__ */ a3("span", { class: "number", children: turn }),
-    /* @__PURE__ */ a3("span", { class: "what", children: !text ? /* @__PURE__ */ a3("span", { class: "loading", children: "…" }) : turn === 0 ? "Before the first user message" : /* @__PURE__ */ a3(Text, { of: text.text || "(no text)" }) }),
+    /* @__PURE__ */ a3("span", { class: "what", children: !text ? /* @__PURE__ */ a3("span", { class: "loading", children: "…" }) : turn === 0 ? "Before the first user message" : /* @__PURE__ */ a3($, { children: [
+      text.origin && /* @__PURE__ */ a3("span", { class: "badge", children: /* @__PURE__ */ a3(Text, { of: text.origin }) }),
+      " ",
+      /* @__PURE__ */ a3(Text, { of: text.text || "(no text)" })
+    ] }) }),
     /* @__PURE__ */ a3("span", { class: "facts", children: known2 && /* @__PURE__ */ a3($, { children: [
       /* @__PURE__ */ a3(Time, { of: o4.time(turn) }),
       /* @__PURE__ */ a3("span", { children: [
         count(o4.chars(turn)),
         " characters"
       ] }),
-      o4.calls(turn) > 0 && /* @__PURE__ */ a3("span", { children: plural(o4.calls(turn), "call") })
+      o4.calls(turn) > 0 && /* @__PURE__ */ a3("span", { children: plural(o4.calls(turn), "call") }),
+      text?.failed && /* @__PURE__ */ a3("span", { class: "bad-text", children: [
+        count(text.failed),
+        " failed"
+      ] })
     ] }) })
   ] });
 }
@@ -2358,6 +2376,7 @@ var page = 1e3;
 var eager = 1e5;
 var beginnings = 40;
 var kept = 1e3;
+var searched = 5;
 var Outline = class {
   // number of the last turn
   constructor(of, changed2) {
@@ -2497,15 +2516,32 @@ var Outline = class {
         const limit = Math.min(beginnings, last - Math.max(this.wanted.first, this.known) + 1);
         const url = await asOf(this.of, this.end(last), "/v1/conversations/{}/turns", { limit });
         const { turns } = await getJSON(url, this.control.signal);
-        for (const t3 of turns) this.texts.set(t3.number, { text: firstLine(t3.user_message?.content ?? "", 160), origin: t3.user_message?.origin });
+        for (const t3 of turns) this.texts.set(t3.number, { text: firstLine(typed(t3.user_message?.content ?? ""), 160), origin: t3.user_message?.origin });
         if (!this.texts.has(last)) this.texts.set(last, { text: "" });
         this.forget();
+        answered();
+        await this.askFailed(last - limit + 1, last);
         answered();
       }
     });
     this.asking = false;
     if (this.missing() >= 0 && this.goesOn("ask")) void this.ask();
   };
+  // askFailed counts the failed calls of turns, from the last one back.
+  async askFailed(first, last) {
+    if (!this.uses.subarray(first, last + 1).some((calls2) => calls2 > 0)) return;
+    let cursor, within = true;
+    for (let i3 = 0; i3 < searched && within; i3++) {
+      const url = await asOf(this.of, this.end(last), "/v1/conversations/{}/tool-calls", { success: "false", limit: 100, cursor });
+      const answer = await getJSON(url, this.control.signal);
+      for (const call of answer.tool_calls) {
+        const turn = this.texts.get(call.turn);
+        if (turn && call.turn >= first) turn.failed = (turn.failed ?? 0) + 1;
+      }
+      cursor = answer.next_cursor;
+      within = cursor !== void 0 && !answer.tool_calls.some((call) => call.turn < first);
+    }
+  }
   forget() {
     if (this.texts.size <= kept) return;
     const middle = (this.wanted.first + this.wanted.last) / 2;
@@ -2593,7 +2629,12 @@ function added(before2, now) {
 }
 
 // src/conversations.tsx
-var midnight = (day) => day && day + "T00:00:00Z";
+function midnight(day, later = 0) {
+  const at = /* @__PURE__ */ new Date(`${day}T00:00:00`);
+  if (!day || isNaN(at.getTime())) return day;
+  at.setDate(at.getDate() + later);
+  return at.toISOString();
+}
 function Conversations({ p: p3 }) {
   const query = p3["q"] ?? "";
   useTitle(query, "Conversations");
@@ -2613,7 +2654,7 @@ function Conversations({ p: p3 }) {
     kind,
     role: kind === "tool" ? void 0 : p3["role"],
     since: midnight(p3["since"]),
-    until: midnight(p3["until"]),
+    until: midnight(p3["until"], 1),
     limit: 30,
     max_chars: 300
   }) : null, 200);

@@ -7,8 +7,13 @@ import { change, link, type Params } from "./url";
 interface Found extends Conversation { relevance: number; messages: Hit[] }
 interface Answer { conversations: Found[]; tool_results?: FoundResult[]; conversations_searched?: number; conversations_left_out?: number }
 
-// midnight returns the beginning of a day, as the API wants it.
-const midnight = (day: string | undefined) => day && day + "T00:00:00Z";
+// midnight returns when a day begins for whoever looks, or so many days later, as the API wants it.
+function midnight(day: string | undefined, later = 0): string | undefined {
+  const at = new Date(`${day}T00:00:00`);
+  if (!day || isNaN(at.getTime())) return day; // the API says what is wrong
+  at.setDate(at.getDate() + later);
+  return at.toISOString();
+}
 
 export function Conversations({ p }: { p: Params }) {
   const query = p["q"] ?? "";
@@ -19,7 +24,7 @@ export function Conversations({ p }: { p: Params }) {
   }), "conversations");
   const kind = p["project"] ? p["kind"] : undefined; // tool results are searched in one project
   const found = useGet<Answer>(query ? path("/v1/search", [], {
-    query, project: p["project"], kind, role: kind === "tool" ? undefined : p["role"], since: midnight(p["since"]), until: midnight(p["until"]), limit: 30, max_chars: 300,
+    query, project: p["project"], kind, role: kind === "tool" ? undefined : p["role"], since: midnight(p["since"]), until: midnight(p["until"], 1), limit: 30, max_chars: 300,
   }) : null, 200);
   const filtered = p["project"] || p["agent"] || p["status"] || p["since"];
   const agents = [...new Set([...list.list.map((c) => c.agent ?? ""), p["agent"] ?? ""])].filter(Boolean).sort();

@@ -3,17 +3,18 @@
 // length opens at once.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { asOf, type Conversation, getJSON, path, patient, type Problem, type Turn } from "./api";
-import { firstLine } from "./text";
+import { asOf, type Conversation, getJSON, path, patient, type Problem, type ToolCall, type Turn } from "./api";
+import { firstLine, typed } from "./text";
 
 const page = 1000;
 const eager = 100_000; // turns that are read without being in sight
 const beginnings = 40; // turns whose texts are asked for at once
 const kept = 1000; // texts
+const searched = 5; // pages of calls that are searched for the failed ones of turns in sight
 
 interface OutlinedTurn { n: number; seq: number; end: number; at?: number; chars: number; calls?: number }
 export interface OutlinedSummary { id: string; level: number; seq: number; end: number; frontier?: boolean }
-export interface Beginning { text: string; origin?: string }
+export interface Beginning { text: string; origin?: string; failed?: number }
 
 export class Outline {
   first = 1; // number of the first turn; 0 if something comes before the first message of a user
@@ -131,15 +132,33 @@ export class Outline {
         const limit = Math.min(beginnings, last - Math.max(this.wanted.first, this.known) + 1);
         const url = await asOf(this.of, this.end(last), "/v1/conversations/{}/turns", { limit });
         const { turns } = await getJSON<{ turns: Turn[] }>(url, this.control.signal);
-        for (const t of turns) this.texts.set(t.number, { text: firstLine(t.user_message?.content ?? "", 160), origin: t.user_message?.origin });
+        for (const t of turns) this.texts.set(t.number, { text: firstLine(typed(t.user_message?.content ?? ""), 160), origin: t.user_message?.origin });
         if (!this.texts.has(last)) this.texts.set(last, { text: "" }); // the row shows its figures
         this.forget();
+        answered();
+        await this.askFailed(last - limit + 1, last);
         answered();
       }
     });
     this.asking = false;
     if (this.missing() >= 0 && this.goesOn("ask")) void this.ask();
   };
+
+  // askFailed counts the failed calls of turns, from the last one back.
+  private async askFailed(first: number, last: number) {
+    if (!this.uses.subarray(first, last + 1).some((calls) => calls > 0)) return;
+    let cursor: string | undefined, within = true;
+    for (let i = 0; i < searched && within; i++) {
+      const url = await asOf(this.of, this.end(last), "/v1/conversations/{}/tool-calls", { success: "false", limit: 100, cursor });
+      const answer = await getJSON<{ tool_calls: ToolCall[]; next_cursor?: string }>(url, this.control.signal);
+      for (const call of answer.tool_calls) {
+        const turn = this.texts.get(call.turn);
+        if (turn && call.turn >= first) turn.failed = (turn.failed ?? 0) + 1;
+      }
+      cursor = answer.next_cursor;
+      within = cursor !== undefined && !answer.tool_calls.some((call) => call.turn < first);
+    }
+  }
 
   private forget() {
     if (this.texts.size <= kept) return;

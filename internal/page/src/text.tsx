@@ -60,17 +60,31 @@ export function plural(n: number, one: string, many = one + "s"): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+// Times are shown as the clock of whoever looks shows them. Beside them are their zone and what was recorded.
+const zoned = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
+
+function local(date: Date): string {
+  const two = (n: number) => String(n).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
 export function Time({ of }: { of?: string }) {
   if (!of) return null;
   const date = new Date(of);
   if (isNaN(date.getTime())) return <Text of={of} />;
-  return <time dateTime={of} title={of}>{date.toISOString().slice(0, 16).replace("T", " ")}</time>;
+  return <time dateTime={of} title={`${zoned.format(date)}\n${of}`}>{local(date)}</time>;
 }
 
 // firstLine is the beginning of a text on one line.
 export function firstLine(text: string, max = 240): string {
   const line = text.slice(0, max * 2).replace(/\s+/g, " ").trim();
   return line.length > max ? line.slice(0, max) + "…" : line;
+}
+
+// typed is what a user typed: Claude Code records a slash command in tags.
+export function typed(text: string): string {
+  const command = /^\s*<command-message>[^<]*<\/command-message>\s*<command-name>(\/[^<]*)<\/command-name>\s*(?:<command-args>([^]*)<\/command-args>\s*)?$/.exec(text);
+  return command ? `${command[1]} ${command[2] ?? ""}`.trim() : text;
 }
 
 export function asText(value: unknown): string {
