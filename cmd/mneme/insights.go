@@ -19,14 +19,15 @@ import (
 
 // InsightsCmd shows what many conversations say together.
 type InsightsCmd struct {
-	By      string `help:"What a row is: ${enum}." enum:"${insights_by}" default:"day"`
-	Project string `help:"Only conversations of this project: its name, or a folder; . is this one." placeholder:"NAME"`
-	Agent   string `help:"Only conversations of this agent, in any spelling: claude-code is Claude Code, too. mneme insights --by agent shows the names." placeholder:"NAME"`
-	Since   string `help:"Only from this UTC day on: 2026-01-31, or how long ago, such as 7d." placeholder:"TIME"`
-	Until   string `help:"Only up to this UTC day." placeholder:"TIME"`
-	Sort    string `help:"Rows with the most of this first: tokens, errors, rereads or duration (of calls). By default, days in order, other rows the largest first." enum:",${insights_sort}" default:"" placeholder:"SORT"`
-	Limit   int    `help:"Maximum number of rows, at most 1000." default:"50"`
-	CSV     bool   `name:"csv" help:"Print CSV with a heading: exact numbers, durations in milliseconds, times in seconds." xor:"form"`
+	By           string `help:"What a row is: ${enum}." enum:"${insights_by}" default:"day"`
+	Project      string `help:"Only conversations of this project: its name, or a folder; . is this one." placeholder:"NAME"`
+	Conversation string `help:"Only this conversation: its id, or the name that contexts give it." placeholder:"ID" complete:"conversation"`
+	Agent        string `help:"Only conversations of this agent, in any spelling: claude-code is Claude Code, too. mneme insights --by agent shows the names." placeholder:"NAME"`
+	Since        string `help:"Only from this UTC day on: 2026-01-31, or how long ago, such as 7d." placeholder:"TIME"`
+	Until        string `help:"Only up to this UTC day." placeholder:"TIME"`
+	Sort         string `help:"Rows with the most of this first: tokens, errors, rereads or duration (of calls). By default, days in order, other rows the largest first." enum:",${insights_sort}" default:"" placeholder:"SORT"`
+	Limit        int    `help:"Maximum number of rows, at most 1000." default:"50"`
+	CSV          bool   `name:"csv" help:"Print CSV with a heading: exact numbers, durations in milliseconds, times in seconds." xor:"form"`
 	waitFlags
 }
 
@@ -42,6 +43,7 @@ Examples:
     mneme insights --by tool
     mneme insights --by error --since 30d --limit 10
     mneme insights --by conversation --sort rereads
+    mneme insights --conversation ID --by tool
     mneme insights --by command --csv > commands.csv
     mneme insights --by model --json | jq '.groups[] | {name, tokens}'`
 }
@@ -181,7 +183,7 @@ func (c *InsightsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	query := parameters{"by": c.By, "project": project, "agent": c.Agent, "sort": c.Sort, "limit": c.Limit}
+	query := parameters{"by": c.By, "project": project, "conversation": c.Conversation, "agent": c.Agent, "sort": c.Sort, "limit": c.Limit}
 	for name, text := range map[string]string{"since": c.Since, "until": c.Until} {
 		if text == "" {
 			continue

@@ -18,13 +18,14 @@ import (
 type insightsInput struct {
 	TenantParam
 	WaitAllParams
-	By      InsightsBy   `query:"by" default:"day" doc:"what the groups are"`
-	Project string       `query:"project" doc:"only conversations of this project: its name, or a folder of it"`
-	Agent   string       `query:"agent" doc:"only conversations of this agent, such as claude-code, in any spelling: upper and lower case, spaces, - and _ make no difference"`
-	Since   string       `query:"since" format:"date" doc:"the first UTC day, such as 2026-03-01; what happened on an unknown day is then left out"`
-	Until   string       `query:"until" format:"date" doc:"the last UTC day"`
-	Sort    InsightsSort `query:"sort" doc:"groups with the most of this first: tokens read and written, failed calls, repeated reads of files, or the time of calls; by default days in their order, else the largest group first"`
-	Limit   int          `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"maximum number of groups"`
+	By           InsightsBy   `query:"by" default:"day" doc:"what the groups are"`
+	Project      string       `query:"project" doc:"only conversations of this project: its name, or a folder of it"`
+	Conversation string       `query:"conversation" maxLength:"512" doc:"only this conversation: its id, or the name that contexts give it"`
+	Agent        string       `query:"agent" doc:"only conversations of this agent, such as claude-code, in any spelling: upper and lower case, spaces, - and _ make no difference"`
+	Since        string       `query:"since" format:"date" doc:"the first UTC day, such as 2026-03-01; what happened on an unknown day is then left out"`
+	Until        string       `query:"until" format:"date" doc:"the last UTC day"`
+	Sort         InsightsSort `query:"sort" doc:"groups with the most of this first: tokens read and written, failed calls, repeated reads of files, or the time of calls; by default days in their order, else the largest group first"`
+	Limit        int          `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"maximum number of groups"`
 }
 
 // InsightsBy is a grouping of insights.
@@ -53,17 +54,18 @@ func (InsightsSort) Schema(huma.Registry) *huma.Schema {
 
 // Insights is the answer of the operation read-insights.
 type Insights struct {
-	By      InsightsBy `json:"by"`
-	Project string     `json:"project,omitempty" doc:"the name under which the project is known"`
-	Since   string     `json:"since,omitempty"`
-	Until   string     `json:"until,omitempty"`
+	By           InsightsBy `json:"by"`
+	Project      string     `json:"project,omitempty" doc:"the name under which the project is known"`
+	Conversation string     `json:"conversation,omitempty" doc:"the id of the conversation"`
+	Since        string     `json:"since,omitempty"`
+	Until        string     `json:"until,omitempty"`
 	insight.Report
 }
 
 type insightsOutput struct{ Body Insights }
 
 func (a *api) registerInsights(h huma.API) {
-	op := operation("read-insights", http.MethodGet, "/v1/insights", "Figures over many conversations", "insights", 422, 503, 504)
+	op := operation("read-insights", http.MethodGet, "/v1/insights", "Figures over many conversations", "insights", 404, 422, 503, 504)
 	op.Description = "Counts of what conversations did: turns, steps, tokens, calls with their outcomes and durations, errors, files, by one grouping. Days are those of the events' own times, in UTC. " +
 		"Costs are computed from the server's price file, and absent without one. Events that were deleted count nowhere."
 	huma.Register(h, op, a.insights)
@@ -86,10 +88,10 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput,
 		}
 		models = append(models, of)
 	}
-	var titles graph.Reader
-	if in.By == "conversation" {
+	var conversations graph.Reader
+	if in.By == "conversation" || in.Conversation != "" {
 		var of view.Model
-		if titles, of, err = a.pins(ctx).Graph(ctx); err != nil {
+		if conversations, of, err = a.pins(ctx).Graph(ctx); err != nil {
 			return nil, a.problem(err)
 		}
 		models = append(models, of)
@@ -112,13 +114,23 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput,
 		}
 		out.Body.Project, q.Projects = p.Name, p.Names
 	}
+	if in.Conversation != "" {
+		id, err := a.meant(ctx, in.Tenant, in.Conversation)
+		if err != nil {
+			return nil, a.problem(err)
+		}
+		if _, err := conversations.Conversation(ctx, events.ConversationID{Tenant: in.Tenant, ID: id}, graph.Latest); err != nil {
+			return nil, a.problem(err)
+		}
+		out.Body.Conversation, q.Conversation = id, id
+	}
 	report, err := a.sums.Sum(ctx, r, q, a.Prices)
 	if err != nil {
 		return nil, a.problem(err)
 	}
 	out.Body.Report = *report
-	if titles != nil {
-		if err := addTitles(ctx, titles, in.Tenant, report.Groups); err != nil {
+	if in.By == "conversation" {
+		if err := addTitles(ctx, conversations, in.Tenant, report.Groups); err != nil {
 			return nil, a.problem(err)
 		}
 	}

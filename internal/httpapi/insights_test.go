@@ -100,6 +100,16 @@ func TestInsightsAddUpWhatConversationsDid(t *testing.T) {
 	require.Equal(t, []string{"a.go"}, namesOfGroups(of))
 	require.Equal(t, 1, b.insights(last, "agent=codex").Total.Conversations)
 	require.Empty(t, b.insights(last, "project=nothing").Groups)
+
+	one := b.insights(last, "by=file&conversation=c2")
+	require.Equal(t, "c2", one.Conversation)
+	require.Equal(t, []string{"a.go"}, namesOfGroups(one))
+	require.EqualValues(t, 4, b.insights(last, "conversation=c2").Total.Calls.Count)
+	require.Empty(t, b.insights(last, "conversation=c2&project=p").Groups, "it is in another project")
+	last = b.worked("claude_code:0a93878f-dc30-4a5d-882f-3cd81cd3d499", "r", "claude-code")
+	require.Equal(t, "claude_code:0a93878f-dc30-4a5d-882f-3cd81cd3d499", b.insights(last, "conversation=1cd3d499").Conversation)
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/insights?conversation=c9", nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/insights?conversation=c2&tenant=other", nil, "")
 	require.Empty(t, b.insights(last, "tenant=other").Groups)
 }
 

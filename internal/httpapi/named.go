@@ -25,7 +25,7 @@ const shortest = 8
 func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		name := ctx.Param("id")
-		if ctx.Method() == http.MethodDelete || !strings.HasPrefix(ctx.Operation().Path, "/v1/conversations/{id}") || plain.Length(name) < shortest || projects.ShortID(name) != name {
+		if ctx.Method() == http.MethodDelete || !strings.HasPrefix(ctx.Operation().Path, "/v1/conversations/{id}") || !isShort(name) {
 			next(ctx)
 			return
 		}
@@ -38,6 +38,19 @@ func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
 		r.SetPathValue("id", id)
 		next(ctx)
 	}
+}
+
+// isShort reports whether a name may be short for an id.
+func isShort(name string) bool {
+	return plain.Length(name) >= shortest && projects.ShortID(name) == name
+}
+
+// meant returns the id of the conversation that a caller means by an id or a short name.
+func (a *api) meant(ctx context.Context, tenant, name string) (string, error) {
+	if !isShort(name) {
+		return name, nil
+	}
+	return a.named(ctx, access.Of(ctx), tenant, name)
 }
 
 // named returns the id of the conversation that a short name means to the holder of a grant, nil if the server asks for no

@@ -22,14 +22,15 @@ var detailed = map[string]bool{"command": true, "error": true, "file": true}
 
 // Query says what to add up.
 type Query struct {
-	Tenant   string
-	By       string   // one of [By]
-	Projects []string // nil for all
-	Agent    string   // in any spelling, see [plain.SameName]; "" for all
-	Since    string   // the first day; "" for all, which includes [UnknownDay]
-	Until    string   // the last day, "" for all
-	Sort     string   // one of [Sorts], largest first; "" for the order of the grouping. A group without this value counts as 0
-	Limit    int      // of the groups
+	Tenant       string
+	By           string   // one of [By]
+	Projects     []string // nil for all
+	Conversation string   // "" for all
+	Agent        string   // in any spelling, see [plain.SameName]; "" for all
+	Since        string   // the first day; "" for all, which includes [UnknownDay]
+	Until        string   // the last day, "" for all
+	Sort         string   // one of [Sorts], largest first; "" for the order of the grouping. A group without this value counts as 0
+	Limit        int      // of the groups
 }
 
 // Report is the answer to a [Query].
@@ -315,7 +316,7 @@ func (a *adder) detail(r *Row, d *Detail) {
 		}
 	case "file":
 		for path, f := range d.Files {
-			if a.q.Projects == nil && r.Project != "" && !strings.HasPrefix(path, "/") {
+			if a.q.Projects == nil && a.q.Conversation == "" && r.Project != "" && !strings.HasPrefix(path, "/") {
 				path = r.Project + "/" + path
 			}
 			s := a.group(path, "")
@@ -328,7 +329,7 @@ func (a *adder) detail(r *Row, d *Detail) {
 // Sum adds up what the rows of a tenant count. prices may be nil.
 func (c *Cache) Sum(ctx context.Context, r Reader, q Query, prices *Prices) (*Report, error) {
 	a := &adder{q: q, groups: map[[2]string]*sum{}, numbers: map[string]int32{}}
-	err := r.Rows(ctx, q.Tenant, RowQuery{Since: q.Since, Until: q.Until, Projects: q.Projects, Detail: detailed[q.By]}, func(row *Row) error {
+	err := r.Rows(ctx, q.Tenant, RowQuery{Since: q.Since, Until: q.Until, Projects: q.Projects, Conversation: q.Conversation, Detail: detailed[q.By]}, func(row *Row) error {
 		if q.Agent != "" && !plain.SameName(row.Agent, q.Agent) {
 			return nil
 		}

@@ -190,6 +190,7 @@ type Reader interface {
 type RowQuery struct {
 	Since, Until string   // the first and the last day; "" has no limit
 	Projects     []string // nil for all
+	Conversation string   // "" for all
 	Detail       bool     // read Row.Detail instead of Row.Counts
 }
 

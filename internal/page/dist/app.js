@@ -2602,6 +2602,7 @@ function ConversationView({ id, p: p3 }) {
           " inherited"
         ] }),
         /* @__PURE__ */ a3("a", { href: link({ view: "tail", conversation: id }), children: "Live" }),
+        /* @__PURE__ */ a3("a", { href: link({ view: "insights", conversation: id, by: "tool" }), children: "Insights" }),
         /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: c3.id }) }),
         newest && newest.last_seq > c3.last_seq && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => show(newest), children: added(c3, newest) })
       ] }),
@@ -2828,7 +2829,7 @@ function Insights({ p: p3 }) {
   useTitle(`By ${by}`, "Insights");
   const limit = Math.min(most, Number(p3["limit"]) || 50);
   const projects = useGet(path("/v1/projects", [], { limit: 200 })).data?.projects.map((x2) => x2.name) ?? [];
-  const { data, error, loading } = useGet(path("/v1/insights", [], { by, project: p3["project"], since: p3["since"], until: p3["until"], sort: p3["sort"], limit }));
+  const { data, error, loading } = useGet(path("/v1/insights", [], { by, project: p3["project"], conversation: p3["conversation"], since: p3["since"], until: p3["until"], sort: p3["sort"], limit }));
   const of = data?.by ?? by;
   const groups = of === "day" && !p3["sort"] ? data?.groups.slice().reverse() : data?.groups;
   const columns3 = (special[of] ?? work).filter(([heading]) => heading !== "Cost" || data?.total.cost);
@@ -2861,6 +2862,11 @@ function Insights({ p: p3 }) {
           sorts.map(([s3, name]) => /* @__PURE__ */ a3("option", { value: s3, children: name }, s3))
         ] })
       ] })
+    ] }),
+    p3["conversation"] && /* @__PURE__ */ a3("p", { class: "facts", children: [
+      "Only the conversation ",
+      /* @__PURE__ */ a3("a", { href: link({ c: data?.conversation ?? p3["conversation"] }), children: /* @__PURE__ */ a3(Text, { of: data?.conversation ?? p3["conversation"] }) }),
+      /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ conversation: void 0 }), "aria-label": "All conversations", children: "✕" })
     ] }),
     (error || !data) && /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }),
     data && /* @__PURE__ */ a3("div", { "aria-busy": loading, children: [

@@ -42,7 +42,7 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
           <span>{plural(all.turn_count, "turn")}</span><span>{plural(all.message_count, "message")}</span>
           <span>{plural(all.tool_call_count, "call")}</span><span>{count(all.total_chars)} characters</span>
           {c.inherited && <a href={link({ c: c.inherited.conversation_id, turn: String(c.inherited.turn_count) })}>branch, the first {plural(c.inherited.turn_count, "turn")} inherited</a>}
-          <a href={link({ view: "tail", conversation: id })}>Live</a>
+          <a href={link({ view: "tail", conversation: id })}>Live</a><a href={link({ view: "insights", conversation: id, by: "tool" })}>Insights</a>
           <code class="id"><Text of={c.id} /></code>
           {newest && newest.last_seq > c.last_seq && <button class="quiet" onClick={() => show(newest)}>{added(c, newest)}</button>}
         </p>

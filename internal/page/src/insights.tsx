@@ -11,7 +11,7 @@ interface Group {
   calls?: { count: number; failed: number; refused: number; success_rate?: number; p50_ms?: number; p99_ms?: number; total_ms: number };
   files?: { reads: number; rereads: number; writes: number };
 }
-interface Report { by: string; total: Group; groups: Group[]; left_out: number }
+interface Report { by: string; conversation?: string; total: Group; groups: Group[]; left_out: number }
 type Column = [heading: string, value: (g: Group) => string | number | undefined];
 
 const groupings = ["day", "project", "conversation", "agent", "model", "tool", "command", "error", "file"];
@@ -43,7 +43,7 @@ export function Insights({ p }: { p: Params }) {
   useTitle(`By ${by}`, "Insights");
   const limit = Math.min(most, Number(p["limit"]) || 50);
   const projects = useGet<{ projects: { name: string }[] }>(path("/v1/projects", [], { limit: 200 })).data?.projects.map((x) => x.name) ?? [];
-  const { data, error, loading } = useGet<Report>(path("/v1/insights", [], { by, project: p["project"], since: p["since"], until: p["until"], sort: p["sort"], limit }));
+  const { data, error, loading } = useGet<Report>(path("/v1/insights", [], { by, project: p["project"], conversation: p["conversation"], since: p["since"], until: p["until"], sort: p["sort"], limit }));
   const of = data?.by ?? by; // the old answer stays until the new one is there
   const groups = of === "day" && !p["sort"] ? data?.groups.slice().reverse() : data?.groups; // today first
   const columns = (special[of] ?? work).filter(([heading]) => heading !== "Cost" || data?.total.cost);
@@ -59,6 +59,8 @@ export function Insights({ p }: { p: Params }) {
         <label>First <select value={p["sort"] ?? ""} onChange={(e) => change({ sort: e.currentTarget.value })}>
           <option value="">{by === "day" ? "newest" : "largest"}</option>{sorts.map(([s, name]) => <option key={s} value={s}>{name}</option>)}</select></label>
       </form>
+      {p["conversation"] && <p class="facts">Only the conversation <a href={link({ c: data?.conversation ?? p["conversation"] })}><Text of={data?.conversation ?? p["conversation"]} /></a>
+        <button class="quiet" onClick={() => change({ conversation: undefined })} aria-label="All conversations">✕</button></p>}
       {(error || !data) && <Notice error={error}>Loading…</Notice>}
       {data && <div aria-busy={loading}>
         <p class="figures"><Figure name="conversations" of={count(data.total.conversations)} /><Figure name="turns" of={large(data.total.work?.turns)} />

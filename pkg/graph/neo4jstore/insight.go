@@ -36,9 +36,11 @@ func OpenInsight(ctx context.Context, c Config, generation int) (*Insight, error
 
 // A row changes with its conversation's next event, so a read of rows sees each as of its last commit, settled or not.
 const (
-	listedDays        = "MATCH (d:InsightDay) USING INDEX SEEK d:InsightDay(listed, day) WHERE d.listed = $listed AND d.day >= $since AND d.day <= $until AND ($projects IS NULL OR d.project IN $projects) RETURN d.id, d.day, d.project, d.agent, "
-	selectDays        = listedDays + "d.counts, ''"
-	selectDaysDetails = listedDays + "'', d.detail"
+	daysOfTenant       = "MATCH (d:InsightDay) USING INDEX SEEK d:InsightDay(listed, day) WHERE d.listed = $listed"
+	daysOfConversation = "MATCH (d:InsightDay) USING INDEX SEEK d:InsightDay(conversation, day) WHERE d.conversation = $key"
+	withinDays         = " AND d.day >= $since AND d.day <= $until AND ($projects IS NULL OR d.project IN $projects) RETURN d.id, d.day, d.project, d.agent, "
+	countsOfDays       = "d.counts, ''"
+	detailsOfDays      = "'', d.detail"
 
 	selectInsightForHash = `MATCH (c:InsightConversation {key: $key}) RETURN c.last_seq, c.deleted_seq, c.memory, COLLECT {
 		MATCH (d:InsightDay) USING INDEX SEEK d:InsightDay(conversation, day) WHERE d.conversation = $key AND d.day IS NOT NULL RETURN [` + insightRow + `] ORDER BY d.conversation, d.day }`
@@ -47,15 +49,24 @@ const (
 
 // Rows implements insight.Reader.
 func (s *Insight) Rows(ctx context.Context, tenant string, q insight.RowQuery, yield func(*insight.Row) error) error {
-	statement := selectDays
-	if q.Detail {
-		statement = selectDaysDetails
+	statement := daysOfTenant
+	if q.Conversation != "" {
+		statement = daysOfConversation
+	}
+	if statement += withinDays; q.Detail {
+		statement += detailsOfDays
+	} else {
+		statement += countsOfDays
 	}
 	var projects any
 	if q.Projects != nil {
 		projects = q.Projects
 	}
-	return s.each(ctx, statement, map[string]any{"listed": s.tenantKey(tenant), "since": q.Since, "until": cmp.Or(q.Until, "~"), "projects": projects}, func(row []any) error {
+	of := map[string]any{
+		"listed": s.tenantKey(tenant), "key": s.Key(events.ConversationID{Tenant: tenant, ID: q.Conversation}),
+		"since": q.Since, "until": cmp.Or(q.Until, "~"), "projects": projects,
+	}
+	return s.each(ctx, statement, of, func(row []any) error {
 		v := &values{list: row}
 		r := insight.Row{Conversation: v.text(), Day: v.text(), Project: v.text(), Agent: v.text(), Counts: v.text(), Detail: v.text()}
 		if v.err != nil {

@@ -25,7 +25,7 @@ var InsightCodec = Codec[*insight.Unit]{
 	Hash:       insightHash,
 }
 
-// insightSchema: queries read day_by_tenant and never look at conversations.
+// insightSchema: queries read day_by_tenant and never look at conversations, unless they are about one.
 const insightSchema = `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
@@ -125,8 +125,11 @@ func (t insightTx) Save(ctx context.Context, u *insight.Unit) error {
 }
 
 const (
-	selectDays        = "SELECT id, day, project, agent, counts, '' FROM day WHERE tenant = ?1 AND day >= ?2 AND day <= ?3 AND (?4 IS NULL OR project IN (SELECT value FROM json_each(?4)))"
-	selectDaysDetails = "SELECT id, day, project, agent, '', detail FROM day WHERE tenant = ?1 AND day >= ?2 AND day <= ?3 AND (?4 IS NULL OR project IN (SELECT value FROM json_each(?4)))"
+	selectDays         = "SELECT id, day, project, agent, counts, '' FROM day WHERE "
+	selectDaysDetails  = "SELECT id, day, project, agent, '', detail FROM day WHERE "
+	daysOfTenant       = "tenant = ?1"
+	daysOfConversation = "c = (SELECT c FROM conversation WHERE tenant = ?1 AND id = ?5)"
+	withinDays         = " AND day >= ?2 AND day <= ?3 AND (?4 IS NULL OR project IN (SELECT value FROM json_each(?4)))"
 )
 
 // Rows implements insight.Reader.
@@ -134,6 +137,10 @@ func (s *Insight) Rows(ctx context.Context, tenant string, query insight.RowQuer
 	statement := selectDays
 	if query.Detail {
 		statement = selectDaysDetails
+	}
+	of := daysOfTenant
+	if query.Conversation != "" {
+		of = daysOfConversation
 	}
 	var projects any
 	if query.Projects != nil {
@@ -144,7 +151,7 @@ func (s *Insight) Rows(ctx context.Context, tenant string, query insight.RowQuer
 		projects = string(list)
 	}
 	return s.Snapshot(ctx, func(q Queryer) error {
-		rows, err := q(statement, tenant, query.Since, cmp.Or(query.Until, "~"), projects)
+		rows, err := q(statement+of+withinDays, tenant, query.Since, cmp.Or(query.Until, "~"), projects, query.Conversation)
 		return Each(rows, err, func(rows *sql.Rows) error {
 			var r insight.Row
 			if err := rows.Scan(&r.Conversation, &r.Day, &r.Project, &r.Agent, &r.Counts, &r.Detail); err != nil {

@@ -417,7 +417,7 @@ export interface Message {
   model?: string;
   /** the message has more calls than shown: list the steps or the tool calls of its turn */
   more_tool_calls?: boolean;
-  /** where the message came from if no person or model wrote it, for example compaction */
+  /** where the message came from if no person or model wrote it, for example compaction; meta also if its text shows that the agent's program wrote it in the user's name */
   origin?: string;
   reasoning?: string;
   /** only the beginning of the reasoning is shown: request this message alone to get all of it */

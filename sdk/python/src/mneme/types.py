@@ -485,7 +485,8 @@ class Message(TypedDict):
     model: NotRequired[str]
     # the message has more calls than shown: list the steps or the tool calls of its turn
     more_tool_calls: NotRequired[bool]
-    # where the message came from if no person or model wrote it, for example compaction
+    # where the message came from if no person or model wrote it, for example compaction; meta also
+    # if its text shows that the agent's program wrote it in the user's name
     origin: NotRequired[str]
     reasoning: NotRequired[str]
     # only the beginning of the reasoning is shown: request this message alone to get all of it
