@@ -14,7 +14,7 @@ const views = {
   context: of(recorded, "&view=context&max=9000"), "hostile context": of(hostile, "&view=context&left=1"), text: of(hostile, "&view=context&show=bytes"),
   play: of(recorded, "&view=context&max=9000&as_of=40&step=1&list=1"), remade: of(hostile, `&view=context&served=${served}`), served: of(hostile, "&view=served"),
   compare: of(recorded, "&view=compare&max_b=4000"), "hostile search": of(hostile, "&view=search&q=alert"), "hostile results": of(hostile, "&view=search&q=alert&kind=tool"), "hostile found": `/?q=alert&kind=all&project=${encodeURIComponent(project)}`, graph: of(recorded, "&view=graph"), "hostile graph": of(hostile, "&view=graph"),
-  files: of(recorded, "&view=files"), "hostile health": of(hostile, "&view=health"), insights: "/?view=insights", "hostile insights": "/?view=insights&by=tool", event: of(hostile, "&turn=1&event=" + given.message), "sign-in": given.guarded + "/",
+  files: of(recorded, "&view=files"), "hostile health": of(hostile, "&view=health"), insights: "/?view=insights", "insights of one": `/?view=insights&by=tool&conversation=${encodeURIComponent(recorded)}`, "hostile insights": "/?view=insights&by=tool", event: of(hostile, "&turn=1&event=" + given.message), "sign-in": given.guarded + "/",
 };
 const servers = [base, given.guarded];
 const open = (page, url) => page.goto(url.startsWith("/") ? base + url : url);
@@ -32,6 +32,7 @@ async function look() {
     await page.setViewportSize(wide);
     await open(page, url);
     await settled(page);
+    if (name === "hostile timeline") await page.locator(".row .facts", { hasText: "1 failed" }).first().waitFor();
     if (name === "live") await page.locator(".row", { hasText: "<img src=x onerror=" }).first().waitFor(); // rows come one by one
     const seen = await page.evaluate(() => ({
       rows: document.querySelectorAll(".row").length, nodes: document.querySelectorAll(".node").length,

@@ -304,4 +304,13 @@ await reader.page.getByRole("button", { name: "Remember this" }).waitFor(); // t
 const back = new URL(reader.page.url());
 if (back.pathname !== "/" || back.searchParams.get("c") !== "test:short" || back.searchParams.get("view") !== "context") say("does not come back to the view: " + back);
 
+step = "another time zone";
+const tokyo = await watched(await browser.newContext({ timezoneId: "Asia/Tokyo" }), () => step);
+await tokyo.page.goto(base + of(recorded));
+const time = tokyo.page.locator(".row time").first();
+await time.waitFor();
+const [shown, recordedAt, title] = await time.evaluate((e) => [e.innerText, e.dateTime, e.title]);
+const here = new Date(Date.parse(recordedAt) + 9 * 3_600_000).toISOString().slice(0, 16).replace("T", " ");
+expect(shown === here && title.includes("GMT+9"), `shows ${recordedAt} as ${shown}, and says ${title}`);
+
 await end(browser);
