@@ -2096,14 +2096,14 @@ function TurnRow({ o: o4, turn }) {
     ] }) }),
     /* @__PURE__ */ a3("span", { class: "facts", children: known2 && /* @__PURE__ */ a3($, { children: [
       /* @__PURE__ */ a3(Time, { of: o4.time(turn) }),
-      /* @__PURE__ */ a3("span", { children: [
-        count(o4.chars(turn)),
-        " characters"
-      ] }),
       o4.calls(turn) > 0 && /* @__PURE__ */ a3("span", { children: plural(o4.calls(turn), "call") }),
       text?.failed && /* @__PURE__ */ a3("span", { class: "bad-text", children: [
         count(text.failed),
         " failed"
+      ] }),
+      /* @__PURE__ */ a3("span", { children: [
+        count(o4.chars(turn)),
+        " characters"
       ] })
     ] }) })
   ] });

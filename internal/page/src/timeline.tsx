@@ -33,7 +33,7 @@ function TurnRow({ o, turn }: { o: Outline; turn: number }) {
   return <>
     <span class="number">{turn}</span>
     <span class="what">{!text ? <span class="loading">…</span> : turn === 0 ? "Before the first user message" : <>{text.origin && <span class="badge"><Text of={text.origin} /></span>} <Text of={text.text || "(no text)"} /></>}</span>
-    <span class="facts">{known && <><Time of={o.time(turn)} /><span>{count(o.chars(turn))} characters</span>{o.calls(turn) > 0 && <span>{plural(o.calls(turn), "call")}</span>}{text?.failed && <span class="bad-text">{count(text.failed)} failed</span>}</>}</span>
+    <span class="facts">{known && <><Time of={o.time(turn)} />{o.calls(turn) > 0 && <span>{plural(o.calls(turn), "call")}</span>}{text?.failed && <span class="bad-text">{count(text.failed)} failed</span>}<span>{count(o.chars(turn))} characters</span></>}</span>
   </>;
 }
 
