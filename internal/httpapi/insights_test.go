@@ -337,7 +337,8 @@ func asked(text string) bool { return !programs.MatchString(text) }
 // refused reports whether a result says that the user refused its call, in the words of the recorded agents.
 func refused(e testdata.Event) bool {
 	text := string(e.Result) + e.Error
-	return strings.Contains(text, "The user doesn't want to proceed with this tool use") || strings.Contains(text, "rejected by user")
+	return strings.Contains(text, "The user doesn't want to proceed with this tool use") || strings.Contains(text, "rejected by user") ||
+		strings.HasPrefix(e.Error, "[Request interrupted by user") || strings.HasPrefix(string(e.Result), `"[Request interrupted by user`)
 }
 
 // compacted returns JSON without white space, with every letter as itself.

@@ -69,9 +69,9 @@ func Interrupts(text string) bool { return strings.HasPrefix(strings.TrimSpace(t
 // refusals are how agents tell their model that the user refused a call: how the text begins, what else its first line
 // holds, and what stands before and after the user's reason, if there is one.
 var refusals = []struct{ begins, holds, before, after string }{
-	{"The user doesn't want to proceed with this tool use.", "", "the user said:\n", "\n\nNote: "}, // Claude Code
-	{"The user rejected permission to use this specific tool call", "", "feedback: ", ""},          // opencode
-	{"The user denied this operation", "", "<feedback>\n", "\n</feedback>"},                        // Cline and its forks
+	{"The user doesn't want to proceed with this tool use.", "", "the user said:\n", "\n\nNote: "}, {interrupted, "", "", ""}, // Claude Code
+	{"The user rejected permission to use this specific tool call", "", "feedback: ", ""}, // opencode
+	{"The user denied this operation", "", "<feedback>\n", "\n</feedback>"},               // Cline and its forks
 	{"This tool call was rejected by the user", "", "", ""}, {"User denied the tool execution", "", "", ""}, {`Tool "`, `" was denied by user`, "", ""},
 	{"exec command rejected by user", "", "", ""}, {"patch rejected by user", "", "", ""}, {"user rejected MCP tool call", "", "", ""}, // Codex
 	{"[Operation Cancelled] Reason: ", "", "", ""},                                                                                    // Gemini CLI, Qwen Code

@@ -126,8 +126,10 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 		}
 		said := harness.Said(text)
 		words := said
-		if said != text { // what stands behind a slash command
-			_, words, _ = strings.Cut(said, " ")
+		if said != text { // a slash command alone does not say what the session is about
+			if _, words, _ = strings.Cut(said, " "); words == "" {
+				return &Change{Turn: true}
+			}
 		}
 		return &Change{Time: timeOf(e), Turn: true, Request: &Said{Text: plain.Clip(said, maxRequest)}, Taught: lessons(words, when)}
 	case p.Role == "assistant":

@@ -65,6 +65,7 @@ func TestASlashCommandIsARequestAndItsArgumentsTeach(t *testing.T) {
 	r, d := reducer{files.DefaultTable()}, &Digest{Place: PlaceOf("", "", "/w")}
 	for i, text := range []string{
 		"<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>",
+		"<command-message>review</command-message>\n<command-name>/review</command-name>", // it does not say what the session is about
 		"<command-message>plan</command-message>\n<command-name>/plan</command-name>\n<command-args>Always run the unit tests before you commit.</command-args>",
 	} {
 		seq := uint64(i + 1)
