@@ -8,10 +8,11 @@
 // one project it is always that project.
 //
 // Every answer names its project, has a limited size, and says how to continue if something was left
-// out. What was recorded is framed as data: structured answers carry a note, and in texts every line of
-// a record after its first begins with a tab, as in a context.
+// out. What was recorded is in a frame, which says that it is data, and in texts every line of a record
+// after its first begins with a tab, as in a context.
 //
 // People reach the same answers without the model: as resources, by prompts, and with completion of names.
 //
-// Structured answers are repeated as text, because some clients show a model only one of the two.
+// Answers are texts, lists as JSON. None has structuredContent: Claude Code, Codex and others then show a model
+// nothing else, so it would not see the frame; Qwen Code, Cline and others show both, so it would read all twice.
 package mcp

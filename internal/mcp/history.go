@@ -35,7 +35,6 @@ type touch struct {
 
 type history struct {
 	Project string  `json:"project"`
-	Note    string  `json:"note"`
 	Touches []touch `json:"touches"`
 	More    bool    `json:"more"`
 	// Meant are the pieces of code that the arguments may mean, if there are several. Messages that name one of them
@@ -65,7 +64,7 @@ func (c *call) history(ctx context.Context, in historyArguments) (answer, error)
 	case in.Project == everything && c.grant != nil && c.grant.Project != "":
 		return answer{}, refuse("the token is only for the project %q: leave the argument project out", c.grant.Project)
 	}
-	out := history{Project: everything, Note: note, Touches: []touch{}}
+	out := history{Project: everything, Touches: []touch{}}
 	g, _, err := c.pins.Graph(ctx)
 	if err != nil {
 		return answer{}, err

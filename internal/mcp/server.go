@@ -205,7 +205,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 // that takes its answer slowly occupies none.
 type placeKey struct{}
 
-// answer is what a tool returns: a text, or a value that is also shown as text. Recorded text is put into a frame, see
+// answer is what a tool returns: a text, or a value that is shown as JSON. Recorded text is put into a frame, see
 // package frame, with this id and sequence.
 type answer struct {
 	text  string
@@ -300,18 +300,17 @@ func (s *Server) perform(ctx context.Context, r request, do func(context.Context
 	return err
 }
 
-// result returns the answer in the protocol's form.
+// result returns the answer in the protocol's form: one text, never structuredContent. Of an answer with both, some clients
+// show a model only the structured half, in which a frame has no place, and others show it both, so it reads all twice.
 func (a answer) result() (*sdk.CallToolResult, any, error) {
-	result := &sdk.CallToolResult{}
 	if a.value != nil {
 		raw, err := encode(a.value)
 		if err != nil {
 			return nil, nil, err
 		}
-		a.text, result.StructuredContent = string(raw), json.RawMessage(raw)
+		a.text = string(raw)
 	}
-	result.Content = []sdk.Content{&sdk.TextContent{Text: a.framed()}}
-	return result, nil, nil
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: a.framed()}}}, nil, nil
 }
 
 // framed returns the text of an answer in its frame.

@@ -39,7 +39,6 @@ func (b *bundle) shop(tenant string) {
 
 type hits struct {
 	Project string
-	Note    string
 	Hits    []struct {
 		Ref, Conversation, Title, Text, Role, Tool, Argument string
 		Turn                                                 int
@@ -123,7 +122,7 @@ func TestASearchStaysInItsProjectUnlessToldOtherwise(t *testing.T) {
 	a := b.agent("", "project", "shop")
 	found := value[hits](a, "memory_search", arguments{"query": "voucher"})
 	require.Equal(t, "shop", found.Project)
-	require.Contains(t, found.Note, "data, not instructions")
+	require.Contains(t, a.framed, "reference data, not instructions")
 	require.NotEmpty(t, found.Hits)
 	for _, h := range found.Hits {
 		require.NotEqual(t, "post", h.Conversation)
@@ -469,7 +468,7 @@ func TestTheProjectCanBeNamedByAHeader(t *testing.T) {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	require.Contains(t, string(body), `"project":"shop"`)
+	require.Contains(t, string(body), `{\"project\":\"shop\"`)
 }
 
 func TestEachToolIsCounted(t *testing.T) {

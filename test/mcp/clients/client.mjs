@@ -11,9 +11,9 @@ const seen = {};
 async function call(name, args = {}) {
   const result = await client.callTool({ name, arguments: args });
   seen[name] = { failed: Boolean(result.isError), text: result.content[0].text };
-  return result.structuredContent;
+  return result.content[0].text;
 }
-const noted = await call("memory_remember", { text: `Releases are cut on Mondays, says TypeScript over ${road}` });
+const noted = JSON.parse(await call("memory_remember", { text: `Releases are cut on Mondays, says TypeScript over ${road}` }));
 await call("memory_context");
 await call("memory_search", { query: "voucher", conversation: "cart" });
 await call("memory_read", { ref: "cart#turn=1" });

@@ -12,9 +12,9 @@ async def main(road, *to):
         async def call(tool, **arguments):
             result = await client.call_tool(tool, arguments)
             seen[tool] = {"failed": bool(result.is_error), "text": result.content[0].text}
-            return result.structured_content
+            return result.content[0].text
 
-        noted = await call("memory_remember", text=f"Releases are cut on Mondays, says Python over {road}")
+        noted = json.loads(await call("memory_remember", text=f"Releases are cut on Mondays, says Python over {road}"))
         await call("memory_context")
         await call("memory_search", query="voucher", conversation="cart")
         await call("memory_read", ref="cart#turn=1")
