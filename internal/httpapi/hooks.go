@@ -158,6 +158,7 @@ func (p *past) Story(ctx context.Context, tenant, conversation string, maxChars 
 	if err != nil {
 		return hook.Text{}, err
 	}
+	source.Graph = talk{source.Graph}
 	request := window.Request{Conversation: id, MaxChars: maxChars, Strategy: window.StrategyRecent}
 	if p.asOf != graph.Latest {
 		request.AsOf = p.asOf
@@ -171,6 +172,31 @@ func (p *past) Story(ctx context.Context, tenant, conversation string, maxChars 
 	}
 	return hook.Text{Text: c.Markdown(), Seq: c.AsOf}, nil
 }
+
+// talk reads a conversation without what the agent's program said in it, such as its rules or the text of a skill. After a
+// compaction the program says that again by itself, and in a short story it would take the room of the conversation.
+type talk struct{ window.Graph }
+
+// Transcript implements [window.Graph].
+func (t talk) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) (kept []graph.Entry, err error) {
+	for most := q.Limit; ; q.Limit = most - len(kept) {
+		list, err := t.Graph.Transcript(ctx, id, q)
+		if err != nil {
+			return nil, err
+		}
+		read := len(list)
+		if read > 0 {
+			q.Before = list[read-1].Position().Seq
+		}
+		kept = append(kept, slices.DeleteFunc(list, func(e graph.Entry) bool { return e.Message != nil && isProgram(e.Message) })...)
+		if read < q.Limit || len(kept) == most { // fewer than asked for would mean that the conversation begins here
+			return kept, nil
+		}
+	}
+}
+
+// isProgram reports whether an agent's program wrote a message, and not the model of another agent.
+func isProgram(m *graph.Message) bool { return m.Via == "meta" && m.Speaker == "" }
 
 // searchedSessions is how many conversations of a project are searched at a prompt.
 const searchedSessions = 4

@@ -102,6 +102,30 @@ func TestANewSessionSeesItsProjectAndAResumedOneItsStoryToo(t *testing.T) {
 	require.Empty(t, b.hook("", start), "inside of a subagent")
 }
 
+// Codex records what it tells its model as messages of a developer, and tells it again by itself after a compaction.
+func TestTheStoryOfASessionHasNothingThatTheAgentsProgramSaid(t *testing.T) {
+	b := setup(t)
+	list := []events.Payload{&events.ConversationStarted{Cwd: "/src/app"}, message("u", "user", "the canary of the user")}
+	for i := range 40 { // more than a page of a transcript
+		told := message(fmt.Sprint("d", i), "system", "permissions and sandbox "+strings.Repeat("x", 100))
+		told.Origin = "meta"
+		list = append(list, told)
+	}
+	env := message("e", "user", "<environment_context>folders</environment_context>")
+	env.Origin = "meta"
+	news := message("n", "user", "the canary of a subagent")
+	news.Origin, news.Speaker = "meta", "reviewer"
+	seq := b.batch("claude_code:own", append(list, env, news, message("a", "assistant", "the canary of the agent"))...)
+	b.get(fmt.Sprintf("/v1/projects?at_least=%d", seq), nil)
+	b.get(fmt.Sprintf("/v1/conversations?at_least=%d", seq), nil)
+	text := b.hook("", map[string]string{"hook_event_name": "SessionStart", "session_id": "own", "cwd": "/src/app", "source": "compact"})
+	require.Contains(t, text, "canary of the user")
+	require.Contains(t, text, "canary of a subagent")
+	require.Contains(t, text, "canary of the agent")
+	require.NotContains(t, text, "sandbox")
+	require.NotContains(t, text, "environment_context")
+}
+
 func TestTheSessionsWhoseHooksFiredAreListed(t *testing.T) {
 	b := setup(t)
 	for range 2 {
