@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,9 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/window/projects"
 )
 
 // logFlags say how a command reads the log.
@@ -51,6 +54,29 @@ func (f *logFlags) reader(ctx context.Context, g *Globals) (log logReader, tenan
 		return nil, "", nil, err
 	}
 	return direct, tenant, direct.Conn().Close, nil
+}
+
+// named returns the id of the conversation that a name means: an id, or the short form with which contexts name one. The log
+// knows only ids, so the server at --url is asked about any other name; without its answer it is taken for an id.
+func (f *logFlags) named(ctx context.Context, g *Globals, log logReader, tenant, name string) (string, error) {
+	direct, ok := log.(*eventlog.Log)
+	if !ok || name == "" || f.AllTenants || projects.ShortID(name) != name {
+		return name, nil // over HTTP the server knows short names
+	}
+	if seq, _, err := direct.Last(ctx, tenant, name); err != nil || seq > 0 {
+		return name, err
+	}
+	api, err := g.client()
+	if err != nil {
+		return "", err
+	}
+	var found httpapi.Conversation
+	err = api.get(ctx, conversation(name), parameters{"tenant": tenant}, &found)
+	var answered *answeredError
+	if errors.As(err, new(*program.UsageError)) || errors.As(err, &answered) && answered.status == http.StatusUnprocessableEntity {
+		return "", err // it means several
+	}
+	return cmp.Or(found.ID, name), nil
 }
 
 // remoteReader reads the log of a server by its API, which leaves out the events of deleted conversations.

@@ -81,6 +81,9 @@ func (c *RedactScanCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 		return err
 	}
 	defer done()
+	if c.Conversation, err = c.named(ctx, g, log, tenant, c.Conversation); err != nil {
+		return err
+	}
 
 	places, read, unreadable := []secretPlace{}, 0, 0
 	filter := eventlog.Filter{Tenant: tenant, Conversation: c.Conversation}

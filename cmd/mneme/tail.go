@@ -54,6 +54,9 @@ func (c *TailCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	defer done()
+	if c.Conversation, err = c.named(ctx, g, log, tenant, c.Conversation); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go whenNobodyReads(ctx, t.out, cancel)

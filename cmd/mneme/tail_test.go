@@ -272,3 +272,25 @@ func TestTailSaysWhatEventsOfProjectsAndMemoriesAreAbout(t *testing.T) {
 		require.Equal(t, want, who+": "+text)
 	}
 }
+
+func TestTheLogIsReadByAShortNameToo(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	for _, id := range []string{"claude_code:5a10-d91ec3b9", "codex:5a10-d91ec3ba", "gemini:5a10-d91ec3ba"} {
+		_, stderr, code := s.mneme("conversations", "create", "--id", id)
+		require.Zero(t, code, stderr)
+	}
+	require.Eventually(t, func() bool {
+		return len(read[[]map[string]any](s, "conversations", "list")) == 3
+	}, mnemetest.Patience, 50*time.Millisecond)
+	for _, over := range []string{"nats", "http"} {
+		out, stderr, code := s.mneme("tail", "--conversation", "d91ec3b9", "--until-end", "--over", over)
+		require.Zero(t, code, stderr)
+		require.Equal(t, 1, strings.Count(out, "claude_code:5a10-d91ec3b9"), "over %s: %s", over, out)
+		_, stderr, code = s.mneme("redact", "scan", "--conversation", "d91ec3b9", "--over", over)
+		require.Zero(t, code, stderr)
+		_, stderr, code = s.mneme("tail", "--conversation", "d91ec3ba", "--until-end", "--over", over)
+		require.Equal(t, exitUsage, code)
+		require.Equal(t, "mneme: several conversations are called d91ec3ba: gemini:5a10-d91ec3ba, codex:5a10-d91ec3ba; give the whole id\n", stderr)
+	}
+}

@@ -73,7 +73,7 @@ type listInput struct {
 	Tags          []string  `query:"tag,explode" minLength:"1" maxItems:"100" doc:"only conversations with this tag; with all of them, if given more than once"`
 	Agent         string    `query:"agent" doc:"only conversations of this agent, such as claude-code, in any spelling: upper and lower case, spaces, - and _ make no difference"`
 	Project       string    `query:"project" doc:"only conversations of this project, or of the repository that this folder is in"`
-	BranchOf      string    `query:"branch_of" doc:"only branches of this conversation"`
+	BranchOf      string    `query:"branch_of" doc:"only branches of this conversation; its id or short form"`
 	CreatedAfter  time.Time `query:"created_after" doc:"only if the producer's time of the first event that has one is this or later"`
 	CreatedBefore time.Time `query:"created_before" doc:"the same time: earlier than this"`
 	UpdatedAfter  time.Time `query:"updated_after" doc:"only if the producer's time of the newest event that has one is this or later"`

@@ -20,7 +20,7 @@ import (
 type failedInput struct {
 	Projection   ProjectionName `query:"projection" doc:"only this projection"`
 	Tenant       string         `query:"tenant" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
-	Conversation string         `query:"conversation" doc:"only of this conversation; tenant is then required"`
+	Conversation string         `query:"conversation" doc:"only of this conversation, by its id or short form; tenant is then required"`
 	Class        string         `query:"class" enum:"invalid,error" doc:"only of this class"`
 	After        uint64         `query:"after" doc:"only sequences above this one"`
 	Limit        int            `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of events of each projection"`

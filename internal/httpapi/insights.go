@@ -115,14 +115,10 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput,
 		out.Body.Project, q.Projects = p.Name, p.Names
 	}
 	if in.Conversation != "" {
-		id, err := a.meant(ctx, in.Tenant, in.Conversation)
-		if err != nil {
+		if _, err := conversations.Conversation(ctx, events.ConversationID{Tenant: in.Tenant, ID: in.Conversation}, graph.Latest); err != nil {
 			return nil, a.problem(err)
 		}
-		if _, err := conversations.Conversation(ctx, events.ConversationID{Tenant: in.Tenant, ID: id}, graph.Latest); err != nil {
-			return nil, a.problem(err)
-		}
-		out.Body.Conversation, q.Conversation = id, id
+		out.Body.Conversation, q.Conversation = in.Conversation, in.Conversation
 	}
 	report, err := a.sums.Sum(ctx, r, q, a.Prices)
 	if err != nil {

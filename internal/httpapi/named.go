@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window/projects"
 )
@@ -19,44 +21,68 @@ import (
 // could change another conversation.
 const shortest = 8
 
-// name is the middleware that replaces a short name in the path by the id of the conversation that it means. It comes
-// first, so that rights, audit log and handlers are about that conversation. What is to be deleted must be named by its id:
-// an id that never existed may be the short name of another conversation.
-func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		name := ctx.Param("id")
-		if ctx.Method() == http.MethodDelete || !strings.HasPrefix(ctx.Operation().Path, "/v1/conversations/{id}") || !isShort(name) {
-			next(ctx)
-			return
-		}
-		r, _ := humago.Unwrap(ctx)
-		id, err := a.named(ctx.Context(), access.Of(ctx.Context()), cmp.Or(r.URL.Query().Get("tenant"), defaultTenant), name)
-		if err != nil {
-			writeRefusal(h, ctx, a.problem(err))
-			return
-		}
-		r.SetPathValue("id", id)
-		next(ctx)
-	}
-}
+// namedIn are the parameters in the query that name a conversation, by operation. Those in a path are called id.
+var namedIn = map[string]string{"list-conversations": "branch_of", "stream": "conversation", "list-failed": "conversation", "read-insights": "conversation"}
 
-// isShort reports whether a name may be short for an id.
+// ofLog are the operations that show events of conversations that the read model may not know.
+var ofLog = map[string]bool{"stream": true, "list-failed": true}
+
+// isShort reports whether a text may be the short name of a conversation.
 func isShort(name string) bool {
 	return plain.Length(name) >= shortest && projects.ShortID(name) == name
 }
 
-// meant returns the id of the conversation that a caller means by an id or a short name.
-func (a *api) meant(ctx context.Context, tenant, name string) (string, error) {
-	if !isShort(name) {
-		return name, nil
+// name is the middleware that replaces the short name of a conversation in a request by the id that it means. It comes
+// first, so that rights, audit log and handlers are about that conversation. What is to be deleted must be named by its id:
+// an id that never existed may be the short name of another conversation.
+func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		r, _ := humago.Unwrap(ctx)
+		query := r.URL.Query()
+		name, parameter := "", namedIn[ctx.Operation().OperationID]
+		switch {
+		case parameter != "":
+			name = query.Get(parameter)
+		case ctx.Method() != http.MethodDelete && strings.HasPrefix(ctx.Operation().Path, "/v1/conversations/{id}"):
+			name = ctx.Param("id")
+		}
+		if !isShort(name) {
+			next(ctx)
+			return
+		}
+		reads := (ctx.Method() == http.MethodGet || ctx.Method() == http.MethodHead) && !query.Has("at_least") && !ofLog[ctx.Operation().OperationID]
+		id, err := a.named(ctx.Context(), access.Of(ctx.Context()), cmp.Or(query.Get("tenant"), defaultTenant), name, reads)
+		var several *view.AmbiguousError
+		switch {
+		case errors.As(err, &several):
+			location := "path.id"
+			if parameter != "" {
+				location = "query." + parameter
+			}
+			writeRefusal(h, ctx, ambiguous(several, location))
+			return
+		case err != nil:
+			writeRefusal(h, ctx, a.problem(err))
+			return
+		case parameter != "" && id != name:
+			query.Set(parameter, id)
+			r.URL.RawQuery = query.Encode()
+		case parameter == "":
+			r.SetPathValue("id", id)
+		}
+		next(ctx)
 	}
-	return a.named(ctx, access.Of(ctx), tenant, name)
+}
+
+// ambiguous returns the problem of a request in which a short name means several conversations.
+func ambiguous(err *view.AmbiguousError, location string) error {
+	return huma.Error422UnprocessableEntity(err.Error(), &huma.ErrorDetail{Location: location, Message: err.Summary(), Value: err.Name})
 }
 
 // named returns the id of the conversation that a short name means to the holder of a grant, nil if the server asks for no
-// token. An id that the log has events of is never taken for a short name, not even if its conversation was deleted. The log
-// is asked only about an id that the read model does not know, because conversations can be read without NATS.
-func (a *api) named(ctx context.Context, grant *access.Grant, tenant, name string) (string, error) {
+// token. An id that mneme has events of is never taken for a short name, not even if its conversation was deleted. What only
+// reads need not wait for the log, which knows of an id before the read model does: conversations can be read without NATS.
+func (a *api) named(ctx context.Context, grant *access.Grant, tenant, name string, reads bool) (string, error) {
 	if grant != nil && !grant.AllTenants {
 		tenant = grant.Tenant
 	}
@@ -68,16 +94,24 @@ func (a *api) named(ctx context.Context, grant *access.Grant, tenant, name strin
 		}
 		return pins.Named(ctx, tenant, name, &p)
 	}
-	if seq, err := pins.Position(ctx, events.ConversationID{Tenant: tenant, ID: name}); err != nil || seq > 0 {
+	whole := events.ConversationID{Tenant: tenant, ID: name}
+	if seq, err := pins.Position(ctx, whole); err != nil || seq > 0 {
 		return name, err
 	}
-	if seq, _, err := a.Log.Last(ctx, tenant, name); err != nil || seq > 0 {
+	if deleted, err := a.deleted(ctx, whole); err != nil || deleted {
 		return name, err
 	}
 	leave, err := a.views.Enter(ctx, tenant)
 	if err != nil {
 		return "", err
 	}
-	defer leave()
-	return pins.Named(ctx, tenant, name, nil)
+	id, err := pins.Named(ctx, tenant, name, nil)
+	leave()
+	if reads || err == nil && id == name {
+		return id, err
+	}
+	if seq, _, err := a.Log.Last(ctx, tenant, name); err != nil || seq > 0 {
+		return name, err
+	}
+	return id, err
 }

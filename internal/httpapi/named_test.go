@@ -3,11 +3,14 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 func TestTheNameOfAConversationInAContextServesAsItsID(t *testing.T) {
@@ -34,6 +37,38 @@ func TestTheNameOfAConversationInAContextServesAsItsID(t *testing.T) {
 	p := b.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/conversations/d91ec3b9", nil, "")
 	require.Contains(t, p.Detail, "several conversations are called d91ec3b9: gemini:1-d91ec3b9, "+first)
 	require.Equal(t, "path.id", p.Errors[0].Location)
+	require.Contains(t, p.Detail, p.Errors[0].Message, "the command line would print it a second time")
+	for place, target := range map[string]string{
+		"query.branch_of":    "/v1/conversations?branch_of=d91ec3b9",
+		"query.conversation": "/v1/stream?until_end=true&conversation=d91ec3b9",
+	} {
+		p = b.refused(http.StatusUnprocessableEntity, http.MethodGet, target, nil, "")
+		require.Contains(t, p.Detail, "several conversations are called d91ec3b9")
+		require.Equal(t, place, p.Errors[0].Location)
+	}
+}
+
+func TestAShortNameServesInFiltersToo(t *testing.T) {
+	b := setup(t)
+	const parent, branch = "claude_code:4a7f0c52-0b5e-4f6e-9c3e-5a10d91ec3b9", "claude_code:4a7f0c52-0b5e-4f6e-9c3e-5a10d91eaaaa"
+	b.batch(parent, &events.ConversationStarted{}, message("m", "user", "Which voucher?"))
+	last := b.batch(branch, &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: parent, MessageID: "m"}})
+	b.show(parent, last) // a name is known once the conversation is
+	var list struct{ Conversations []httpapi.Conversation }
+	b.get(fmt.Sprintf("/v1/conversations?branch_of=d91ec3b9&at_least=%d", last), &list)
+	require.Len(t, list.Conversations, 1)
+	require.Equal(t, branch, list.Conversations[0].ID)
+	var stream string
+	b.get("/v1/stream?until_end=true&from=1&conversation=d91ec3b9", &stream)
+	require.Equal(t, 2, strings.Count(stream, "event: event"), stream)
+	b.get("/v1/stream?until_end=true&from=1&conversation=d91ec3b0", &stream)
+	require.NotContains(t, stream, "event: event")
+	var failed struct{ Failed []httpapi.FailedEvent }
+	b.get("/v1/failed?tenant=default&conversation=d91ec3b9", &failed)
+	require.Empty(t, failed.Failed)
+	b.batch("d91ec3b9", message("m", "user", "It has an id like that name")) // perhaps not applied yet
+	b.get("/v1/stream?until_end=true&from=1&conversation=d91ec3b9", &stream)
+	require.Equal(t, 1, strings.Count(stream, "event: event"), stream)
 }
 
 func TestAnIDIsNeverTakenForTheNameOfAnotherConversation(t *testing.T) {

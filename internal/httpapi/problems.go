@@ -29,10 +29,7 @@ func (a *api) problem(err error) error {
 	var beyond *view.BeyondError
 	var behind *view.BehindError
 	var other *view.OtherLogError
-	var several *view.AmbiguousError
 	switch {
-	case errors.As(err, &several):
-		return huma.Error422UnprocessableEntity(several.Error(), &huma.ErrorDetail{Location: "path.id", Message: "is the short form of several ids", Value: several.Name})
 	case errors.As(err, &beyond):
 		return huma.Error422UnprocessableEntity(beyond.Error(), &huma.ErrorDetail{Location: "query." + beyond.Name, Message: "beyond the end of the log", Value: beyond.Seq})
 	case errors.As(err, &behind):

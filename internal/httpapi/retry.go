@@ -19,7 +19,7 @@ type retryInput struct{ Body RetryRequest }
 // RetryRequest says what to retry. Exactly one of seq, conversation and all is required.
 type RetryRequest struct {
 	Seq          uint64         `json:"seq,omitempty" doc:"the conversation of the event at this sequence"`
-	Conversation string         `json:"conversation,omitempty" doc:"this conversation of the tenant"`
+	Conversation string         `json:"conversation,omitempty" doc:"this conversation of the tenant, by its id or short form"`
 	All          bool           `json:"all,omitempty" doc:"all conversations with such events, page by page"`
 	Tenant       string         `json:"tenant,omitempty" maxLength:"128" doc:"only events of this tenant; all tenants if absent"`
 	Projection   ProjectionName `json:"projection,omitempty" doc:"only in this projection"`
@@ -73,6 +73,17 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
 	}
 	if r.Conversation != "" && r.Tenant == "" {
 		return nil, tenantMissing("body.tenant")
+	}
+	if isShort(r.Conversation) {
+		id, err := a.named(ctx, access.Of(ctx), r.Tenant, r.Conversation, false)
+		var several *view.AmbiguousError
+		switch {
+		case errors.As(err, &several):
+			return nil, ambiguous(several, "body.conversation")
+		case err != nil:
+			return nil, a.problem(err)
+		}
+		r.Conversation = id
 	}
 	models, err := a.failedModels(ctx, string(r.Projection))
 	if err != nil {

@@ -57,7 +57,7 @@ type StreamedEvent struct {
 type streamInput struct {
 	TenantParam
 	Topics       []string `query:"topics" enum:"events,status" default:"events" doc:"what to send: events of the log as they come, or the answer of GET /v1/status whenever it changes, checked every 2 seconds"`
-	Conversation string   `query:"conversation" maxLength:"512" doc:"only events of this conversation"`
+	Conversation string   `query:"conversation" maxLength:"512" doc:"only events of this conversation; its id or short form"`
 	Kind         []string `query:"kind,explode" maxItems:"16" doc:"only events of these kinds, such as message_created"`
 	From         uint64   `query:"from" doc:"begin with this sequence; without it and without Last-Event-ID, with the next new event"`
 	Last         int      `query:"last" minimum:"0" maximum:"10000" doc:"without from and Last-Event-ID, begin with this many of the newest events that are asked for"`

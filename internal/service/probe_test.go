@@ -56,6 +56,8 @@ func TestReadersAreReadyWhileNATSIsDown(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, "%s", body)
 	status, body = c.ask(http.MethodGet, api+"/v1/conversations/"+id, nil)
 	require.Equal(t, http.StatusOK, status, "%s", body)
+	status, body = c.ask(http.MethodGet, api+"/v1/conversations/d91ec3b9", nil) // perhaps a short name
+	require.Equal(t, http.StatusNotFound, status, "%s", body)
 
 	server.Listen = strings.TrimPrefix(c.nats.ClientURL(), "nats://")
 	again, err := embedded.Start(t.Context(), server) // or its end waits for the audit log

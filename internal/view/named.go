@@ -24,8 +24,11 @@ type AmbiguousError struct {
 
 func (e *AmbiguousError) Error() string {
 	const room = 400
-	return fmt.Sprintf("several conversations are called %s: %s; give the whole id", e.Name, plain.Clip(strings.Join(e.IDs, ", "), room))
+	return fmt.Sprintf("%s: %s; give the whole id", e.Summary(), plain.Clip(strings.Join(e.IDs, ", "), room))
 }
+
+// Summary says what is wrong without the ids.
+func (e *AmbiguousError) Summary() string { return "several conversations are called " + e.Name }
 
 // Named returns the id of the conversation that a short name means, see [projects.ShortID]: with such names contexts point to
 // conversations. With a project, only its conversations have names. A name that means none is returned as it is, and one that
