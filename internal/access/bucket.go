@@ -113,11 +113,13 @@ func (b *Bucket) Remove(ctx context.Context, hashes ...Hash) error {
 
 // each calls do for every key that exists.
 func each(ctx context.Context, bucket jetstream.KeyValue, do func(key string, value []byte) error) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	watcher, err := bucket.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
 		return err
 	}
-	defer stopWatch(watcher)
+	defer drain(watcher)
 	for {
 		select {
 		case e, ok := <-watcher.Updates():
@@ -136,10 +138,13 @@ func each(ctx context.Context, bucket jetstream.KeyValue, do func(key string, va
 	}
 }
 
-func stopWatch(watcher jetstream.KeyWatcher) {
-	_ = watcher.Stop()
-	for range watcher.Updates() { // drain, or a goroutine of the client blocks forever
-	}
+// drain reads the remaining updates of a watch whose context ends, or else a goroutine of the client blocks forever. The watch
+// ends in the background: a server that is down would hold up the caller for 5 seconds.
+func drain(watcher jetstream.KeyWatcher) {
+	go func() {
+		for range watcher.Updates() {
+		}
+	}()
 }
 
 // readRecord reads the record under a key, which names the token's hash.
@@ -192,11 +197,13 @@ func (b *Bucket) watch(ctx context.Context, t *Tokens, logger *slog.Logger, load
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	watcher, err := bucket.WatchAll(ctx)
 	if err != nil {
 		return err
 	}
-	defer stopWatch(watcher)
+	defer drain(watcher)
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	w, expected := &watched{bucket: bucket}, uint64(0)

@@ -268,14 +268,17 @@ func (c *Control) watch(ctx context.Context, changed func(projection string)) er
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the watch in the background: a server that is down would hold up the caller for 5 seconds
 	watcher, err := bucket.Watch(ctx, c.prefix+"*", jetstream.UpdatesOnly())
 	if err != nil {
 		return err
 	}
 	defer func() {
-		_ = watcher.Stop()
-		for range watcher.Updates() { // drain, or a goroutine of the client blocks forever
-		}
+		go func() {
+			for range watcher.Updates() { // drain, or a goroutine of the client blocks forever
+			}
+		}()
 	}()
 	for {
 		select {

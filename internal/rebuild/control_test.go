@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -202,5 +203,44 @@ func TestTheFirstRequestAfterTheBucketWasDeletedSucceeds(t *testing.T) {
 		require.NoError(t, c.begin(t.Context(), "graph", none, wish(2)))
 		require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.ControlBucket))
 		require.True(t, c.mustGet(t, "graph").IsZero())
+	}
+}
+
+func TestAWatchEndsAtOnceWhileTheServerIsDown(t *testing.T) {
+	t.Parallel()
+	server, _ := natstest.Alone(t, embedded.Config{Listen: "127.0.0.1:0"}, natsdeploy.Settings{MaxBytes: 1 << 20})
+	conn, err := nats.Connect(server.ClientURL(), nats.MaxReconnects(-1), nats.Timeout(mnemetest.Handshake)) // as the programs do
+	require.NoError(t, err)
+	defer conn.Close()
+	c, err := NewControl(conn, "sqlite")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	const watches = 8 // whether one of them waits is chance
+	var began, all sync.WaitGroup
+	for range watches {
+		began.Add(1)
+		once := sync.OnceFunc(began.Done)
+		all.Go(func() { c.Watch(ctx, slog.New(slog.DiscardHandler), func(string) { once() }) })
+	}
+	begun, ended := make(chan struct{}), make(chan struct{})
+	go func() { began.Wait(); close(begun) }()
+	go func() { all.Wait(); close(ended) }()
+	require.NoError(t, c.begin(ctx, "files", Wish{}, wish(2)))
+	require.Eventually(t, func() bool {
+		_, err := c.Become(ctx, "files", c.mustGet(t, "files"), Building, "")
+		require.NoError(t, err)
+		select {
+		case <-begun:
+			return true
+		default:
+			return false
+		}
+	}, mnemetest.Patience, 10*time.Millisecond)
+	server.Stop()
+	stop()
+	select {
+	case <-ended:
+	case <-time.After(4 * time.Second): // the client waits 5 seconds for the server
+		t.Fatal("it waits for the server")
 	}
 }
