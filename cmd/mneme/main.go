@@ -3,19 +3,18 @@
 package main
 
 import (
-	"context"
 	"io"
 	"log"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"mneme.dev/mneme/internal/program"
 )
 
 //go:generate go run . reference ../../docs
 
 func main() {
 	log.SetOutput(io.Discard) // net/http logs unsolicited server responses there; the error says enough
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := program.Interruptible(func() { newTerminal(os.Stdout, os.Stderr, "auto").say("mneme: %s", program.Stopping) })
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -85,9 +85,6 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err == nil {
 		running, err = serve(ctx, config, running)
 	}
-	if !g.JSON && ctx.Err() != nil {
-		t.say("stopping")
-	}
 	if running != nil {
 		err = errors.Join(err, running.Close())
 	}
