@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -194,8 +193,16 @@ func variable(value *kong.Value) string {
 	return value.Tag.Get("envconfig")
 }
 
+// fileVariable returns the environment variable that can name a file with the value of a flag, "" if none can.
+func fileVariable(value *kong.Value) string {
+	return settings.FileOf(variable(value), value.Tag.Get("file"))
+}
+
 func helpOf(value *kong.Value) string {
 	if name := variable(value); name != "" {
+		if file := fileVariable(value); file != "" {
+			name += " or $" + file
+		}
 		return strings.TrimSuffix(value.Help, ".") + " ($" + name + ")."
 	}
 	return value.Help
@@ -204,11 +211,14 @@ func helpOf(value *kong.Value) string {
 // fromEnvironment returns the value that the environment gives to a flag that is not on the command line. Its error names
 // every variable of the command that can't be read.
 func fromEnvironment(parsed *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	text, ok := os.LookupEnv(variable(flag.Value))
-	if variable(flag.Value) == "" || !ok {
+	if variable(flag.Value) == "" {
 		return nil, nil
 	}
-	if unreadable(flag) == nil {
+	text, ok, err := settings.Lookup(variable(flag.Value), fileVariable(flag.Value))
+	switch {
+	case err == nil && !ok:
+		return nil, nil
+	case unreadable(flag) == nil:
 		return text, nil
 	}
 	given := given(parsed)
@@ -229,9 +239,12 @@ func (e environmentError) Error() string { return strings.Join(e, "\n") }
 // unreadable returns why the flag does not accept the value of its variable, nil if it does or the variable is not set.
 func unreadable(flag *kong.Flag) error {
 	name := variable(flag.Value)
-	text, ok := os.LookupEnv(name)
-	if name == "" || !ok {
+	if name == "" {
 		return nil
+	}
+	text, ok, err := settings.Lookup(name, fileVariable(flag.Value))
+	if err != nil || !ok {
+		return err
 	}
 	trial := *flag.Value // a flag that was parsed once can't be parsed again
 	target := newTarget(flag)

@@ -52,7 +52,7 @@ func (g *Globals) publishingTenant() (string, error) {
 
 // namesNATS reports whether the user has named a NATS server, instead of the one of mneme up on this machine.
 func (g *Globals) namesNATS() bool {
-	return slices.ContainsFunc([]string{"MNEME_NATS_URL", "MNEME_NATS_CREDS_FILE"}, func(variable string) bool {
+	return slices.ContainsFunc([]string{"MNEME_NATS_URL", "MNEME_NATS_URL_FILE", "MNEME_NATS_CREDS_FILE"}, func(variable string) bool {
 		return g.given[variable] || os.Getenv(variable) != ""
 	})
 }

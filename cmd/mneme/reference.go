@@ -54,7 +54,9 @@ func settingsPages() map[string]string {
 	var index strings.Builder
 	index.WriteString("# Settings\n\n" + generated)
 	index.WriteString("Programs are configured by environment variables. For the commands of mneme they are flags too, and a flag goes first. " +
-		"`mneme config PROGRAM` shows the settings in effect and the source of each; `mneme doctor` finds unknown names.\n\n| program | |\n|---|---|\n")
+		"`mneme config PROGRAM` shows the settings in effect and the source of each; `mneme doctor` finds unknown names.\n\n" +
+		"Passwords, keys and MNEME_NATS_URL can be read from files, as Docker and Kubernetes mount secrets: the variable with `_FILE` appended names the file. " +
+		"Line ends at its end are no part of the value. It is read when the program starts.\n\n| program | |\n|---|---|\n")
 	pages := map[string]string{}
 	for _, p := range settings.Programs() {
 		fmt.Fprintf(&index, "| [%s](settings/%s.md) | %s %s |\n", p.Name, p.Name, p.Name, cellText(p.Does))

@@ -11,6 +11,7 @@ import (
 
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // expiresSoon is how long before its expiry a certificate causes a warning.
@@ -24,7 +25,8 @@ func (e *examination) trust() {
 			e.certificates(variable, path)
 		}
 	}
-	for _, variable := range []string{"MNEME_TLS_KEY_FILE", "MNEME_NATS_KEY_FILE", "MNEME_NATS_CREDS_FILE", "MNEME_NATS_CALLOUT_SEED_FILE", "MNEME_NEO4J_KEY_FILE", "MNEME_TOKEN_FILE"} {
+	private := []string{"MNEME_TLS_KEY_FILE", "MNEME_NATS_KEY_FILE", "MNEME_NATS_CREDS_FILE", "MNEME_NATS_CALLOUT_SEED_FILE", "MNEME_NEO4J_KEY_FILE", "MNEME_TOKEN_FILE"}
+	for _, variable := range append(private, settings.FileVariables()...) {
 		if path := os.Getenv(variable); path != "" {
 			e.secret(variable, path)
 		}

@@ -22,7 +22,7 @@ type Access struct {
 	OIDCIssuer   string        `name:"oidc-issuer" placeholder:"URL" envconfig:"MNEME_OIDC_ISSUER" desc:"require a token, and also accept JWTs of this OpenID Connect provider"`
 	Audience     string        `name:"oidc-audience" placeholder:"TEXT" envconfig:"MNEME_OIDC_AUDIENCE" desc:"the audience that a JWT must be for"`
 	ClientID     string        `name:"oidc-client-id" placeholder:"ID" envconfig:"MNEME_OIDC_CLIENT_ID" desc:"the client id with which the inspector page signs people in at the provider; its ID tokens are accepted too"`
-	ClientSecret string        `name:"oidc-client-secret" placeholder:"TEXT" envconfig:"MNEME_OIDC_CLIENT_SECRET" secret:"true" desc:"the secret of that client; empty if it is public"`
+	ClientSecret string        `name:"oidc-client-secret" placeholder:"TEXT" envconfig:"MNEME_OIDC_CLIENT_SECRET" secret:"true" file:"true" desc:"the secret of that client; empty if it is public"`
 	Scopes       string        `name:"oidc-scopes" placeholder:"NAMES" envconfig:"MNEME_OIDC_SCOPES" default:"openid" desc:"scopes that this client requests from the provider, separated by spaces; they must bring the claims that the claims file names"`
 	Claims       string        `name:"oidc-claims-file" placeholder:"FILE" envconfig:"MNEME_OIDC_CLAIMS_FILE" desc:"YAML file that turns claims of a JWT into tenant, role and project; it is read again when it changes"`
 	Algorithms   string        `name:"oidc-algorithms" placeholder:"NAMES" envconfig:"MNEME_OIDC_ALGORITHMS" default:"RS256" desc:"accepted signature algorithms, comma separated: EdDSA, or an RS, PS or ES algorithm of 256, 384 or 512 bits"`

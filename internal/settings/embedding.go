@@ -13,7 +13,7 @@ type Embedding struct {
 	Embeddings             string        `envconfig:"MNEME_EMBEDDINGS" default:"builtin" oneof:"builtin,openai,off" desc:"how messages are compared by meaning: builtin needs no server, openai asks the endpoint at MNEME_EMBEDDINGS_URL, off ranks by words alone"`
 	EmbeddingsURL          string        `envconfig:"MNEME_EMBEDDINGS_URL" default:"https://api.openai.com/v1" desc:"the API of the embedding model, with /v1: of OpenAI, Ollama, TEI, vLLM, llama.cpp and others"`
 	EmbeddingsModel        string        `envconfig:"MNEME_EMBEDDINGS_MODEL" desc:"the embedding model; if you change it, run mneme rebuild embeddings"`
-	EmbeddingsKey          string        `envconfig:"MNEME_EMBEDDINGS_KEY" secret:"true" desc:"the key for that API; empty if it needs none"`
+	EmbeddingsKey          string        `envconfig:"MNEME_EMBEDDINGS_KEY" secret:"true" file:"true" desc:"the key for that API; empty if it needs none"`
 	EmbeddingsDimensions   int           `envconfig:"MNEME_EMBEDDINGS_DIMENSIONS" default:"0" desc:"dimensions to ask that model for, if it supports several; 0 for its default"`
 	EmbeddingsBatch        int           `envconfig:"MNEME_EMBEDDINGS_BATCH" default:"64" desc:"maximum number of texts in one call"`
 	EmbeddingsTimeout      time.Duration `envconfig:"MNEME_EMBEDDINGS_TIMEOUT" default:"1m" desc:"how long one call for messages may take"`

@@ -17,6 +17,7 @@ type Field struct {
 	Default  string
 	OneOf    []string
 	Secret   bool
+	File     string // the variable that can name a file with the value instead; "" if none can
 
 	value  reflect.Value
 	tagged string // the default of the field's tag
@@ -33,6 +34,9 @@ func fields(v reflect.Value) (list []Field) {
 			continue
 		}
 		f := Field{Variable: field.Tag.Get("envconfig"), Desc: field.Tag.Get("desc"), Secret: field.Tag.Get("secret") == "true", value: v.Field(i)}
+		if f.File = FileOf(f.Variable, field.Tag.Get("file")); f.File != "" {
+			f.Desc += "; or " + f.File + " names a file that holds it"
+		}
 		if values := field.Tag.Get("oneof"); values != "" {
 			f.OneOf = strings.Split(values, ",")
 		}
@@ -63,7 +67,7 @@ func (f *Field) text() string { return fmt.Sprint(f.value.Interface()) }
 type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
-	Source string `json:"source"` // flag, environment or default
+	Source string `json:"source"` // flag, environment, file or default
 	Desc   string `json:"meaning"`
 }
 
@@ -71,6 +75,7 @@ type Setting struct {
 const (
 	FromFlag        = "flag"
 	FromEnvironment = "environment"
+	FromFile        = "file" // that a variable of the environment names
 	FromDefault     = "default"
 )
 
@@ -84,8 +89,11 @@ func Effective(spec Spec, given map[string]bool) []Setting {
 	list := []Setting{}
 	for _, f := range Fields(spec) {
 		s := Setting{Name: f.Variable, Value: f.Default, Source: FromDefault, Desc: f.Desc}
-		if value, ok := os.LookupEnv(f.Variable); ok {
+		if value, ok, err := Lookup(f.Variable, f.File); ok || err != nil {
 			s.Value, s.Source = value, FromEnvironment
+			if f.File != "" && os.Getenv(f.File) != "" {
+				s.Source = FromFile
+			}
 		}
 		if given[f.Variable] {
 			s.Value, s.Source = f.text(), FromFlag

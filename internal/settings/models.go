@@ -12,7 +12,7 @@ import (
 type Model struct {
 	URL         string        `name:"llm-url" envconfig:"MNEME_LLM_URL" desc:"the API of the model, for openai with /v1; empty for the provider's own"`
 	Name        string        `name:"llm-model" envconfig:"MNEME_LLM_MODEL" desc:"the model"`
-	Key         string        `name:"llm-key" envconfig:"MNEME_LLM_KEY" secret:"true" desc:"the key for the API; empty if it needs none"`
+	Key         string        `name:"llm-key" envconfig:"MNEME_LLM_KEY" secret:"true" file:"true" desc:"the key for the API; empty if it needs none"`
 	Timeout     time.Duration `name:"llm-timeout" envconfig:"MNEME_LLM_TIMEOUT" default:"2m" desc:"how long one call may take"`
 	Deadline    time.Duration `name:"llm-deadline" envconfig:"MNEME_LLM_DEADLINE" default:"15m" desc:"how long a summary waits for a model that does not answer before it is written without one"`
 	MaxTokens   int           `name:"llm-max-tokens" envconfig:"MNEME_LLM_MAX_TOKENS" default:"1200" desc:"maximum number of tokens of one answer; a model that thinks first needs more"`
@@ -29,7 +29,7 @@ type CondenseModel struct {
 	CondenseName        string  `name:"condense-llm-model" envconfig:"MNEME_CONDENSE_LLM_MODEL" desc:"the model that condenses tool results; empty for MNEME_LLM_MODEL"`
 	CondenseProvider    string  `name:"condense-llm-provider" envconfig:"MNEME_CONDENSE_LLM_PROVIDER" oneof:",openai,anthropic" desc:"the API of that model, openai or anthropic; empty for the one MNEME_SUMMARY_WRITER names"`
 	CondenseURL         string  `name:"condense-llm-url" envconfig:"MNEME_CONDENSE_LLM_URL" desc:"the URL of that model's API; if neither this nor a provider is set, the URL and key of MNEME_LLM_MODEL apply"`
-	CondenseKey         string  `name:"condense-llm-key" envconfig:"MNEME_CONDENSE_LLM_KEY" secret:"true" desc:"the key for that model"`
+	CondenseKey         string  `name:"condense-llm-key" envconfig:"MNEME_CONDENSE_LLM_KEY" secret:"true" file:"true" desc:"the key for that model"`
 	CondenseInputPrice  float64 `name:"condense-llm-input-price" envconfig:"MNEME_CONDENSE_LLM_INPUT_PRICE" default:"0" desc:"price of a million input tokens of that model; if neither price is set, those of MNEME_LLM_MODEL apply, or none if the model has its own provider or URL"`
 	CondenseOutputPrice float64 `name:"condense-llm-output-price" envconfig:"MNEME_CONDENSE_LLM_OUTPUT_PRICE" default:"0" desc:"price of a million output tokens of that model"`
 	CondensePromptFile  string  `name:"condense-prompt-file" envconfig:"MNEME_CONDENSE_PROMPT_FILE" desc:"file with your own prompt for condensing; empty for the built-in one"`

@@ -23,6 +23,11 @@ func Read(spec Spec) error {
 	for _, f := range Fields(spec) {
 		var parse *envconfig.ParseError
 		err := f.read(f.Variable)
+		if text, ok, wrong := Lookup(f.Variable, f.File); wrong != nil {
+			err = errors.Join(wrong, f.read(noVariable))
+		} else if ok && f.File != "" {
+			f.value.SetString(text)
+		}
 		if errors.As(err, &parse) {
 			err = errors.Join(Mistyped(f.Variable, parse.Value, f.value.Type()), f.read(noVariable))
 		}
@@ -262,7 +267,9 @@ func Environment() []Problem {
 	reasons := map[string]string{}
 	for _, p := range Programs() {
 		for _, f := range Fields(p.New()) {
-			known = append(known, f.Variable)
+			if known = append(known, f.Variable); f.File != "" {
+				known = append(known, f.File)
+			}
 		}
 		if err := Read(p.New()); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -288,7 +295,7 @@ func Environment() []Problem {
 
 // didYouMean suggests the nearest known word, if one is near.
 func didYouMean(word string, known []string) string {
-	if direct, ok := strings.CutSuffix(word, "_FILE"); ok && slices.Contains(known, direct) {
+	if direct, ok := strings.CutSuffix(word, fileSuffix); ok && slices.Contains(known, direct) {
 		return "; set " + direct + " to what the file holds"
 	}
 	best, least := "", 4

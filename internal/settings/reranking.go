@@ -13,7 +13,7 @@ type Reranking struct {
 	Rerank        string        `envconfig:"MNEME_RERANK" default:"off" oneof:"off,openai,cohere,tei" desc:"which reranking API orders the best 100 messages of a search: openai or cohere (Cohere, Jina, vLLM, llama.cpp and others, which take documents), tei (which takes texts), or off"`
 	RerankURL     string        `envconfig:"MNEME_RERANK_URL" desc:"the API of the reranking model; /rerank is appended, so include the version, such as /v1 or /v2, if the server wants one"`
 	RerankModel   string        `envconfig:"MNEME_RERANK_MODEL" desc:"the reranking model; TEI serves only one and needs no name"`
-	RerankKey     string        `envconfig:"MNEME_RERANK_KEY" secret:"true" desc:"the key for that API; empty if it needs none"`
+	RerankKey     string        `envconfig:"MNEME_RERANK_KEY" secret:"true" file:"true" desc:"the key for that API; empty if it needs none"`
 	RerankTimeout time.Duration `envconfig:"MNEME_RERANK_TIMEOUT" default:"2s" desc:"how long a search waits for that model before it keeps its own order"`
 	RerankAlways  bool          `envconfig:"MNEME_RERANK_ALWAYS" default:"false" desc:"rerank every search in a conversation and every context that does not say rerank=false; otherwise only those that say rerank=true"`
 }

@@ -10,6 +10,7 @@
 //	desc       what it means, one sentence without a full stop
 //	oneof      the allowed values, separated by commas
 //	secret     "true" if its value must not be shown
+//	file       "true" if the variable with _FILE appended can name a file that holds the value
 //	name       the flag, where kong would derive another name from the field
 //
 // These make the flags of mneme, the --help of each program, mneme config, mneme doctor and
@@ -45,7 +46,7 @@ type Spec interface {
 // Client holds the settings of every command that calls a server.
 type Client struct {
 	URL     string `envconfig:"MNEME_URL" default:"http://127.0.0.1:8420" desc:"the HTTP API"`
-	NATSURL string `name:"nats-url" envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated; for tokens, backup and the other commands that do not go through the HTTP API, for import if it is named, and for tail and redact scan unless they go over HTTP"`
+	NATSURL string `name:"nats-url" envconfig:"MNEME_NATS_URL" file:"true" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated; for tokens, backup and the other commands that do not go through the HTTP API, for import if it is named, and for tail and redact scan unless they go over HTTP"`
 	NATSTLS
 	Token
 	Tenant string `envconfig:"MNEME_TENANT" desc:"the tenant; if absent, the token's, or the tenant default"`
@@ -70,7 +71,7 @@ type Models struct {
 type Neo4j struct {
 	URI            string        `name:"neo4j-uri" envconfig:"MNEME_NEO4J_URI" default:"bolt://127.0.0.1:7687" desc:"the Neo4j server; bolt+s:// and neo4j+s:// use TLS"`
 	User           string        `name:"neo4j-user" envconfig:"MNEME_NEO4J_USER" default:"neo4j" desc:"the user, if there is a password"`
-	Password       string        `name:"neo4j-password" envconfig:"MNEME_NEO4J_PASSWORD" secret:"true" desc:"the password; empty if the server needs none"`
+	Password       string        `name:"neo4j-password" envconfig:"MNEME_NEO4J_PASSWORD" secret:"true" file:"true" desc:"the password; empty if the server needs none"`
 	Database       string        `name:"neo4j-database" envconfig:"MNEME_NEO4J_DATABASE" default:"neo4j" desc:"the database"`
 	CAFile         string        `name:"neo4j-ca-file" envconfig:"MNEME_NEO4J_CA_FILE" desc:"PEM file of the certificate authorities to trust; empty for the system's"`
 	CertFile       string        `name:"neo4j-cert-file" envconfig:"MNEME_NEO4J_CERT_FILE" desc:"PEM file of the client certificate, for a server that requires one; it is read for each connection"`
@@ -158,7 +159,7 @@ func (n Network) listen(address string) error {
 
 // Worker configures a program that runs a projection.
 type Worker struct {
-	NATSURL string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
+	NATSURL string `envconfig:"MNEME_NATS_URL" file:"true" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
 	NATSTLS
 	Partitions int    `envconfig:"MNEME_PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; an existing log keeps its own, see mneme partitions"`
 	Replicas   int    `envconfig:"MNEME_REPLICAS" default:"0" desc:"copies of the log, if this program creates it; 0 for three in a NATS cluster and one on a single server; an existing log keeps its own"`
@@ -204,7 +205,7 @@ func (s *Worker) Check() error {
 
 // API configures context-api.
 type API struct {
-	NATSURL string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
+	NATSURL string `envconfig:"MNEME_NATS_URL" file:"true" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
 	NATSTLS
 	Callout string `envconfig:"MNEME_NATS_CALLOUT_SEED_FILE" desc:"the file that mneme nats-config --callout-seed-file made: agents then connect to NATS with a token, about which the server asks this program"`
 	Data    string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor, file-tracker and summarizer write"`

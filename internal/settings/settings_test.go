@@ -51,7 +51,7 @@ func TestEnvironmentFindsBadAndUnknownVariables(t *testing.T) {
 	require.Empty(t, Environment())
 	t.Setenv("MNEME_NATS_URI", "nats://127.0.0.1:4222")
 	t.Setenv("MNEME_COLOUR_OF_THE_SKY", "blue")
-	t.Setenv("MNEME_LLM_KEY_FILE", "/run/secrets/key")
+	t.Setenv("MNEME_LLM_MODEL_FILE", "/run/secrets/model")
 	t.Setenv("MNEME_TEST_DATA", "for tests, not a mistake")
 	t.Setenv("MNEME_NATS_INGESTOR_PASSWORD", "for the NATS server, not a mistake")
 	t.Setenv("MNEME_PARTITIONS", "0")
@@ -61,7 +61,7 @@ func TestEnvironmentFindsBadAndUnknownVariables(t *testing.T) {
 	require.Equal(t, []Problem{
 		{"MNEME_COLOUR_OF_THE_SKY", true, "MNEME_COLOUR_OF_THE_SKY: no program knows this name"},
 		{"MNEME_INDEX_MEMORY", false, `MNEME_INDEX_MEMORY="big": not a whole number`},
-		{"MNEME_LLM_KEY_FILE", true, "MNEME_LLM_KEY_FILE: no program knows this name; set MNEME_LLM_KEY to what the file holds"},
+		{"MNEME_LLM_MODEL_FILE", true, "MNEME_LLM_MODEL_FILE: no program knows this name; set MNEME_LLM_MODEL to what the file holds"},
 		{"MNEME_NATS_URI", true, "MNEME_NATS_URI: no program knows this name; did you mean MNEME_NATS_URL?"},
 		{"MNEME_PARTITIONS", false, "MNEME_PARTITIONS=0: not between 1 and 32"},
 		{"OTEL_TRACES_EXPORTER", false, `OTEL_TRACES_EXPORTER="zipkin": not one of otlp, none`},
