@@ -214,6 +214,25 @@ func Rebuilding(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) bool {
 
 // Judge returns what is wrong with a partition, if anything, and what to do about it. rebuilds are those of its server.
 func Judge(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level Level, what, remedy string) {
+	level, what, remedy = judgeState(p, rebuilds)
+	if p.Failed == 0 || p.State == "absent" {
+		return level, what, remedy
+	}
+	skipped := fmt.Sprintf("events that were skipped: %d", p.Failed)
+	why := "mneme failed list says why; mneme failed retry tries them again; mneme erase conversation ID removes those of a deleted conversation"
+	switch level {
+	case OK:
+		if what == "" { // else it is being rebuilt, which tries them again
+			return Warning, skipped, why
+		}
+	case Warning: // what holds it up now will pass, and they remain
+		return level, what + "; " + skipped, remedy + "; of what was skipped " + why
+	}
+	return level, what, remedy
+}
+
+// judgeState is [Judge] without the events that were skipped.
+func judgeState(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level Level, what, remedy string) {
 	m := readmodel.Find(p.Name)
 	program := m.Program
 	switch {
@@ -240,8 +259,6 @@ func Judge(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level Level,
 		return Warning, p.Error, "it retries by itself; if the error persists, check the log of " + program
 	case p.State == "idle":
 		return Warning, "no process is known to drive it", "start " + program + ", or mneme up"
-	case p.Failed > 0:
-		return Warning, fmt.Sprintf("events that were skipped: %d", p.Failed), "mneme failed list says why; mneme failed retry tries them again; mneme erase conversation ID removes those of a deleted conversation"
 	case p.Lag > manyBehind:
 		return Warning, "it lags far behind", "mneme status shows whether it catches up; if it does not, check the log of " + program
 	}
