@@ -243,7 +243,7 @@ export interface ConversationsOptions {
   agent?: string;
   /** only conversations of this project, or of the repository that this folder is in */
   project?: string;
-  /** only branches of this conversation */
+  /** only branches of this conversation; its id or short form */
   branch_of?: string;
   /** only if the producer's time of the first event that has one is this or later */
   created_after?: string;

@@ -294,7 +294,7 @@ class ConversationsOptions(TypedDict, total=False):
     agent: str | None
     # only conversations of this project, or of the repository that this folder is in
     project: str | None
-    # only branches of this conversation
+    # only branches of this conversation; its id or short form
     branch_of: str | None
     # only if the producer's time of the first event that has one is this or later
     created_after: str | None
