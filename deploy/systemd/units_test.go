@@ -78,6 +78,9 @@ func TestTheVariablesOfTheUnitsExist(t *testing.T) {
 			known[f.Variable] = true
 		}
 	}
+	for _, variable := range settings.FileVariables() {
+		known[variable] = true
+	}
 	seen := 0
 	for _, file := range []string{"mneme.service", "mneme@.service", "mneme-backup.service", "mneme.env"} {
 		raw, err := os.ReadFile(file)
