@@ -31,7 +31,7 @@ Agents publish what they do as CloudEvents; mneme keeps the log and says what an
 
 On a terminal, tables fit its width. In a pipe, tabs separate the columns, and a value that contains a tab, a line break, or another control or direction character, or begins with a quote, is a JSON string. Scripts should use --json.
 
-Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a check found a difference or a problem.`
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a check found a difference or a problem, 130 ended at once by a second Ctrl-C.`
 
 // variables replaces each ${} in the tags of commands with its value. Kong's own variables do the same, but kong reads
 // the values of all of them again for each flag, which takes a third of the time of a short command.
