@@ -35,7 +35,7 @@ type InsightsCmd struct {
 func (*InsightsCmd) Help() string {
 	return `Counts what agents did: tokens, calls with their outcomes and durations, errors, files. Days are UTC days of the events' own times; what has no time, or none between 2000 and 2099, is on an unknown day, which --since leaves out.
 
-Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). REFUSED are calls that the user refused, KNOWN those that are known to have succeeded or failed, and SUCCESS is the share of these that succeeded. P50 and P99 are within 1/32. REREADS are reads of files that the conversation had read before and that nobody had written since. On a terminal, DAYS draws the last 30 days.
+TURNS are the messages with which a user asked for something, without what the agent's program wrote in the user's name. Tokens are those that transcripts give. IN is all that models read, CACHED the part that came from the cache. Costs need a price file at the server (MNEME_PRICES_FILE). REFUSED are calls that the user refused, KNOWN those that are known to have succeeded or failed, and SUCCESS is the share of these that succeeded. P50 and P99 are within 1/32. REREADS are reads of files that the conversation had read before and that nobody had written since. On a terminal, DAYS draws the last 30 days.
 
 Examples:
 

@@ -9,6 +9,7 @@ import (
 
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/harness"
 )
 
 // MessagesCmd reads a conversation.
@@ -187,7 +188,7 @@ func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	for i, v := range list {
 		said := ""
 		if v.UserMessage != nil {
-			said = firstLine(v.UserMessage.Content)
+			said = firstLine(harness.Said(v.UserMessage.Content))
 		}
 		cells[i] = []any{v.Number, when(v.Time), v.StepCount, v.ToolCallCount, v.TotalChars, fmt.Sprintf("%d-%d", v.FirstSeq, v.LastSeq), said}
 	}
