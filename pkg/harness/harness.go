@@ -31,19 +31,27 @@ var written = []string{
 // begin with the name, and skills that the model loads have no slash.
 var slashCommand = regexp.MustCompile(`(?s)^\s*<command-message>[^<]*</command-message>\s*<command-name>(/[^<]*)</command-name>\s*(?:<command-args>(.*)</command-args>\s*)?$`)
 
-// Said returns what a user typed: of a slash command, which is recorded in tags, the command and its arguments.
+// task matches the message by which the lead of a team gives an agent of Claude Code its task: to that agent it is what a
+// prompt is. An object of JSON is about the team itself, such as its end.
+var task = regexp.MustCompile(`(?s)^\s*<teammate-message teammate_id="team-lead"[^>]*>\s*([^{\s].*?)\s*(?:</teammate-message>\s*)?$`)
+
+// Said returns what a message says without the tags in which Claude Code records it: of a slash command, the command and its
+// arguments, and the task of an agent in a team.
 func Said(text string) string {
-	m := slashCommand.FindStringSubmatch(text)
-	if m == nil {
-		return text
+	if m := slashCommand.FindStringSubmatch(text); m != nil {
+		return strings.TrimSpace(strings.TrimSpace(m[1]) + " " + strings.TrimSpace(m[2]))
 	}
-	return strings.TrimSpace(strings.TrimSpace(m[1]) + " " + strings.TrimSpace(m[2]))
+	if m := task.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return text
 }
 
 // Wrote reports whether an agent's program wrote a message in the user's name, other than that the user stopped the agent.
 func Wrote(text string) bool {
 	text = strings.TrimSpace(text)
-	return slices.ContainsFunc(written, func(begins string) bool { return strings.HasPrefix(text, begins) }) && !slashCommand.MatchString(text)
+	return slices.ContainsFunc(written, func(begins string) bool { return strings.HasPrefix(text, begins) }) &&
+		!slashCommand.MatchString(text) && !task.MatchString(text)
 }
 
 // OriginMeta is the origin of what a program put into a conversation.

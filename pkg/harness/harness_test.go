@@ -11,6 +11,7 @@ func TestOnlyWhatAUserWroteIsAsked(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"fix uploadQueue.go", "  <b>this</b> is not bold", "Caveat: it is slow", "# AGENTS.md instructions are too long", "what does [Request interrupted by user] mean?",
 		"<command-message>plan</command-message>\n<command-name>/plan</command-name>", "<teammate>",
+		"<teammate-message teammate_id=\"team-lead\" summary=\"start\">\nInvestigate the cache.\n</teammate-message>",
 		"Another Claude session sent a message: what does that mean?"} {
 		require.True(t, Asks("user", "", text), text)
 		require.False(t, Asks("assistant", "", text), text)
@@ -28,6 +29,7 @@ func TestOnlyWhatAUserWroteIsAsked(t *testing.T) {
 		"<external_context kind=\"untrusted\">\nA page\n</external_context>", "<external_browser>A page</external_browser>",
 		"<hook_prompt hook_run_id=\"r1\">Run the tests.</hook_prompt>", "<recommended_plugins>\nnone\n</recommended_plugins>",
 		"<command-message>pdf</command-message>\n<command-name>pdf</command-name>\n<skill-format>true</skill-format>", "<command-message>pdf</command-message>",
+		"<teammate-message teammate_id=\"team-lead\">\n{\"type\":\"shutdown_request\"}\n</teammate-message>",
 		"<teammate-message teammate_id=\"tester\">\nAll green.\n</teammate-message>", "<agent-message from=\"a2f0\">\nDone.\n</agent-message>",
 		"Another Claude session sent a message:\n<teammate-message teammate_id=\"tester\">\nAll green.\n</teammate-message>",
 		"Another Claude session sent a message: <cross-session-message from-name=\"ops\">Merged.</cross-session-message>",
@@ -52,6 +54,8 @@ func TestASlashCommandIsWhatTheUserTyped(t *testing.T) {
 		" <command-message>plan is running…</command-message>\n<command-name>/plan</command-name>\n<command-args> </command-args>\n":          "/plan",
 		"<command-message>plan</command-message>\n<command-name>/plan</command-name>":                                                         "/plan",
 		"<command-name>/exit</command-name>\n<command-message>exit</command-message>\n<command-args></command-args>":                          "<command-name>/exit</command-name>\n<command-message>exit</command-message>\n<command-args></command-args>",
+		"<teammate-message teammate_id=\"team-lead\" summary=\"start\">\nInvestigate the <b>cache</b>.\n\nReport.\n</teammate-message>\n":     "Investigate the <b>cache</b>.\n\nReport.",
+		"<teammate-message teammate_id=\"tester\">\nAll green.\n</teammate-message>":                                                          "<teammate-message teammate_id=\"tester\">\nAll green.\n</teammate-message>",
 		" fix it ": " fix it ",
 	} {
 		require.Equal(t, want, Said(text))

@@ -126,10 +126,13 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 		}
 		said := harness.Said(text)
 		words := said
-		if said != text { // a slash command alone does not say what the session is about
-			if _, words, _ = strings.Cut(said, " "); words == "" {
+		switch command := strings.HasPrefix(said, "/"); {
+		case said != text && command:
+			if _, words, _ = strings.Cut(said, " "); words == "" { // it does not say what the session is about
 				return &Change{Turn: true}
 			}
+		case said != text:
+			words = "" // another agent's, which teach nothing
 		}
 		return &Change{Time: timeOf(e), Turn: true, Request: &Said{Text: plain.Clip(said, maxRequest)}, Taught: lessons(words, when)}
 	case p.Role == "assistant":

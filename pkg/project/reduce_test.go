@@ -71,6 +71,8 @@ func TestASlashCommandIsARequestAndItsArgumentsTeach(t *testing.T) {
 		seq := uint64(i + 1)
 		d.Apply(r.message(d, &events.Recorded{Payload: &events.MessageCreated{Role: "user", Content: text}, Seq: seq}), seq)
 	}
+	task := `<teammate-message teammate_id="team-lead">Always say what you found in the cache.</teammate-message>`
+	require.Equal(t, &Change{Turn: true, Request: &Said{Text: "Always say what you found in the cache."}}, r.message(d, &events.Recorded{Payload: &events.MessageCreated{Role: "user", Content: task}, Seq: 9}))
 	require.Equal(t, 1, d.Requests)
 	require.Equal(t, "/plan Always run the unit tests before you commit.", d.Request.Text)
 	require.Len(t, d.Taught, 1)

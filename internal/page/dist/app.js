@@ -698,7 +698,8 @@ function firstLine(text, max = 240) {
 }
 function typed(text) {
   const command = /^\s*<command-message>[^<]*<\/command-message>\s*<command-name>(\/[^<]*)<\/command-name>\s*(?:<command-args>([^]*)<\/command-args>\s*)?$/.exec(text);
-  return command ? `${command[1]} ${command[2] ?? ""}`.trim() : text;
+  const task = /^\s*<teammate-message teammate_id="team-lead"[^>]*>\s*([^{\s][^]*?)\s*(?:<\/teammate-message>\s*)?$/.exec(text);
+  return command ? `${command[1]} ${command[2] ?? ""}`.trim() : task ? task[1] : text;
 }
 function asText(value) {
   return typeof value === "string" ? value : value === void 0 ? "" : JSON.stringify(value, null, 2);

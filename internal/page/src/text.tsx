@@ -81,10 +81,11 @@ export function firstLine(text: string, max = 240): string {
   return line.length > max ? line.slice(0, max) + "…" : line;
 }
 
-// typed is what a user typed: Claude Code records a slash command in tags.
+// typed is what a user typed, or the lead of a team told an agent: Claude Code records it in tags.
 export function typed(text: string): string {
   const command = /^\s*<command-message>[^<]*<\/command-message>\s*<command-name>(\/[^<]*)<\/command-name>\s*(?:<command-args>([^]*)<\/command-args>\s*)?$/.exec(text);
-  return command ? `${command[1]} ${command[2] ?? ""}`.trim() : text;
+  const task = /^\s*<teammate-message teammate_id="team-lead"[^>]*>\s*([^{\s][^]*?)\s*(?:<\/teammate-message>\s*)?$/.exec(text);
+  return command ? `${command[1]} ${command[2] ?? ""}`.trim() : task ? task[1]! : text;
 }
 
 export function asText(value: unknown): string {
