@@ -311,7 +311,7 @@ func countRecording(t *testing.T, path string) recordedTotals {
 		}
 		call := e.ConversationID + "/" + e.ParentIDs[0]
 		tool, ok := tools[call]
-		if !ok || ended[call] || e.Success == nil {
+		if !ok || ended[call] || e.Success == nil || strings.Contains(e.Error+string(e.Result), "Sibling tool call errored</") {
 			continue
 		}
 		ended[call] = true

@@ -92,3 +92,11 @@ func TestARefusalHasTheReasonThatTheUserGave(t *testing.T) {
 		require.False(t, refused, failure)
 	}
 }
+
+func TestACallThatDidNotRunHasNotFailed(t *testing.T) {
+	t.Parallel()
+	require.True(t, NotRun("<tool_use_error>Sibling tool call errored</tool_use_error>"))
+	require.True(t, NotRun("Sibling tool call errored"))
+	require.False(t, NotRun("grep: Sibling tool call errored"))
+	require.False(t, NotRun(""))
+}

@@ -37,7 +37,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "insight",
-		Version:  5,
+		Version:  6,
 		Gather:   gather,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
@@ -234,8 +234,11 @@ func (r reducer) returned(u *Unit, e *events.Recorded) error {
 		}
 	}
 	if p.Success != nil && !*p.Success {
-		if _, out.Refused = harness.Refusal(cmp.Or(p.Error, p.Text())); out.Refused {
+		text := cmp.Or(p.Error, p.Text())
+		if _, out.Refused = harness.Refusal(text); out.Refused {
 			out.MS = -1 // how long the user thought about it
+		} else if harness.NotRun(text) {
+			out.Success, out.MS = nil, -1
 		} else {
 			out.Error = errorOf(p)
 		}

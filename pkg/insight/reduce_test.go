@@ -120,6 +120,13 @@ func TestOnlyWhatAUserAsksIsATurn(t *testing.T) {
 	require.EqualValues(t, 2, l.day().Models[""].Turns)
 }
 
+func TestACallThatDidNotRunHasNoOutcome(t *testing.T) {
+	t.Parallel()
+	l := newTeller(t).tell(call("k", "Bash", `{"command":"go build ./..."}`), returned("k", "<tool_use_error>Sibling tool call errored</tool_use_error>", false))
+	require.Equal(t, &insight.Calls{Count: 1, Untold: 1}, l.day().Models[""].Tools["Bash"])
+	require.Empty(t, l.day().Detail.Errors)
+}
+
 func histogram(values ...int64) (h insight.Histogram) {
 	for _, v := range values {
 		h.Add(v)

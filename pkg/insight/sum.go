@@ -100,7 +100,7 @@ type Called struct {
 	Succeeded   int64    `json:"succeeded"`
 	Failed      int64    `json:"failed"`
 	Refused     int64    `json:"refused" doc:"the user did not let them happen; not among the failed"`
-	Untold      int64    `json:"untold" doc:"returned, without anybody saying whether they succeeded"`
+	Untold      int64    `json:"untold" doc:"returned without anybody saying whether they succeeded, or not run because another call of the step had failed"`
 	SuccessRate *float64 `json:"success_rate,omitempty" doc:"of those of which it is known"`
 	Timed       int64    `json:"timed" doc:"calls whose duration is known"`
 	Median      *int64   `json:"p50_ms,omitempty" doc:"within 1/32"`

@@ -186,7 +186,7 @@ type RunOf struct {
 type Outcome struct {
 	Call    string  `json:"i"`
 	Success *bool   `json:"s,omitempty"`
-	Refused bool    `json:"x,omitempty"` // the user did not let it happen; Success is false then
+	Refused bool    `json:"x,omitempty"` // the user did not let it happen, or it did not run; Success is false then
 	Error   string  `json:"e,omitempty"` // what went wrong, of a failed command
 	Number  string  `json:"n,omitempty"` // of a todo item
 	Touched []Touch `json:"t,omitempty"` // what the runtime reports

@@ -191,6 +191,8 @@ func (r reducer) returned(d *Digest, e *events.Recorded) *Change {
 		for k := range taught {
 			taught[k] += d.refused(i)
 		}
+	} else if failed && harness.NotRun(cmp.Or(p.Error, p.Text())) {
+		o.Refused = true
 	} else if failed && (i < 0 || len(d.Open[i].Runs) > 0) {
 		o.Error = TroubleOf(p)
 	}

@@ -60,6 +60,16 @@ func TestARefusalTeachesAndIsNoFailure(t *testing.T) {
 	}
 }
 
+func TestACallThatDidNotRunLeavesNoTrouble(t *testing.T) {
+	t.Parallel()
+	r, d, no := reducer{files.DefaultTable()}, &Digest{Place: PlaceOf("", "", "/w")}, false
+	d.Apply(r.called(d, &events.Recorded{Payload: &events.ToolCalled{ToolCallID: "k", ToolName: "Bash", Arguments: json.RawMessage(`{"command":"make test"}`)}}), 1)
+	d.Apply(r.returned(d, &events.Recorded{Payload: &events.ToolReturned{ToolCallID: "k", Success: &no, Error: "<tool_use_error>Sibling tool call errored</tool_use_error>"}}), 2)
+	require.Empty(t, d.Troubles)
+	require.Empty(t, d.Runs)
+	require.Empty(t, d.Open)
+}
+
 func TestASlashCommandIsARequestAndItsArgumentsTeach(t *testing.T) {
 	t.Parallel()
 	r, d := reducer{files.DefaultTable()}, &Digest{Place: PlaceOf("", "", "/w")}
