@@ -139,24 +139,16 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) (back []uint6
 	if err != nil {
 		return back, err
 	}
-	now := map[uint64]uint64{}
+	seqs := make([]uint64, len(acks))
 	for i, ack := range acks {
-		now[loss.events[i].seq] = ack.Seq
+		seqs[i] = ack.Seq
 	}
-	begins := loss.begins
-	if begins == 0 && len(acks) > 0 {
-		begins = acks[0].Seq
-	}
-	for i := range loss.places {
-		if p := &loss.places[i]; p.now == 0 {
-			p.now = now[p.was]
-		}
-	}
+	fitting := loss.fit(seqs)
 	var summaries []events.Event
 	for _, m := range loss.summaries {
-		p := written(m)
-		if moved(loss.places, m) {
-			p.FirstSeq, p.LastSeq = movedRange(loss.places, begins, p.FirstSeq, p.LastSeq)
+		p, err := fitting.accept(m)
+		if err != nil {
+			return back, fmt.Errorf("summary %q: %w", m.SummaryID, err) // only if somebody else wrote some of the events back meanwhile
 		}
 		e, err := event(loss.Conversation, m.Origin, p)
 		if err != nil {
@@ -166,22 +158,6 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) (back []uint6
 	}
 	acks, err = log.PublishAll(ctx, tenant, summaries)
 	return all[:len(back)+len(acks)], err
-}
-
-// movedRange returns the range of a summary after its rows have moved. Ranges leave no gap:
-// each begins right after the row before it, the first one at the start of the
-// conversation.
-func movedRange(places []place, begins, first, last uint64) (from, to uint64) {
-	from = begins
-	for _, p := range places {
-		switch {
-		case p.was < first:
-			from = p.now + 1
-		case p.was <= last:
-			to = p.now
-		}
-	}
-	return from, to
 }
 
 // LossError says that the log holds less of living conversations than the read model.

@@ -17,27 +17,26 @@ const pageRows = 500
 // salvager turns the rows of one conversation back into events.
 type salvager struct {
 	Loss
-	source  Source
-	held    *inventory
-	applied uint64 // the read model had applied everything up to this sequence, so only that is compared
-	calls   []graph.Ref
+	source    Source
+	inventory *inventory
+	applied   uint64          // the read model had applied everything up to this sequence, so only that is compared
+	calls     []graph.Ref     // with a result
+	gone      map[string]bool // calls whose result does not come back
 }
 
-// place holds the old and the current sequence of a row's event in the log; 0 means nowhere.
-type place struct{ was, now uint64 }
-
-// take notes an event that only the read model has.
-func (s *salvager) take(p graph.Position, o graph.Origin, payload events.Payload, whole bool) {
+// take notes an event that only the read model has, and reports whether it can come back.
+func (s *salvager) take(p graph.Position, o graph.Origin, payload events.Payload, whole bool) bool {
 	if !whole {
 		s.refuse(p, o, payload, "the read model holds only the beginning of its text")
-		return
+		return false
 	}
 	e, err := event(s.Conversation, o, payload)
 	if err != nil {
 		s.refuse(p, o, payload, err.Error())
-		return
+		return false
 	}
 	s.events = append(s.events, restored{p.Seq, e})
+	return true
 }
 
 func (s *salvager) refuse(p graph.Position, o graph.Origin, payload events.Payload, reason string) {
@@ -72,7 +71,7 @@ func (s *salvager) transcript(ctx context.Context) error {
 
 func (s *salvager) entry(entry graph.Entry) {
 	placed := func(p graph.Position, o graph.Origin) (lost bool) {
-		now := s.held.seq(s.Conversation, o)
+		now := s.inventory.seq(s.Conversation, o)
 		s.places = append(s.places, place{p.Seq, now})
 		return now == 0
 	}
@@ -94,7 +93,9 @@ func (s *salvager) entry(entry graph.Entry) {
 		s.calls = append(s.calls, graph.Ref{ID: r.ToolCallID})
 		if placed(r.Position, r.Origin) {
 			p := &events.ToolReturned{ToolCallID: r.ToolCallID, Success: r.Success, Result: events.TextResult(r.Result.Text), Error: r.Error, DurationMS: r.DurationMS}
-			s.take(r.Position, r.Origin, p, r.Result.Whole())
+			if !s.take(r.Position, r.Origin, p, r.Result.Whole()) {
+				s.gone[r.ToolCallID] = true
+			}
 		}
 	}
 }
@@ -108,8 +109,12 @@ func (s *salvager) condensations(ctx context.Context) error {
 			return err
 		}
 		for _, call := range s.calls[:n] {
-			if c, ok := found[call]; ok && s.held.seq(s.Conversation, c.Origin) == 0 {
+			if c, ok := found[call]; ok && s.inventory.seq(s.Conversation, c.Origin) == 0 {
 				p := &events.ToolCondensed{ToolCallID: c.ToolCallID, Content: c.Content.Text, Model: c.Model, PromptHash: c.PromptHash, CharsIn: c.CharsIn, CharsOut: c.CharsOut}
+				if s.gone[call.ID] {
+					s.refuse(c.Position, c.Origin, p, "its result does not come back")
+					continue
+				}
 				s.take(c.Position, c.Origin, p, c.Content.Whole())
 			}
 		}
@@ -119,15 +124,18 @@ func (s *salvager) condensations(ctx context.Context) error {
 	return nil
 }
 
-// summarized takes summaries. They refer to ranges of sequences, and events that are written
-// back get new sequences.
+// summarized takes the summaries that a rebuild will accept.
 func (s *salvager) summarized(ctx context.Context) error {
 	// A row that does not come back moves no other.
 	s.places = slices.DeleteFunc(s.places, func(p place) bool {
 		_, comes := slices.BinarySearchFunc(s.events, p.was, func(e restored, seq uint64) int { return cmp.Compare(e.seq, seq) })
 		return p.now == 0 && !comes
 	})
-	ordered := keepsOrder(s.places)
+	acks := make([]uint64, len(s.events)) // as if nobody else published meanwhile
+	for i := range acks {
+		acks[i] = s.inventory.head + 1 + uint64(i)
+	}
+	fitting := s.fit(acks)
 	for from := uint64(0); ; {
 		page, err := s.source.Summaries(ctx, s.Conversation, graph.SummaryQuery{From: from, Superseded: true, Limit: pageRows, OldestFirst: true})
 		if err != nil {
@@ -135,50 +143,19 @@ func (s *salvager) summarized(ctx context.Context) error {
 		}
 		for _, m := range page {
 			from = m.Seq + 1
-			switch {
-			case m.Seq > s.applied, s.held.seq(s.Conversation, m.Origin) != 0:
-			case moved(s.places, m) && !ordered:
-				s.refuse(m.Position, m.Origin, written(m), "the events that it summarizes get new sequences, after later events; the summarizer writes a new summary")
-			case len(within(s.places, m)) == 0:
-				s.refuse(m.Position, m.Origin, written(m), "none of the events that it summarizes is left")
-			default:
-				s.summaries = append(s.summaries, m)
+			if m.Seq > s.applied || s.inventory.seq(s.Conversation, m.Origin) != 0 {
+				continue
 			}
+			if _, err := fitting.accept(m); err != nil {
+				s.refuse(m.Position, m.Origin, written(m), err.Error())
+				continue
+			}
+			s.summaries = append(s.summaries, m)
 		}
 		if len(page) == 0 {
 			return nil
 		}
 	}
-}
-
-// keepsOrder reports whether the rows of a transcript keep their order if the missing ones
-// are appended at its end.
-func keepsOrder(places []place) bool {
-	last, lost := uint64(0), false
-	for _, p := range places {
-		switch {
-		case p.now == 0:
-			lost = true
-		case lost || p.now < last:
-			return false
-		default:
-			last = p.now
-		}
-	}
-	return true
-}
-
-// within returns the places of the rows that a summary covers.
-func within(places []place, m graph.Summary) []place {
-	before := func(p place, seq uint64) int { return cmp.Compare(p.was, seq) }
-	first, _ := slices.BinarySearchFunc(places, m.FirstSeq, before)
-	end, _ := slices.BinarySearchFunc(places, m.LastSeq+1, before)
-	return places[first:end]
-}
-
-// moved reports whether a row that a summary covers has another sequence now.
-func moved(places []place, m graph.Summary) bool {
-	return slices.ContainsFunc(within(places, m), func(p place) bool { return p.was != p.now })
 }
 
 // written returns the payload that made a summary.

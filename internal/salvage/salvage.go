@@ -13,7 +13,8 @@
 //     identity and other content, which is counted as inexact), and the extensions,
 //   - the old sequence: the event is now at the end of the log. If that changes the order
 //     of a conversation, summaries of the moved events cannot come back either; otherwise
-//     their ranges are adapted.
+//     their ranges are adapted. A summary comes back only if a rebuild will accept it after
+//     the summaries that the log still holds.
 package salvage
 
 import (
@@ -52,9 +53,9 @@ type Loss struct {
 	Unrestorable []Unrestorable
 
 	events    []restored      // in the order of their old sequences
-	summaries []graph.Summary // of events that keep their order: their ranges move along
+	summaries []graph.Summary // that a rebuild accepts after these events, see [fitting]
 	places    []place         // of the rows of the transcript that the log holds, or holds again afterwards
-	begins    uint64          // first sequence that the log holds of the conversation, 0 if none
+	held      *known          // what the log holds of the conversation
 	inexact   int             // number of events whose content is not exactly what was published
 }
 
@@ -100,7 +101,7 @@ func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss
 		if len(ids) == 0 {
 			continue
 		}
-		held := inventory{appliedOf: appliedOf, identities: map[events.Digest]uint64{}, conversations: map[events.ConversationID]*known{}}
+		held := inventory{appliedOf: appliedOf, head: state.Head, identities: map[events.Digest]uint64{}, conversations: map[events.ConversationID]*known{}}
 		for _, partition := range families[n] {
 			if err := log.Scan(ctx, partition, state.Head, held.add); err != nil {
 				return err
@@ -124,14 +125,9 @@ func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss
 // inventory lists what the log holds of a family of partitions.
 type inventory struct {
 	appliedOf     func(events.ConversationID) uint64 // what is compared: everything that the read model had applied up to here
+	head          uint64                             // of the log; what is written back gets higher sequences
 	identities    map[events.Digest]uint64           // sequence of the first event with this identity
 	conversations map[events.ConversationID]*known
-}
-
-// known is what the log says about a conversation.
-type known struct {
-	first       uint64
-	description graph.Description
 }
 
 func (i *inventory) add(m eventlog.Message) error {
@@ -146,9 +142,10 @@ func (i *inventory) add(m eventlog.Message) error {
 	i.identities[identity] = m.Seq
 	c := i.conversations[r.Conversation()]
 	if c == nil {
-		c = &known{first: m.Seq}
+		c = &known{}
 		i.conversations[r.Conversation()] = c
 	}
+	c.replay(r.Payload, m.Seq)
 	if r.Source != descriptionSource && m.Seq > i.appliedOf(r.Conversation()) {
 		return nil
 	}
@@ -168,7 +165,7 @@ func (i *inventory) seq(id events.ConversationID, o graph.Origin) uint64 {
 }
 
 func find(ctx context.Context, source Source, held *inventory, id events.ConversationID) (Loss, error) {
-	s := salvager{source: source, held: held, applied: held.appliedOf(id), Loss: Loss{Conversation: id}}
+	s := salvager{source: source, inventory: held, applied: held.appliedOf(id), gone: map[string]bool{}, Loss: Loss{Conversation: id}}
 	c, err := source.Conversation(ctx, id, s.applied)
 	if errors.Is(err, graph.ErrNotFound) { // deleted, or began a moment ago
 		return s.Loss, nil
@@ -176,15 +173,19 @@ func find(ctx context.Context, source Source, held *inventory, id events.Convers
 	if err != nil {
 		return s.Loss, err
 	}
-	var described graph.Description
-	if k := held.conversations[id]; k != nil {
-		s.begins, described = k.first, k.description
+	if s.held = held.conversations[id]; s.held == nil {
+		s.held = &known{}
 	}
-	for _, step := range []func(context.Context) error{s.transcript, s.condensations, s.summarized, s.compare} {
+	for _, step := range []func(context.Context) error{s.transcript, s.condensations} {
 		if err := step(ctx); err != nil {
 			return s.Loss, err
 		}
 	}
-	s.describe(c.Description, described)
+	s.describe(c.Description, s.held.description)
+	for _, step := range []func(context.Context) error{s.summarized, s.compare} {
+		if err := step(ctx); err != nil {
+			return s.Loss, err
+		}
+	}
 	return s.Loss, nil
 }

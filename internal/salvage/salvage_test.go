@@ -442,3 +442,18 @@ func TestACheckpointThatWasReadDuringACommitIsReadAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, suspect)
 }
+
+func TestACondensedTextOfAResultThatCannotComeBackIsListed(t *testing.T) {
+	b := setup(t)
+	b.talk(0, 1)
+	b.publish("t", &events.ToolCalled{ToolCallID: "t7", ToolName: "Read", Arguments: []byte(`{}`)})
+	b.publish("r", &events.ToolReturned{ToolCallID: "t7", Result: events.TextResult(strings.Repeat("x", graph.MaxBodyBytes+1))})
+	b.condense(7)
+	b.applied(b.model)
+	b.lose(5, 6)
+	report := b.repair(salvage.Options{})
+	require.Zero(t, report.Restored)
+	list := report.Conversations[0].Unrestorable
+	require.Len(t, list, 2)
+	require.Equal(t, salvage.Unrestorable{Seq: 6, Kind: "tool_condensed", ID: "k7", Reason: "its result does not come back"}, list[1])
+}
