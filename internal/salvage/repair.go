@@ -78,8 +78,13 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 		}
 		return err
 	}
+	var moved []uint64
 	err = Find(ctx, log, source, func(loss Loss) error {
 		id := loss.Conversation
+		moved = append(moved, loss.moved...)
+		if loss.Count() == 0 {
+			return nil
+		}
 		back, err := loss.sequences(), error(nil)
 		if !o.DryRun {
 			back, err = writeBack(ctx, log, &loss)
@@ -98,6 +103,13 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 	if err != nil {
 		return report, err
 	}
+	back, err := unrecorded(ctx, log, moved, state.Removed)
+	if err != nil {
+		return report, err
+	}
+	if err := record(back); err != nil {
+		return report, err
+	}
 	if o.DryRun {
 		if o.Accept {
 			report.Left = 0
@@ -113,6 +125,24 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 		err = log.RecordDamaged(ctx, unreadable)
 	}
 	return report, err
+}
+
+// unrecorded returns which of the sequences that earlier repairs replaced are not among the recorded ones. A repair
+// that was killed recorded less than it wrote back. Which ones a record counts is not known, so erasures may hide some.
+func unrecorded(ctx context.Context, log *eventlog.Log, moved []uint64, recorded uint64) (list []uint64, err error) {
+	if uint64(len(moved)) <= recorded {
+		return nil, nil
+	}
+	for _, seq := range moved {
+		_, err := log.Get(ctx, seq)
+		switch {
+		case errors.Is(err, eventlog.ErrNotFound):
+			list = append(list, seq)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return list[min(recorded, uint64(len(list))):], nil
 }
 
 // sequences returns the old sequences of the events that can be written back.
@@ -208,6 +238,9 @@ func Check(ctx context.Context, log *eventlog.Log, source Source) (suspect bool,
 	}
 	loss := LossError{Missing: state.Missing}
 	err = Find(ctx, log, source, func(l Loss) error {
+		if l.Count() == 0 {
+			return nil
+		}
 		loss.Conversations++
 		loss.Restorable += l.Restorable()
 		loss.Unrestorable += len(l.Unrestorable)

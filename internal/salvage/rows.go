@@ -24,6 +24,15 @@ type salvager struct {
 	gone      map[string]bool // calls whose result does not come back
 }
 
+// find returns where the log holds the event of a row, 0 if nowhere.
+func (s *salvager) find(p graph.Position, o graph.Origin) (now uint64) {
+	now = s.inventory.seq(s.Conversation, o)
+	if now > p.Seq {
+		s.moved = append(s.moved, p.Seq)
+	}
+	return now
+}
+
 // take notes an event that only the read model has, and reports whether it can come back.
 func (s *salvager) take(p graph.Position, o graph.Origin, payload events.Payload, whole bool) bool {
 	if !whole {
@@ -71,7 +80,7 @@ func (s *salvager) transcript(ctx context.Context) error {
 
 func (s *salvager) entry(entry graph.Entry) {
 	placed := func(p graph.Position, o graph.Origin) (lost bool) {
-		now := s.inventory.seq(s.Conversation, o)
+		now := s.find(p, o)
 		s.places = append(s.places, place{p.Seq, now})
 		return now == 0
 	}
@@ -109,7 +118,7 @@ func (s *salvager) condensations(ctx context.Context) error {
 			return err
 		}
 		for _, call := range s.calls[:n] {
-			if c, ok := found[call]; ok && s.inventory.seq(s.Conversation, c.Origin) == 0 {
+			if c, ok := found[call]; ok && s.find(c.Position, c.Origin) == 0 {
 				p := &events.ToolCondensed{ToolCallID: c.ToolCallID, Content: c.Content.Text, Model: c.Model, PromptHash: c.PromptHash, CharsIn: c.CharsIn, CharsOut: c.CharsOut}
 				if s.gone[call.ID] {
 					s.refuse(c.Position, c.Origin, p, "its result does not come back")
@@ -143,7 +152,7 @@ func (s *salvager) summarized(ctx context.Context) error {
 		}
 		for _, m := range page {
 			from = m.Seq + 1
-			if m.Seq > s.applied || s.inventory.seq(s.Conversation, m.Origin) != 0 {
+			if m.Seq > s.applied || s.find(m.Position, m.Origin) != 0 {
 				continue
 			}
 			if _, err := fitting.accept(m); err != nil {

@@ -57,6 +57,7 @@ type Loss struct {
 	places    []place         // of the rows of the transcript that the log holds, or holds again afterwards
 	held      *known          // what the log holds of the conversation
 	inexact   int             // number of events whose content is not exactly what was published
+	moved     []uint64        // old sequences of events that earlier repairs wrote back
 }
 
 // restored is an event to publish, with its old sequence; 0 for an event that describes the
@@ -72,7 +73,8 @@ func (l *Loss) Restorable() int { return len(l.events) + len(l.summaries) }
 // Count returns how many events of the conversation only the read model holds.
 func (l *Loss) Count() int { return l.Restorable() + len(l.Unrestorable) }
 
-// Find calls yield for each living conversation of which the read model holds events that the log does not. It reads
+// Find calls yield for each living conversation of which the read model holds events that the log does not, or which an
+// earlier repair wrote back. It reads
 // the whole log and the whole read model, one family of partitions (see [eventlog.Log.Families]) after the other, and
 // keeps the identities of one family's events in memory. Events may be published and applied during the comparison:
 // what the read model applies after the start is not compared.
@@ -112,7 +114,7 @@ func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss
 			if err != nil {
 				return fmt.Errorf("conversation %q of tenant %q: %w", id.ID, id.Tenant, err)
 			}
-			if loss.Count() > 0 {
+			if loss.Count() > 0 || len(loss.moved) > 0 {
 				if err := yield(loss); err != nil {
 					return err
 				}

@@ -289,6 +289,32 @@ func TestWhatARepairWroteBackBeforeItFailedIsNoLongerMissing(t *testing.T) {
 	require.Zero(t, report.Left)
 }
 
+// A repair is killed after it has published and before it has recorded that.
+func TestWhatAKilledRepairWroteBackIsNoLongerMissingAfterTheNext(t *testing.T) {
+	b := setup(t)
+	b.talk(0, 3)
+	b.summarize("L1-a", 1, 9)
+	b.applied(b.model)
+	b.lose(span(4, 10)...)
+	stream, err := b.js.Stream(t.Context(), natsdeploy.Stream)
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	require.Zero(t, b.repair(salvage.Options{}).Left)
+	_, err = b.js.UpdateStream(t.Context(), config) // without the record
+	require.NoError(t, err)
+
+	require.Zero(t, b.repair(salvage.Options{DryRun: true}).Left)
+	report := b.repair(salvage.Options{})
+	require.EqualValues(t, 7, report.Missing)
+	require.Zero(t, report.Events)
+	require.Zero(t, report.Left)
+	require.Equal(t, salvage.Report{}, b.repair(salvage.Options{}))
+
+	b.lose(2)
+	require.Equal(t, 1, b.repair(salvage.Options{}).Restored)
+	require.Zero(t, b.repair(salvage.Options{}).Left)
+}
+
 func TestALostDescriptionComesBack(t *testing.T) {
 	b := setup(t)
 	b.publish("s", &events.ConversationStarted{Title: "First", Cwd: "/src", Agent: "a", Tags: []string{"x"}})

@@ -102,6 +102,7 @@ type State struct {
 	First, Head uint64 // first and last sequence; 0 and 0 when empty
 	Messages    uint64
 	Missing     uint64 // events that left the log without a record: a disk lost them, or a purge was not recorded
+	Removed     uint64 // events that left it with a record: they were erased, published again after a loss, or given up
 	Bytes       uint64
 	MaxBytes    int64 // at which the log is full
 
@@ -129,7 +130,7 @@ func (l *Log) extent(ctx context.Context) (State, error) {
 
 func stateOf(info *jetstream.StreamInfo) State {
 	s := info.State
-	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, damaged: natsdeploy.Damaged(info.Config)}
+	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Removed: natsdeploy.Removed(info.Config), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, damaged: natsdeploy.Damaged(info.Config)}
 }
 
 // RecordRemoved records how many of the missing events are accounted for, because they were erased
