@@ -85,7 +85,7 @@ func NewSummarizer(ctx context.Context, p worker.Parts, s settings.Summaries, mo
 		Views: view.New(view.Config{Log: p.Log, Models: models}), Spend: p.Quotas.Spend,
 	})
 	p.Quotas.Spends()
-	consumer.Hooks = worker.Hooks{Touched: c.reactor.Touch, Explain: c.explain}
+	consumer.Hooks = worker.Hooks{Touched: c.reactor.Touch, Switched: c.reactor.Rescan, Explain: c.explain}
 	p.Telemetry.Metrics.WatchSummaries(func() telemetry.Summaries {
 		f := c.reactor.Figures()
 		return telemetry.Summaries{

@@ -149,6 +149,15 @@ func (r *Reactor) Touch(ids []events.ConversationID) {
 	r.awake()
 }
 
+// Rescan makes the reactor look for work in all conversations again, because another generation of the read model
+// serves: it may lack summaries that the log has lost.
+func (r *Reactor) Rescan() {
+	r.mu.Lock()
+	clear(r.scanned)
+	r.mu.Unlock()
+	r.awake()
+}
+
 // drives reports whether this process may work on a partition. If not, the partition is
 // marked for a new scan, which finds the work left undone.
 func (r *Reactor) drives(partition int) bool {

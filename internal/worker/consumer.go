@@ -45,8 +45,9 @@ type Consumer[U projection.Unit, S projection.Store[U]] struct {
 
 // Hooks are optional. Set them before Start.
 type Hooks struct {
-	Touched func([]events.ConversationID) // called with the conversations of each batch that the serving generation applied
-	Explain func([]projection.Status)     // adds to the status what the projectors do not know
+	Touched  func([]events.ConversationID) // called with the conversations of each batch that the serving generation applied
+	Switched func()                        // called when another generation serves
+	Explain  func([]projection.Status)     // adds to the status what the projectors do not know
 }
 
 // build is a generation that this process writes.

@@ -168,6 +168,9 @@ func (c *Consumer[U, S]) follow(ctx context.Context, generation int) error {
 	c.mu.Unlock()
 	c.current.Put(b.Generation)
 	c.slog.Info("a new generation serves", "generation", generation, "before", old.Number)
+	if c.Switched != nil {
+		c.Switched()
+	}
 	return nil
 }
 
