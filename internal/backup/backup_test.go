@@ -371,6 +371,12 @@ func TestAnInterruptedBackupLeavesNone(t *testing.T) {
 	require.Empty(t, left)
 
 	require.NoError(t, os.MkdirAll(dir+".partial", 0o700)) // as a kill leaves it
+	require.NoError(t, os.WriteFile(filepath.Join(dir+".partial", "stream.arc.s2"), []byte("cut off"), 0o600))
+	photo := filepath.Join(dir+".partial", "cat.png")
+	require.NoError(t, os.WriteFile(photo, nil, 0o600))
+	_, err = backup.Create(t.Context(), from.conn, dir, quiet)
+	require.ErrorContains(t, err, "cat.png")
+	require.NoError(t, os.Remove(photo), "it is not of a backup, so it stays")
 	_, err = backup.Create(t.Context(), from.conn, dir, quiet)
 	require.NoError(t, err)
 	_, err = backup.Create(t.Context(), from.conn, dir, quiet)

@@ -40,6 +40,8 @@ type apiError struct {
 // Create writes a backup of the log into a new directory while everything runs: all events up to
 // the last sequence at its start. It reads back what it has written before it returns.
 //
+// A directory DIR.partial that an interrupted Create left is replaced; what else has this name stays, and is an error.
+//
 // It returns [ErrExists], [natsdeploy.ErrNoStream], or an error of the server or the disk; then
 // no backup exists.
 func Create(ctx context.Context, conn *nats.Conn, dir string, progress Progress) (Manifest, error) {
@@ -51,7 +53,7 @@ func Create(ctx context.Context, conn *nats.Conn, dir string, progress Progress)
 		return Manifest{}, err
 	}
 	partial := dir + partialSuffix
-	if err := os.RemoveAll(partial); err != nil {
+	if err := removeInterrupted(partial); err != nil {
 		return Manifest{}, err
 	}
 	if err := os.MkdirAll(partial, 0o700); err != nil {
@@ -65,6 +67,23 @@ func Create(ctx context.Context, conn *nats.Conn, dir string, progress Progress)
 		return m, errors.Join(err, os.RemoveAll(partial))
 	}
 	return m, syncDir(filepath.Dir(dir))
+}
+
+// removeInterrupted removes what an interrupted Create left, if anything.
+func removeInterrupted(partial string) error {
+	files, err := os.ReadDir(partial)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if !isOurs(f) {
+			return fmt.Errorf("%s, where the backup is written first, holds %q, which is not of a backup: move it away, or name another directory", partial, f.Name())
+		}
+	}
+	return os.RemoveAll(partial)
 }
 
 func create(ctx context.Context, conn *nats.Conn, dir string, progress Progress) (Manifest, error) {

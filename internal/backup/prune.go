@@ -115,6 +115,11 @@ func isAbandoned(path string) bool {
 	}
 	return !slices.ContainsFunc(files, func(f os.DirEntry) bool {
 		info, err := f.Info()
-		return !slices.Contains([]string{configFile, snapshotFile, manifestFile}, f.Name()) || err != nil || time.Since(info.ModTime()) < abandonedAfter
+		return !isOurs(f) || err != nil || time.Since(info.ModTime()) < abandonedAfter
 	})
+}
+
+// isOurs reports whether a file is one that [Create] writes.
+func isOurs(f os.DirEntry) bool {
+	return f.Type().IsRegular() && slices.Contains([]string{configFile, snapshotFile, manifestFile}, f.Name())
 }
