@@ -235,25 +235,51 @@ func (t *thread) common(links []link) int {
 	return low
 }
 
-// goesOn finds the end of the thread in a history that has another beginning. from is the place in the history, at the
-// place in the thread. A single message does not count: people repeat themselves.
+// goesOn finds a history with another beginning that reaches the end of the thread, or ends inside it. from is where the
+// known messages begin in the history, and at in the thread: as early as possible. A single message does not count: people
+// repeat themselves.
 func (t *thread) goesOn(links []link) (from, at int, ok bool) {
-	places := map[[8]byte][]int{}
-	for i, l := range t.links {
-		places[l.own] = append(places[l.own], i)
-	}
-	for from := range links {
-		for _, at := range places[links[from].own] {
-			n := 0
-			for from+n < len(links) && at+n < len(t.links) && links[from+n].own == t.links[at+n].own {
-				n++
-			}
-			if n >= 2 && (at+n == len(t.links) || from+n == len(links)) {
-				return from, at, true
-			}
+	from = len(links)
+	for before, n := range shared(t.links, links) { // to the end of the thread
+		if n >= 2 && before-n <= from {
+			from, at, ok = before-n, len(t.links)-n, true
 		}
 	}
-	return 0, 0, false
+	for before, n := range shared(links, t.links) { // to the end of the history
+		if start := len(links) - n; n >= 2 && (start < from || start == from && before-n < at) {
+			from, at, ok = start, before-n, true
+		}
+	}
+	return from, at, ok
+}
+
+// shared returns, for each place in a list, how many messages before it are also the last ones of another list. It takes
+// linear time, by the Z algorithm backwards: a client may repeat one message thousands of times.
+func shared(ending, list []link) []int {
+	all := make([][8]byte, 0, len(ending)+len(list))
+	for _, l := range slices.Backward(ending) {
+		all = append(all, l.own)
+	}
+	for _, l := range slices.Backward(list) {
+		all = append(all, l.own)
+	}
+	same := make([]int, len(all)) // from a place on, how many are the same as from the beginning on
+	for i, left, right := 1, 0, 0; i < len(all); i++ {
+		if i < right {
+			same[i] = min(right-i, same[i-left])
+		}
+		for i+same[i] < len(all) && all[same[i]] == all[i+same[i]] {
+			same[i]++
+		}
+		if i+same[i] > right {
+			left, right = i, i+same[i]
+		}
+	}
+	counts := make([]int, len(list)+1)
+	for before := 1; before <= len(list); before++ {
+		counts[before] = min(same[len(all)-before], len(ending))
+	}
+	return counts
 }
 
 // owner returns the conversation that recorded the n-th link of a thread.

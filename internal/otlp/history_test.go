@@ -298,3 +298,42 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	m.send("long", modelCall{input: long})
 	require.Zero(t, m.sessions[[2]string{"default", "long"}].links())
 }
+
+// spelled returns the links of a history, one message for each letter.
+func spelled(text string) []link {
+	var list []message
+	for _, letter := range text {
+		list = append(list, user(string(letter)))
+	}
+	return chained(hash{}, list)
+}
+
+func TestAHistoryGoesOnAtTheEarliestPlace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		letters := rapid.StringMatching(`[ab]{0,12}c?`)
+		known := thread{links: spelled(letters.Draw(t, "known"))}
+		links := spelled(letters.Draw(t, "sent"))
+		from, at, ok := known.goesOn(links)
+		for f := range links {
+			for a := range known.links {
+				n := 0
+				for f+n < len(links) && a+n < len(known.links) && links[f+n].own == known.links[a+n].own {
+					n++
+				}
+				if n >= 2 && (f+n == len(links) || a+n == len(known.links)) {
+					require.True(t, ok)
+					require.Equal(t, [2]int{f, a}, [2]int{from, at})
+					return
+				}
+			}
+		}
+		require.False(t, ok)
+	})
+}
+
+func TestAMessageRepeatedThousandsOfTimesIsComparedOnce(t *testing.T) {
+	again := strings.Repeat("a", maxOfOne-2)
+	known := thread{links: spelled("b" + again + "c")}
+	_, _, ok := known.goesOn(spelled("d" + again + "e")) // comparing each with each would take an hour
+	require.False(t, ok)
+}
