@@ -61,17 +61,18 @@ func (e *entry) openInference() (recorded, error) {
 
 func (e *entry) openInferenceMessages(prefix string) []message {
 	var list []message
-	for i := range e.count(prefix) {
+	lists := e.lists(prefix)
+	for _, i := range lists[prefix] {
 		at := prefix + "." + strconv.Itoa(i) + ".message."
 		w := written{Role: e.text(at + "role"), ToolCallID: e.text(at + "tool_call_id"), Name: e.text(at + "name")}
-		for j := range e.count(at + "contents") {
+		for _, j := range lists[at+"contents"] {
 			one := at + "contents." + strconv.Itoa(j) + ".message_content."
 			w.Content = append(w.Content, part{Type: cmp.Or(e.text(one+"type"), "text"), Text: e.text(one + "text"), ID: e.text(one + "id")})
 		}
 		if !slices.ContainsFunc(w.Content, func(p part) bool { return p.kind() == "text" && p.Text != "" }) { // else they repeat it
 			w.Content = append(contentOf(e.text(at+"content")), w.Content...)
 		}
-		for j := range e.count(at + "tool_calls") {
+		for _, j := range lists[at+"tool_calls"] {
 			one := at + "tool_calls." + strconv.Itoa(j) + ".tool_call."
 			w.ToolCalls = append(w.ToolCalls, writtenCall{ID: e.text(one + "id"), Name: e.text(one + "function.name"), Arguments: e.raw(one + "function.arguments")})
 		}

@@ -228,12 +228,13 @@ func (e *entry) executeTool(t toolRun) (recorded, error) {
 // numbered reads messages with an attribute for each member, as OpenLLMetry wrote them: gen_ai.prompt.0.content.
 func (e *entry) numbered(prefix, role string) []message {
 	var list []message
-	for i := range e.count(prefix) {
+	lists := e.lists(prefix)
+	for _, i := range lists[prefix] {
 		at := prefix + "." + strconv.Itoa(i) + "."
 		w := written{Role: cmp.Or(e.text(at+"role"), role), ToolCallID: e.text(at + "tool_call_id")}
 		w.Content = contentOf(e.text(at + "content"))
 		w.Reasoning = e.text(at + "reasoning")
-		for j := range e.count(at + "tool_calls") {
+		for _, j := range lists[at+"tool_calls"] {
 			one := at + "tool_calls." + strconv.Itoa(j) + "."
 			w.ToolCalls = append(w.ToolCalls, writtenCall{ID: e.text(one + "id"), Name: e.text(one + "name"), Arguments: e.raw(one + "arguments")})
 		}
@@ -254,24 +255,30 @@ func contentOf(text string) contents {
 	return contents{{Type: "text", Text: text}}
 }
 
-// maxNumbered bounds the messages that numbered attributes make.
-const maxNumbered = 10_000
-
-// count returns how many members a numbered attribute has.
-func (e *entry) count(prefix string) int {
-	prefix += "."
-	n := 0
+// lists returns which numbers the members of each numbered attribute have, in order, of those whose names begin with a
+// prefix: for a.0.b.7.c, 0 in the list a and 7 in the list a.0.b. There are no lists further inside.
+func (e *entry) lists(prefix string) map[string][]int {
+	lists := map[string][]int{}
 	for key := range e.attributes {
-		rest, ok := strings.CutPrefix(key, prefix)
-		if !ok {
+		if !strings.HasPrefix(key, prefix+".") {
 			continue
 		}
-		number, _, _ := strings.Cut(rest, ".")
-		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < maxNumbered {
-			n = max(n, i+1)
+		inside := 0
+		for from, more := len(prefix)+1, true; more && inside < 2; {
+			var member string
+			member, _, more = strings.Cut(key[from:], ".")
+			if n, err := strconv.Atoi(member); err == nil && n >= 0 {
+				lists[key[:from-1]] = append(lists[key[:from-1]], n)
+				inside++
+			}
+			from += len(member) + 1
 		}
 	}
-	return n
+	for name, numbers := range lists {
+		slices.Sort(numbers)
+		lists[name] = slices.Compact(numbers)
+	}
+	return lists
 }
 
 // perMessage reads the span events of the conventions up to 1.36, one for each message.

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -241,4 +242,19 @@ func FuzzReadingMessages(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestNumberedMessagesCostOnlyTheAttributesThatAreThere(t *testing.T) {
+	const messages = 5_000
+	a := attributes{"openinference.span.kind": "LLM"}
+	for i := range messages { // counting up to each number would make 100 million parts
+		at := fmt.Sprintf("llm.input_messages.%d.message.", i)
+		a[at+"role"], a[at+"contents.9999.message_content.text"], a[at+"tool_calls.9999.tool_call.function.name"] = "assistant", "A", "look"
+	}
+	e := entry{attributes: a}
+	what, err := e.read(traces)
+	require.NoError(t, err)
+	require.Len(t, what.call.input, messages)
+	require.Equal(t, []string{"A"}, what.call.input[messages-1].texts)
+	require.Len(t, what.call.input[messages-1].calls, 1)
 }
