@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -81,18 +82,23 @@ func (a attributes) text(keys ...string) string {
 	return ""
 }
 
-// number returns the first of these attributes that is a number, or a text of one.
+// number returns the first of these attributes that is a number, or a text of one. An infinite one, and NaN, are none: JSON
+// lacks them.
 func (a attributes) number(keys ...string) (float64, bool) {
 	for _, key := range keys {
+		n := math.NaN()
 		switch v := a[key].(type) {
 		case int64:
-			return float64(v), true
+			n = float64(v)
 		case float64:
-			return v, true
+			n = v
 		case string:
 			if f, err := strconv.ParseFloat(v, 64); err == nil {
-				return f, true
+				n = f
 			}
+		}
+		if !math.IsNaN(n) && !math.IsInf(n, 0) {
+			return n, true
 		}
 	}
 	return 0, false

@@ -3,11 +3,14 @@ package otlp
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
 )
 
 // called returns a model call in short.
@@ -257,4 +260,32 @@ func TestNumberedMessagesCostOnlyTheAttributesThatAreThere(t *testing.T) {
 	require.Len(t, what.call.input, messages)
 	require.Equal(t, []string{"A"}, what.call.input[messages-1].texts)
 	require.Len(t, what.call.input[messages-1].calls, 1)
+}
+
+func TestANumberThatJSONLacksTakesNothingElseWithIt(t *testing.T) {
+	m := remembering(t)
+	for _, a := range []attributes{
+		{"gen_ai.operation.name": "chat", inputMessages: "A", outputMessages: "B", "gen_ai.usage.input_tokens": math.Inf(1), "gen_ai.usage.output_tokens": int64(7)},
+		{"gen_ai.operation.name": "chat", inputMessages: "C", outputMessages: "D", "gen_ai.usage.output_tokens": "NaN"},
+	} {
+		e := entry{attributes: a}
+		what, err := e.read(traces)
+		require.NoError(t, err)
+		m.send("s", *what.call)
+	}
+	e := entry{name: "claude_code.tool_result", attributes: attributes{"tool_use_id": "t", "tool_name": "look", "duration_ms": "Inf", "tool_output": "seen"}}
+	what, err := e.read(logs)
+	require.NoError(t, err)
+	p := newPlan("default", m.memory)
+	p.run(p.change(p.session("s", false)), &e, what.tool)
+	require.Len(t, m.kept(p), 2)
+	var usages []string
+	for _, e := range m.events {
+		r, err := events.Record(e)
+		require.NoError(t, err)
+		if p, ok := r.Payload.(*events.MessageCreated); ok && p.Role == "assistant" {
+			usages = append(usages, string(p.Usage))
+		}
+	}
+	require.Equal(t, []string{`{"output_tokens":7}`, ""}, usages)
 }
