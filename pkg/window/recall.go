@@ -129,8 +129,10 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 	p.below = min(p.below, before)
 	p.read = slices.DeleteFunc(p.read, func(c candidate) bool { return c.message.Seq >= before || b.shown[c.message.Seq] })
 	p.chars = 0
+	said := make(map[saying]bool, len(p.read))
 	for i := range p.read {
 		p.chars += p.read[i].cost
+		said[p.read[i].says()] = true
 	}
 	for len(p.unread) > 0 && p.chars+p.repeats < room {
 		average := 200
@@ -150,10 +152,11 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 				continue
 			}
 			c.cost = b.relevantItem(&c, "").Chars
-			if slices.ContainsFunc(p.read, c.repeats) {
+			if said[c.says()] {
 				p.repeats += c.cost
 				continue
 			}
+			said[c.says()] = true
 			p.read, p.chars = append(p.read, c), p.chars+c.cost
 		}
 	}
@@ -181,10 +184,13 @@ func (p *past) left() (n int) {
 	return n
 }
 
-// repeats reports whether a message says the same as another one.
-func (c *candidate) repeats(o candidate) bool {
-	return o.message.Role == c.message.Role && o.message.Content == c.message.Content
+// saying is equal for messages that say the same.
+type saying struct {
+	role    string
+	content graph.Body
 }
+
+func (c *candidate) says() saying { return saying{c.message.Role, c.message.Content} }
 
 // readHits reads the messages of hits, in their order. focus, unless it is nil, narrows down what an
 // excerpt shows of the best passage.
