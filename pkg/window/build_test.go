@@ -176,6 +176,28 @@ func TestAStepThatIsTooLargeIsLeftOutWhole(t *testing.T) {
 	assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
 }
 
+// A program that records nothing but calls, as the telemetry of Codex does, has no steps to leave out whole.
+func TestTheNewestOfCallsWithoutAMessageAreShown(t *testing.T) {
+	c := newTalk(t, "c").user("Call them all.")
+	for i := range 300 {
+		c.call(fmt.Sprintf("t%d", i), "run", args{"text": strings.Repeat("x", 400)}).result(fmt.Sprintf("t%d", i), true, fmt.Sprint("It is ", i))
+	}
+	c.assistant("Done.").call("last", "run", args{}).result("last", true, "It is 300")
+	s := newStore(t)
+	s.apply(c.events)
+	for _, end := range []int{len(c.events) - 3, len(c.events)} {
+		for _, strategy := range window.Strategies() {
+			for _, most := range []int{2_000, 5_000, 100_000} {
+				got, err := window.Build(t.Context(), s.source(), window.Request{Conversation: idOf("c"), MaxChars: most, Strategy: strategy, AsOf: uint64(end)})
+				require.NoError(t, err)
+				require.NoError(t, checkRules(got, truthOf(c.events, 1, uint64(end))))
+				require.Contains(t, got.Markdown(), "Result: It is 299", "%s %d", strategy, most)
+				require.Greater(t, len(got.Markdown()), most/2, "%s %d", strategy, most)
+			}
+		}
+	}
+}
+
 // What an agent's program wrote in the user's name is neither the first instruction, nor a query, nor what is searched for.
 func TestTheOutputOfCommandsIsNoInstruction(t *testing.T) {
 	t.Parallel()

@@ -165,7 +165,7 @@ func (b *builder) newestWithin(w *window, list []kept, room, piece int) []kept {
 	for _, k := range list {
 		room -= cost(k.items)
 	}
-	messages := 0
+	messages, heads := 0, list
 	for i := len(w.steps) - 1; i >= 0 && messages < prunedNewest; i-- {
 		s := &w.steps[i]
 		k := kept{seq: s.seq}
@@ -173,7 +173,7 @@ func (b *builder) newestWithin(w *window, list []kept, room, piece int) []kept {
 			k.n = s.message.N
 			messages++
 		}
-		at := slices.IndexFunc(list, func(h kept) bool { return h.seq == s.seq })
+		at := slices.IndexFunc(heads, func(h kept) bool { return h.seq == s.seq })
 		if at >= 0 && len(s.calls) == 0 {
 			continue
 		}

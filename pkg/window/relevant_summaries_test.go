@@ -257,8 +257,7 @@ func TestSummariesAmongTheRelevantPastKeepTheRules(t *testing.T) {
 	t.Logf("found by level: %v", levels)
 }
 
-// A call may join a step whose first event is a result without a call: the recent turns show that
-// result, and all that follows it, before the call.
+// The recent turns show everything from the first event on, which here is a result without a call.
 func TestASummaryOfWhatTheRecentTurnsShowIsNotFound(t *testing.T) {
 	s := newStore(t)
 	c := newTalk(t, "c")
@@ -277,7 +276,7 @@ func TestASummaryOfWhatTheRecentTurnsShowIsNotFound(t *testing.T) {
 	for _, it := range sectionOf(got, window.SectionTurns) {
 		kinds = append(kinds, it.Kind)
 	}
-	assert.Equal(t, []string{window.KindToolResult, window.KindToolCall, window.KindMessage, window.KindMessage}, kinds)
+	assert.Equal(t, []string{window.KindToolResult, window.KindMessage, window.KindToolCall, window.KindMessage}, kinds)
 	require.NoError(t, checkFoundSummaries(got, truth{}))
 	assert.Empty(t, sectionOf(got, window.SectionRelevant))
 }

@@ -22,8 +22,8 @@ type window struct {
 }
 
 // step is the unit that is shown or left out: an assistant message with its calls and their
-// results. A message of another role is a step alone, and so are calls and results without an
-// assistant message before them in their turn.
+// results. A message of another role is a step alone, and so is each call, with its result, that has no
+// assistant message before it in its turn: a program may record nothing but calls.
 type step struct {
 	message *graph.Message // nil if there is none
 	calls   []call
@@ -120,12 +120,13 @@ type joint struct{ turn, step int }
 // it names, otherwise to the one before it; a result belongs to its call.
 //
 // Whatever precedes the oldest user or assistant message read is part of a step that was not read,
-// so it is left out. A result whose call was not read is left out with it.
+// so it is left out, unless it is a call of the newest turn that belongs to no message. A result whose
+// call was not read is left out with it.
 func (b *builder) join(ctx context.Context, w *window, entries []graph.Entry) error {
 	steps := map[joint]*step{}
 	byID := map[graph.Ref]*step{}
 	calls := map[graph.Ref]*graph.ToolCall{}
-	begin := w.begin(entries)
+	begin := b.begin(w, entries)
 	var list []*step
 	add := func(s step) *step {
 		list = append(list, &s)
@@ -174,29 +175,48 @@ func (b *builder) join(ctx context.Context, w *window, entries []graph.Entry) er
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b *step) int { return cmp.Compare(a.seq, b.seq) })
 	for _, s := range list {
-		w.steps = append(w.steps, *s)
+		w.steps = append(w.steps, s.parts()...)
 	}
+	slices.SortFunc(w.steps, func(a, b step) int { return cmp.Compare(a.seq, b.seq) })
 	return nil
 }
 
+// parts divides a step without a message into its calls and its results without a call.
+func (s *step) parts() []step {
+	if s.message != nil {
+		return []step{*s}
+	}
+	parts := make([]step, 0, len(s.calls)+len(s.results))
+	for _, c := range s.calls {
+		parts = append(parts, step{calls: []call{c}, turn: s.turn, step: s.step, seq: c.Seq})
+	}
+	for _, r := range s.results {
+		parts = append(parts, step{results: []graph.ToolResult{r}, turn: s.turn, step: s.step, seq: r.Seq})
+	}
+	return parts
+}
+
 // begin returns the sequence from which the entries, oldest first, make whole steps.
-func (w *window) begin(entries []graph.Entry) uint64 {
+func (b *builder) begin(w *window, entries []graph.Entry) uint64 {
 	if w.complete {
 		return 0
 	}
 	first := graph.Latest
 	for _, e := range entries {
-		if e.Message == nil {
-			continue
+		switch {
+		case e.Call != nil && b.alone(e.Call), e.Message != nil && e.Message.Role != "system":
+			return e.Position().Seq
+		case e.Message != nil:
+			first = min(first, e.Message.Seq)
 		}
-		if e.Message.Role != "system" {
-			return e.Message.Seq
-		}
-		first = min(first, e.Message.Seq)
 	}
 	return first
+}
+
+// alone reports whether a call of the newest turn has no assistant message before it in the turn.
+func (b *builder) alone(c *graph.ToolCall) bool {
+	return c.MessageID == "" && b.newest != nil && c.Turn == b.newest.Turn && c.Step == b.newest.Step
 }
 
 // resultsOfCalls holds results by the ids of their calls.
@@ -344,9 +364,6 @@ func (b *builder) itemsOf(w *window, s *step, piece int) []Item {
 	}
 	for i := range s.results {
 		items = append(items, resultItem(&s.results[i], piece, w))
-	}
-	if s.message == nil { // the first item has the step's sequence, see rawBegins
-		slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
 	return items
 }
