@@ -28,6 +28,22 @@ with mneme.Memory(url, tenant="python-copy", timeout=0.3) as memory:
     report = memory.import_events(slowly(export))
     assert report["published"] == 3, report
 
+
+
+def broken() -> Iterator[str]:
+    """What the lines themselves raise is no failure of the network."""
+    yield export[0]
+    raise KeyError("half a file")
+
+
+with mneme.Memory(url, tenant="python-copy") as memory:
+    try:
+        memory.import_events(broken())
+    except KeyError:
+        pass
+    else:
+        raise AssertionError("half a file was imported")
+
 # A server that takes nothing and says nothing is still given up.
 with mneme.Memory(dead, timeout=0.3, retries=0) as memory:
     conversation = memory.conversation("slow")

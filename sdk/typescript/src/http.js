@@ -167,10 +167,12 @@ export class Sender {
     for (let tried = 1; ; tried++) {
       /** @type {MnemeError} */
       let failure;
+      /** @type {{error?: unknown}} */
+      const own = {}; // set if what the caller sends failed
       const watch = new Watch(limit, signal);
       try {
         const whole = body === undefined || (typeof body === "string" && body.length <= maxWhole);
-        const sent = whole ? { body } : { body: upload(typeof body === "string" ? [body] : body, watch), duplex: "half" };
+        const sent = whole ? { body } : { body: upload(typeof body === "string" ? [body] : body, watch, own), duplex: "half" };
         watch.begin();
         const response = await fetch(address, /** @type {RequestInit} */ ({ method, headers, signal: watch.signal, redirect: "manual", ...sent }));
         if (response.ok) {
@@ -182,6 +184,7 @@ export class Sender {
       } catch (error) {
         watch.end();
         if (signal?.aborted) throw error; // the caller wants no more
+        if ("error" in own) throw own.error;
         if (error instanceof MnemeError && !(error instanceof BrokenOff)) throw error;
         failure = error instanceof BrokenOff ? error : new UnreachableError(`no answer from ${url}: ${reason(error)}`, { cause: error });
       }
@@ -326,15 +329,21 @@ async function textOf(body, watch) {
  * Returns the body of a request that is sent as its parts come.
  * @param {AsyncIterable<string> | string[]} parts
  * @param {Watch} watch
+ * @param {{error?: unknown}} own gets the error if there are no more parts because of one
  * @returns {ReadableStream<Uint8Array>}
  */
-function upload(parts, watch) {
+function upload(parts, watch, own) {
   const bytes = bytesOf(parts, watch);
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await bytes.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
+      try {
+        const { done, value } = await bytes.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        own.error = error;
+        throw error;
+      }
     },
     async cancel() {
       await bytes.return();

@@ -27,6 +27,13 @@ assert.equal(lines.length, 3);
 const copy = new Memory(url, { tenant: "typescript-copy", timeout: 300 });
 assert.equal((await copy.import(slowly(lines))).published, 3);
 
+// What the lines themselves throw is no failure of the network.
+async function* broken() {
+  yield lines[0];
+  throw new RangeError("half a file");
+}
+await assert.rejects(copy.import(broken()), /^RangeError: half a file$/);
+
 // A server that takes nothing and says nothing is still given up.
 const nobody = new Memory(dead, { timeout: 300, retries: 0 });
 const large = "x".repeat(1 << 20);
