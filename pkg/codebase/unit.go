@@ -93,7 +93,7 @@ func (u *Unit) Tombstone(id events.ConversationID) uint64 {
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:     Name,
-		Version:  1,
+		Version:  2,
 		Settings: static.Model, // rows hold its embeddings
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeCodeIndexed:         (*Unit).indexed,

@@ -17,7 +17,7 @@ import (
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:     "graph",
-		Version:  5,
+		Version:  6,
 		Settings: static.Model, // rows hold its embeddings
 		Derive:   derive,
 		Reducers: map[string]projection.Reducer[*Unit]{

@@ -55,8 +55,8 @@
 //     read, go.
 //   - A number keeps its decimal point and loses its thousands separators: 1,250.5 is
 //     1250.5.
-//   - Chinese and Japanese, which are written without spaces, are indexed by overlapping pairs of
-//     characters.
+//   - Scripts without spaces between words are indexed by overlapping pairs of characters: Chinese,
+//     Japanese, Thai, Lao, Khmer and Burmese.
 //
 // A change of any of this, or of how passages are cut, changes the stored bags, so the read
 // models need a rebuild.

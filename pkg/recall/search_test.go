@@ -58,6 +58,30 @@ func TestEmptyQueryOrNoMatchFindsNothing(t *testing.T) {
 	assert.Empty(t, indexOf(t, "the", "").Search(Query{Text: "word"}))
 }
 
+func TestAWordInsideAPhraseWithoutSpacesIsFound(t *testing.T) {
+	for query, text := range map[string]string{
+		"ฐานข้อมูล": "ย้ายฐานข้อมูลไปเครื่องใหม่แล้ว",
+		"ຖານຂໍ້ມູນ": "ຍ້າຍຖານຂໍ້ມູນໄປເຄື່ອງໃໝ່ແລ້ວ",
+		"ទិន្នន័យ":  "ផ្លាស់ទីមូលដ្ឋានទិន្នន័យរួចហើយ",
+		"ဒေတာဘေ့စ်": "အဲဒီဒေတာဘေ့စ်ကိုရွှေ့ပြီးပါပြီ",
+		"数据库":       "我们昨天迁移了数据库。",
+		"サーバー":      "新しいサーバーに移しました",
+	} {
+		x := indexOf(t, "The weather is fine.", "วันนี้อากาศดีมาก", text)
+		hits := x.Search(Query{Text: query})
+		require.NotEmpty(t, hits, query)
+		assert.EqualValues(t, 3, hits[0].Seq, query)
+		spans := Highlights(text, query, nil)
+		require.NotEmpty(t, spans, query)
+		marked := ""
+		for _, s := range spans {
+			marked += text[s.Start:s.End]
+		}
+		assert.Contains(t, marked, query)
+		assert.Less(t, len(marked), len(text), query)
+	}
+}
+
 func TestMessageIsFoundByItsBestPassage(t *testing.T) {
 	filler := strings.Repeat("Nothing of note happens here at all. ", 30)
 	text := filler + "The zebra sleeps. " + filler

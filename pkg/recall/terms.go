@@ -36,7 +36,7 @@ const (
 	lower
 	upper
 	digit
-	pair // a character of a script without spaces between words
+	pair // a character of a script without spaces between words, with its marks
 )
 
 var asciiClass = func() (table [utf8.RuneSelf]class) {
@@ -53,6 +53,36 @@ var asciiClass = func() (table [utf8.RuneSelf]class) {
 	return table
 }()
 
+// unspaced are the scripts without spaces between words, and firstUnspaced is before all of them.
+var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
+
+const firstUnspaced = '\u0e00'
+
+// Unspaced reports whether a character is of a script without spaces between words, such as Chinese or Thai.
+func Unspaced(r rune) bool {
+	switch {
+	case r < firstUnspaced:
+		return false
+	case r == 'ー', r == 'ｰ': // long vowels in Katakana, which no script claims
+		return true
+	}
+	return unicode.In(r, unspaced...) && !unicode.IsDigit(r) && !unicode.IsPunct(r)
+}
+
+// marksAt returns the length of the marks at i, vowels and tones that belong to the character before them. No script has
+// more than a few at once.
+func marksAt(s string, i int) (length int) {
+	const most = 8
+	for n := 0; n < most && i+length < len(s) && s[i+length] >= utf8.RuneSelf; n++ {
+		r, size := utf8.DecodeRuneInString(s[i+length:])
+		if !unicode.IsMark(r) {
+			break
+		}
+		length += size
+	}
+	return length
+}
+
 // classAt returns the class of the character at i and its length in bytes.
 func classAt(s string, i int) (class, int) {
 	if c := s[i]; c < utf8.RuneSelf {
@@ -62,8 +92,8 @@ func classAt(s string, i int) (class, int) {
 	switch {
 	case r == utf8.RuneError && size == 1:
 		return other, size
-	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
-		return pair, size
+	case Unspaced(r):
+		return pair, size + marksAt(s, i+size)
 	case unicode.IsUpper(r), unicode.IsTitle(r):
 		return upper, size
 	case unicode.IsLetter(r), unicode.IsMark(r):

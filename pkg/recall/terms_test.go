@@ -33,6 +33,9 @@ func TestTerms(t *testing.T) {
 		"marks of other scripts stay":                    {"हिन्दी", []string{"हिन्दी"}},
 		"compatible forms are one":                       {"ﬁne ＡＢＣ", []string{"fine", "abc"}},
 		"Chinese is indexed by pairs":                    {"東京都 京", []string{"東京", "京都", "京"}},
+		"a long vowel belongs to its word":               {"エラー", []string{"エラ", "ラー"}},
+		"a mark apart from its kana":                     {"か\u3099く", []string{"がく"}},
+		"Thai is indexed by pairs, marks included":       {"ข้อมูล ปี ๒๕๖๗", []string{"ข้อ", "อมู", "มูล", "ปี", "๒๕๖๗"}},
 		"overlong terms are left out":                    {strings.Repeat("ab3", 50) + " tail", []string{"tail"}},
 		"invalid bytes separate words":                   {"alpha\xffbeta", []string{"alpha", "beta"}},
 		"marks alone give no terms":                      {"… -- // __ ''", nil},
@@ -83,7 +86,7 @@ func TestEachWordOfANameFindsIt(t *testing.T) {
 }
 
 func FuzzTerms(f *testing.F) {
-	for _, text := range []string{"", "a", "parseHTTPRequest a/b_c.go 1,000.5", "東京", "é\u0301\u0301", "'s_s's", "\xff\xfe_A", "A\u0300bC", "''''aed", "_.-/,\\", "İSTANBUL ǅ"} {
+	for _, text := range []string{"", "a", "parseHTTPRequest a/b_c.go 1,000.5", "東京", "é\u0301\u0301", "'s_s's", "\xff\xfe_A", "A\u0300bC", "''''aed", "_.-/,\\", "İSTANBUL ǅ", "ข้อa่", "か\u3099ー"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -8,6 +8,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // Filter says which messages or tool results a search keeps. The zero value keeps all.
@@ -134,10 +135,9 @@ func bounded(text string, at int) bool {
 	return !inWord(before) || !inWord(after)
 }
 
-// inWord reports whether a character is part of a word. Characters of languages written without spaces are words of
-// their own.
+// inWord reports whether a character is part of a word. Characters of scripts without spaces are words of their own.
 func inWord(r rune) bool {
-	if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) {
+	if recall.Unspaced(r) {
 		return false
 	}
 	return r == '_' || unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r)

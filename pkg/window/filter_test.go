@@ -16,7 +16,7 @@ func TestFilterKeepsMessagesByTheirTextPlaceAndTime(t *testing.T) {
 	t.Parallel()
 	m := &graph.Message{
 		Position: graph.Position{Seq: 20, Turn: 3}, Origin: graph.Origin{Time: "2026-05-08T12:00:00+02:00"}, Role: "user", Speaker: "Ann",
-		Content: graph.NewBody("We trace\nthe  Parser (go test -race), 日本語を読む"),
+		Content: graph.NewBody("We trace\nthe  Parser (go test -race), 日本語を読む ย้ายฐานข้อมูลแล้ว"),
 	}
 	at := func(hour int) time.Time { return time.Date(2026, 5, 8, hour, 0, 0, 0, time.UTC) }
 	for name, c := range map[string]struct {
@@ -33,6 +33,7 @@ func TestFilterKeepsMessagesByTheirTextPlaceAndTime(t *testing.T) {
 		"the end of a word":                         {Filter{Contains: []string{"arser*"}}, false},
 		"punctuation":                               {Filter{Contains: []string{"-race)"}}, true},
 		"a language without spaces":                 {Filter{Contains: []string{"本語"}}, true},
+		"another one":                               {Filter{Contains: []string{"ฐานข้อมูล"}}, true},
 		"nothing asked for":                         {Filter{Contains: []string{" ", "*"}}, true},
 		"without a word that it has":                {Filter{Without: []string{"parser"}}, false},
 		"without a word that it has not":            {Filter{Without: []string{"lexer", "pars"}}, true},
