@@ -88,6 +88,7 @@ type kimi struct {
 type kimiAnswer struct {
 	step, at      string
 	said, thought []string
+	bytes         int
 }
 
 func newKimi(name string) converter {
@@ -203,7 +204,7 @@ func (k *kimi) part(out *batch, at string, e *kimiEvent) error {
 	step := string(e.Step)
 	switch e.Type {
 	case "content.part":
-		if k.answer == nil || k.answer.step != step {
+		if k.answer == nil || k.answer.step != step || k.answer.bytes > MaxLineBytes/4 {
 			k.finish(out)
 			k.answer = &kimiAnswer{step: step}
 		}
@@ -234,6 +235,7 @@ func (k *kimi) part(out *batch, at string, e *kimiEvent) error {
 }
 
 func (a *kimiAnswer) add(kind, said, thought string) {
+	a.bytes += len(said) + len(thought) + len(kind)
 	switch {
 	case kind == "text":
 		a.said = append(a.said, said)

@@ -303,3 +303,40 @@ func TestALineOfHundredsOfMegabytesIsReadInLittleMemory(t *testing.T) {
 	require.Contains(t, refused(got)[2], "bytes long, the limit is")
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(end/2))
 }
+
+// The parts of an answer of Kimi Code come line by line, and a few kilobytes of gzip can hold gigabytes of them.
+func TestAnAnswerThatDoesNotEndIsNotHeldWhole(t *testing.T) {
+	head := `{"type":"metadata","protocol_version":"1"}` + "\n"
+	part := `{"type":"context.append_loop_event","event":{"type":"content.part","stepUuid":"s","part":{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}}}` + "\n"
+	const parts = 12
+	lines, to := io.Pipe()
+	go func() {
+		_, err := io.WriteString(to, head+strings.Repeat(part, parts))
+		_ = to.CloseWithError(err)
+	}()
+	var said []string
+	require.NoError(t, Read(t.Context(), lines, "session/agents/main/wire.jsonl", kimiFormat, func(i Item) error {
+		require.Nil(t, i.Err)
+		if r, err := events.Record(i.Event); assert.NoError(t, err) {
+			if m, ok := r.Payload.(*events.MessageCreated); ok {
+				said = append(said, m.MessageID)
+				require.Less(t, len(m.Content), MaxLineBytes/2)
+			}
+		}
+		return nil
+	}))
+	require.Equal(t, []string{"kimi_code:session:s", "kimi_code:session:s:2", "kimi_code:session:s:3"}, said)
+}
+
+func TestObservationsOfOneActionAreJoinedAtOnce(t *testing.T) {
+	const observations = 200_000 // adding each to those before it would take a minute
+	var b strings.Builder
+	b.WriteString(`{"history":[{"role":"assistant","content":"I look.","action":"ls"}`)
+	for range observations {
+		b.WriteString(`,{"role":"user","content":"0123456789"}`)
+	}
+	b.WriteString(`]}`)
+	items := good(t, readAll(t, []byte(b.String()), "run/a.traj", sweAgentFormat))
+	result := items[len(items)-1].Payload.(*events.ToolReturned)
+	require.Len(t, result.Result.Text(), 10*observations)
+}

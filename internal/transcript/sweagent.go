@@ -104,12 +104,15 @@ func (s *sweAgent) value(out *batch, raw []byte) error {
 // played takes the steps of a trajectory that has only a history: an answer follows each action.
 func (s *sweAgent) played(out *batch, history []json.RawMessage) {
 	var step *sweStep
+	var observed strings.Builder
 	n := 0
 	flush := func() {
 		if step != nil {
+			step.Observation = text(observed.String())
 			s.step(out, n, step)
 			n++
 		}
+		observed.Reset()
 	}
 	for i, raw := range history {
 		var said sweSaid
@@ -121,7 +124,7 @@ func (s *sweAgent) played(out *batch, history []json.RawMessage) {
 			flush()
 			step = &sweStep{Action: said.Action, Thought: text(cmp.Or(string(said.Thought), said.Content.join()))}
 		} else {
-			step.Observation += text(said.Content.join())
+			observed.WriteString(said.Content.join())
 		}
 	}
 	flush()
