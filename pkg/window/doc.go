@@ -52,6 +52,8 @@
 //   - A call is never split from its result: a result is shown with its call or not
 //     at all. A call that has no result, and a result that never had a call, are
 //     shown as such.
+//   - An assistant message is shown with all its calls or not at all. Calls without a
+//     message before them in their turn are shown or left out one by one.
 //   - Nothing appears twice. Recent turns are the newest turns, without a gap, and
 //     carry their turn numbers; the last user queries are those before them. The
 //     queries always include the first instruction, unless its turn is a recent one.
