@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -16,7 +17,10 @@ func assigned(text string, yield func(start, end int, name string, quoted bool))
 		if name == "" || !memberName.MatchString(name) {
 			continue
 		}
-		if start, end, quoted := valueAfter(text, i+1); end > start {
+		start, end, quoted := valueAfter(text, i+1)
+		if end-start > maxValue {
+			i = end - 1 // too long for a secret
+		} else if end > start {
 			yield(start, end, name, quoted)
 			i = end - 1
 		}
@@ -25,12 +29,12 @@ func assigned(text string, yield func(start, end int, name string, quoted bool))
 
 const (
 	maxName   = 80
-	maxValue  = 500
+	maxValue  = 4096 // tokens of a session of AWS have more than a thousand
 	maxPhrase = 100
 )
 
 // bareStop are the characters that end a value without quotes, besides blanks and ends of lines.
-const bareStop = "\"'`,;<>(){}[]\\&|"
+const bareStop = "\"'`,;<>(){}[]\\&|\x1b"
 
 // nameEnds are the ends that [memberName] accepts.
 var nameEnds = []string{"password", "passwd", "passphrase", "pwd", "secret", "key", "token"}
@@ -38,9 +42,8 @@ var nameEnds = []string{"password", "passwd", "passphrase", "pwd", "secret", "ke
 // nameBefore returns the name at the end of a text, "" if it is not one of a secret for certain. Blanks may follow
 // it, as where assignments are aligned.
 func nameBefore(text string) string {
-	text = strings.TrimRight(text, " \t")
-	text = strings.TrimRight(text, `"'`)
-	text = strings.TrimSuffix(text, `\`)
+	text = uncoloured(strings.TrimRight(text, " \t"))
+	text = uncoloured(strings.TrimRight(text, `"'\]`))
 	if !slices.ContainsFunc(nameEnds, func(end string) bool {
 		return len(text) >= len(end) && strings.EqualFold(text[len(text)-len(end):], end)
 	}) {
@@ -53,20 +56,40 @@ func nameBefore(text string) string {
 	if len(text)-at > maxName {
 		return ""
 	}
+	// The colour of a terminal before the name is no part of it.
+	if m, rest, ok := strings.Cut(text[at:], "m"); ok && strings.Trim(m, "0123456789") == "" && escaped.MatchString(text[max(0, at-18):at+len(m)+1]) {
+		return rest
+	}
 	return text[at:]
+}
+
+var colourFirst = regexp.MustCompile(`^\x1b\[[0-9;]{0,12}m`)
+
+var colour = regexp.MustCompile(`\x1b\[[0-9;]{0,12}m$`)
+
+// uncoloured returns a text without the sign at its end that changes the colour of a terminal.
+func uncoloured(text string) string {
+	if !strings.HasSuffix(text, "m") {
+		return text
+	}
+	return text[:len(text)-len(colour.FindString(text[max(0, len(text)-16):]))]
 }
 
 func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '-'
 }
 
-// valueAfter returns the place of the value that follows an = or : before at.
+// valueAfter returns the place of the value that follows an = or : before at. A value longer than maxValue is cut after
+// one more character.
 func valueAfter(text string, at int) (start, end int, quoted bool) {
 	if at < len(text) && (text[at-1] == ':' && text[at] == '=' || text[at-1] == '=' && text[at] == '>') {
 		at++
 	}
 	for at < len(text) && (text[at] == ' ' || text[at] == '\t') {
 		at++
+	}
+	if at < len(text) && text[at] == '\x1b' {
+		at += len(colourFirst.FindString(text[at:min(len(text), at+16)]))
 	}
 	for at < len(text) && text[at] == '\\' {
 		at++
@@ -81,10 +104,7 @@ func valueAfter(text string, at int) (start, end int, quoted bool) {
 	}
 	rest := text[at:min(len(text), at+maxValue+1)]
 	n := strings.IndexAny(rest, stop)
-	switch {
-	case n < 0 && len(rest) > maxValue: // too long for a secret
-		return at, at, quoted
-	case n < 0:
+	if n < 0 {
 		n = len(rest)
 	}
 	return at, at + n, quoted
@@ -128,7 +148,8 @@ func (r *rule) assignments(text string, all []Finding, done [][]int) []Finding {
 	assigned(text, func(start, end int, _ string, quoted bool) {
 		value := text[start:end]
 		if !quoted {
-			if len(value) >= 8 && bare(value) {
+			call := end < len(text) && text[end] == '('
+			if len(value) >= 8 && !call && bare(value) {
 				all = insert(all, Finding{r.kind, start, end}, done)
 			}
 			return

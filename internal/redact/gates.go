@@ -5,8 +5,8 @@ import "strings"
 // gates finds in one pass where the expressions of rules can match.
 type gates struct {
 	list  []rule
-	begin [1 << 16]bool // the first two bytes of a gate
-	at    map[uint16][]gate
+	begin [1 << 16]uint16 // by the first two bytes: 1 + the index in at of the gates that begin so
+	at    [][]gate
 	short []gate // of one byte
 }
 
@@ -16,7 +16,7 @@ type gate struct {
 }
 
 func newGates(list []rule) *gates {
-	g := &gates{list: list, at: map[uint16][]gate{}}
+	g := &gates{list: list}
 	for i, r := range list {
 		for _, text := range r.gates {
 			if len(text) < 2 {
@@ -24,8 +24,12 @@ func newGates(list []rule) *gates {
 				continue
 			}
 			pair := uint16(text[0])<<8 | uint16(text[1])
-			g.begin[pair] = true
-			g.at[pair] = append(g.at[pair], gate{text, i})
+			if g.begin[pair] == 0 {
+				g.at = append(g.at, nil)
+				g.begin[pair] = uint16(len(g.at))
+			}
+			at := g.begin[pair] - 1
+			g.at[at] = append(g.at[at], gate{text, i})
 		}
 	}
 	return g
@@ -42,10 +46,11 @@ func (g *gates) in(text string) [][]int {
 	}
 	for i := 0; i+1 < len(text); i++ {
 		pair := uint16(text[i])<<8 | uint16(text[i+1])
-		if !g.begin[pair] {
+		n := g.begin[pair]
+		if n == 0 {
 			continue
 		}
-		for _, c := range g.at[pair] {
+		for _, c := range g.at[n-1] {
 			if (places[c.rule] == nil || g.list[c.rule].before != nil) && strings.HasPrefix(text[i:], c.text) {
 				places[c.rule] = append(places[c.rule], i)
 			}

@@ -116,7 +116,7 @@ func compiled(kind, pattern string, gates []string) (rule, error) {
 	case slices.Contains(gates, ""):
 		return rule{}, errors.New("any: has an empty text")
 	}
-	return rule{kind: kind, gates: gates, find: find}, nil
+	return rule{kind: kind, gates: gates, find: match(pattern)}, nil
 }
 
 // Finding is a secret in a text.
@@ -155,7 +155,7 @@ func (r *rule) at(text string, places []int, all []Finding, done [][]int) []Find
 		if place < from || !r.before(text[from:place]) {
 			continue
 		}
-		if m := r.find.FindStringSubmatchIndex(text[place:]); m != nil && (r.within == nil || r.within(text[:place])) {
+		if m := r.find.re().FindStringSubmatchIndex(text[place:]); m != nil && (r.within == nil || r.within(text[:place])) {
 			all, from = r.add(text, place, m, all, done)
 		}
 	}
@@ -165,7 +165,7 @@ func (r *rule) at(text string, places []int, all []Finding, done [][]int) []Find
 // in adds the secrets that the rule finds and no earlier rule has found, by position.
 func (r *rule) in(text string, all []Finding, done [][]int) []Finding {
 	for from := 0; from < len(text); {
-		m := r.find.FindStringSubmatchIndex(text[from:])
+		m := r.find.re().FindStringSubmatchIndex(text[from:])
 		if m == nil {
 			break
 		}
@@ -188,6 +188,12 @@ func (r *rule) add(text string, from int, m []int, all []Finding, done [][]int) 
 		if end = r.extend(text, end); end == match {
 			return all, end
 		}
+	}
+	if r.parts != nil {
+		for _, p := range r.parts(text[start:end]) {
+			all = insert(all, Finding{r.kind, start + p[0], start + p[1]}, done)
+		}
+		return all, end
 	}
 	if r.plausible == nil || r.plausible(text[start:end]) {
 		all = insert(all, Finding{r.kind, start, end}, done)

@@ -4,12 +4,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
 // Version is the version of the rules in this package. It grows whenever a text can be redacted
 // differently than before.
-const Version = "4"
+const Version = "5"
 
 // rule finds secrets of one kind.
 type rule struct {
@@ -17,7 +18,7 @@ type rule struct {
 	// gates are texts of which one must occur before the expression runs; none means that it always runs.
 	gates []string
 	// find matches the secret, or a text around its only group. Nil means assignments.
-	find *regexp.Regexp
+	find *pattern
 	// before is set if every match begins at a gate: it says whether one may, after this text. The expression then runs at
 	// gates only, with ^ at its beginning, which spares it the rest of a long text. It must not read far where it fails,
 	// because the next gate can be close.
@@ -27,25 +28,44 @@ type rule struct {
 	// extend returns the end of the secret that begins with a match; the end of the match means that it is none. Nil: the
 	// match is the secret.
 	extend func(text string, end int) int
+	// parts returns where the secrets are in a match; nil: the match is the secret.
+	parts func(match string) [][2]int
 	// plausible distinguishes a secret from what only looks like one; nil accepts all.
 	plausible func(secret string) bool
+}
+
+// pattern is a regular expression that is compiled when it is first needed: most texts have no gate of most rules, and
+// every start of a program would wait for more than a hundred expressions.
+type pattern struct {
+	text string
+	re   func() *regexp.Regexp
+}
+
+func match(text string) *pattern {
+	return &pattern{text, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 }
 
 // prefixed returns the rule of secrets that begin with one of the gates and are no part of a longer word. RE2 has no
 // look-around, so the secret is a group.
 func prefixed(kind, pattern string, gates ...string) rule {
-	return rule{kind: kind, gates: gates, find: regexp.MustCompile(`^(` + pattern + `)` + wordEnd), before: noWord, plausible: varied}
+	return rule{kind: kind, gates: gates, find: match(`^(` + pattern + `)` + wordEnd), before: noWord, plausible: varied}
 }
 
 // unprefixed is as prefixed, of secrets that have a gate elsewhere, or of which much must be read to see that it is none.
 func unprefixed(kind, pattern string, gates ...string) rule {
-	return rule{kind: kind, gates: gates, find: regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(` + pattern + `)` + wordEnd), plausible: varied}
+	return rule{kind: kind, gates: gates, find: match(`(?:^|[^A-Za-z0-9_]|\\[nrt]|\x1b\[[0-9;]*m|%[0-9A-Fa-f]{2})(` + pattern + `)` + wordEnd), plausible: varied}
 }
 
 const wordEnd = `(?:$|[^A-Za-z0-9_])`
 
 // noWord accepts the end of a text that is not within a word.
-func noWord(text string) bool { return text == "" || !isWordByte(text[len(text)-1]) }
+func noWord(text string) bool {
+	return text == "" || !isWordByte(text[len(text)-1]) || escaped.MatchString(text[max(0, len(text)-20):])
+}
+
+// escaped matches what ends with a letter or digit and is no word: an escape of JSON or of a URL, and the colour of a
+// terminal.
+var escaped = regexp.MustCompile(`(?:\\[nrt]|%[0-9A-Fa-f]{2}|(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[0-9;]{0,12}m)$`)
 
 func isWordByte(c byte) bool { return c == '_' || isAlphanumeric(c) }
 
@@ -69,36 +89,44 @@ func scheme(text string) bool {
 // maxCommand is how many characters of a command are read, back from an option to the name of the program.
 const maxCommand = 300
 
-// curl accepts a text that ends in the middle of a command of curl. A command ends with its line, and at the signs ; and |
-// and && and at a & before a space.
-func curl(text string) bool {
-	if before, ok := strings.CutSuffix(text, "curl"); ok && noWord(before) {
-		return true
-	}
-	next := ' ' // the character after what is left of the text
-	for n := 0; n <= maxCommand; {
-		if before, ok := strings.CutSuffix(text, "curl "); ok && noWord(before) {
+// command accepts a text that ends in the middle of a command of one of these programs. A command ends with its line, and
+// at the signs ; and | and && and at a & before a space.
+func command(programs ...string) func(text string) bool {
+	return func(text string) bool {
+		isName := func(text, behind string) bool {
+			return slices.ContainsFunc(programs, func(name string) bool {
+				before, ok := strings.CutSuffix(text, name+behind)
+				return ok && noWord(before)
+			})
+		}
+		if isName(text, "") {
 			return true
 		}
-		c, size := utf8.DecodeLastRuneInString(text)
-		switch {
-		case size == 0 || strings.ContainsRune("\n|;", c):
-			return false
-		case c != '&':
-			n++
-		case strings.ContainsRune(" \t\n\f\r|;&", next):
-			return false
+		next := ' ' // the character after what is left of the text
+		for n := 0; n <= maxCommand; {
+			if strings.HasSuffix(text, " ") && isName(text, " ") {
+				return true
+			}
+			c, size := utf8.DecodeLastRuneInString(text)
+			switch {
+			case size == 0 || strings.ContainsRune("\n|;", c):
+				return false
+			case c != '&':
+				n++
+			case strings.ContainsRune(" \t\n\f\r|;&", next):
+				return false
+			}
+			text, next = text[:len(text)-size], c
 		}
-		text, next = text[:len(text)-size], c
+		return false
 	}
-	return false
 }
 
 func anywhere(string) bool { return true }
 
 // The names that secrets have in settings, commands and JSON.
-const secretName = `pass(?:word|wd|phrase)|pwd|(?:client|app|shared|signing|webhook|jwt|session)[_-]?secret|secret[_-]?(?:access[_-]?)?key|` +
-	`api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|` +
+const secretName = `[a-z0-9]*pass(?:word|wd)|passphrase|(?:mysql_)?pwd|(?:client|app|shared|signing|webhook|jwt|session)[_-]?secret|secret[_-]?(?:access[_-]?)?key|` +
+	`api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|(?:master|app|application|signing|admin|license|service[_-]?role)[_-]?key|` +
 	`(?:auth|access|refresh|bearer|api|secret|session|deploy|bot|personal)[_-]?token|npm_token|[a-z0-9]+_token|[a-z0-9]+_secret|secret|token`
 
 // curlUser matches the option of curl before USER:PASSWORD, also behind options without a value, as in -sSu.
@@ -106,36 +134,38 @@ const curlUser = `(?:-[aBfgGiIjJklLMnNOpqRsSvZ#0-46]*u[ \t=]*|--user[ \t=]+)`
 
 const privateTag = "<private>"
 
-var private = regexp.MustCompile(`(?s)<private>.*?</private>`)
+var private = match(`(?s)<private>.*?</private>`)
 
 // inFiles are what stands for the rule private in whole files: tags in one line, and tags that stand alone on their
 // lines, apart from the signs of a comment.
 var inFiles = []rule{
-	{kind: "private", gates: []string{privateTag}, find: regexp.MustCompile(`<private>[^\n]*?</private>`)},
-	{kind: "private", gates: []string{privateTag}, find: regexp.MustCompile(`(?m)^[ \t/#*;%!<{-]*(<private>[ \t*/>}-]*\r?\n(?s:.*?)^[ \t/#*;%!<{-]*</private>)[ \t*/>}-]*\r?$`)},
+	{kind: "private", gates: []string{privateTag}, find: match(`<private>[^\n]*?</private>`)},
+	{kind: "private", gates: []string{privateTag}, find: match(`(?m)^[ \t/#*;%!<{-]*(<private>[ \t*/>}-]*\r?\n(?s:.*?)^[ \t/#*;%!<{-]*</private>)[ \t*/>}-]*\r?$`)},
 }
 
 // defaults are the rules, the most specific first: where two match, the first counts.
-var defaults = []rule{
+var defaults = slices.Concat(prefixes, providers, filePlaces, headerPlaces, commandPlaces, []rule{{kind: "password"}})
+
+var prefixes = []rule{
 	{kind: "private", gates: []string{privateTag}, find: private},
 	// Five dashes are in no key: a key that was cut doesn't reach to the end of the next one.
-	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(`^` + beginKey + `(?:[^-]|-{1,4}[^-])*-?` + endKey), before: anywhere, plausible: block},
-	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(`^` + beginKey), before: anywhere, extend: cutKey, plausible: varied},
+	{kind: "private-key", gates: []string{"-----BEGIN "}, find: match(`^` + beginKey + `(?:[^-]|-{1,4}[^-])*-?` + endKey), before: anywhere, plausible: block},
+	{kind: "private-key", gates: []string{"-----BEGIN "}, find: match(`^` + beginKey), before: anywhere, extend: cutKey, plausible: varied},
 
 	prefixed("aws-key", `(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}`, "AKIA", "ASIA", "ABIA", "ACCA"),
-	prefixed("github-token", `gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-	prefixed("gitlab-token", `gl(?:pat|dt|rt|soat|ptt|ft|cbt|agent|imt|oas)-[A-Za-z0-9_.-]{19,}[A-Za-z0-9_]`, "glpat-", "gldt-", "glrt-", "glsoat-", "glptt-", "glft-", "glcbt-", "glagent-", "glimt-", "gloas-"),
-	prefixed("slack-token", `xox[abeoprs]-[A-Za-z0-9-]{10,}[A-Za-z0-9]|xapp-\d-[A-Za-z0-9-]{20,}[A-Za-z0-9]`, "xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"),
-	{kind: "slack-webhook", gates: []string{"hooks.slack.com/"}, find: regexp.MustCompile(`https://hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+-]{40,120})`), plausible: varied},
-	prefixed("stripe-key", `(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}`, "sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"),
+	prefixed("github-token", `gh[pousr]_[A-Za-z0-9]{36,251}|ghs_[A-Za-z0-9]{1,20}_eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+	prefixed("gitlab-token", `gl(?:pat|dt|rt|soat|ptt|ft|cbt|agent|imt|oas|wt)-[A-Za-z0-9_.-]{19,}[A-Za-z0-9_]|GR1348941[A-Za-z0-9_-]{20,}`, "glpat-", "gldt-", "glrt-", "glsoat-", "glptt-", "glft-", "glcbt-", "glagent-", "glimt-", "gloas-", "glwt-", "GR1348941"),
+	prefixed("slack-token", `xox[abcdeoprs]-[A-Za-z0-9%-]{10,}[A-Za-z0-9]|xoxe\.xox[bp]-[A-Za-z0-9-]{20,}[A-Za-z0-9]|xapp-\d-[A-Za-z0-9-]{20,}[A-Za-z0-9]`, "xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.xox", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"),
+	{kind: "slack-webhook", gates: []string{"hooks.slack.com/"}, find: match(`https://hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+-]{40,120})`), plausible: varied},
+	prefixed("stripe-key", `(?:[sr]k_(?:live|test)|sk_org_(?:live|test)|whsec)_[A-Za-z0-9]{16,}`, "sk_org_live_", "sk_org_test_", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"),
 	prefixed("anthropic-key", `sk-ant-[A-Za-z0-9-]{2,20}-[A-Za-z0-9_-]{20,}[A-Za-z0-9_]`, "sk-ant-"),
 	prefixed("openrouter-key", `sk-or-v1-[0-9a-f]{64}`, "sk-or-v1-"),
 	prefixed("openai-key", `sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}[A-Za-z0-9_]|sk-[A-Za-z0-9]{32,64}`, "sk-"),
-	prefixed("google-key", `AIza[A-Za-z0-9_-]{35}`, "AIza"),
-	prefixed("google-oauth", `ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{28}`, "ya29.", "GOCSPX-"),
+	prefixed("google-key", `AIza[A-Za-z0-9_-]{35}|AQ\.Ab[A-Za-z0-9_-]{40,}`, "AIza", "AQ.Ab"),
+	prefixed("google-oauth", `ya29\.[A-Za-z0-9_-]{20,}|1//0[A-Za-z0-9_-]{60,}|GOCSPX-[A-Za-z0-9_-]{28}`, "ya29.", "1//0", "GOCSPX-"),
 	prefixed("npm-token", `npm_[A-Za-z0-9]{36}`, "npm_"),
 	prefixed("pypi-token", `pypi-[A-Za-z0-9_-]{50,}[A-Za-z0-9_]`, "pypi-"),
-	prefixed("huggingface-token", `hf_[A-Za-z]{34}`, "hf_"),
+	prefixed("huggingface-token", `(?:hf|api_org)_[A-Za-z0-9]{34}`, "hf_", "api_org_"),
 	prefixed("sendgrid-key", `SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`, "SG."),
 	prefixed("digitalocean-token", `do[opr]_v1_[0-9a-f]{64}`, "dop_v1_", "doo_v1_", "dor_v1_"),
 	prefixed("docker-token", `dckr_(?:pat|oat)_[A-Za-z0-9_-]{27,60}`, "dckr_"),
@@ -147,16 +177,10 @@ var defaults = []rule{
 	prefixed("linear-key", `lin_(?:api|oauth)_[A-Za-z0-9]{32,64}`, "lin_api_", "lin_oauth_"),
 	prefixed("mneme-token", `mneme_[0-9A-Za-z]{49}`, "mneme_"),
 	unprefixed("jwt", `eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, "eyJ"),
-
-	{kind: "url-password", gates: []string{"://"}, find: regexp.MustCompile(`^://[^\s/:@"'<>\[\]{}()` + "`" + `]{0,100}:([^\s/:@"'<>` + "`" + `]{3,200})@[A-Za-z0-9\[]`), before: scheme, plausible: password},
-	{kind: "password", gates: []string{" -", "\t-"}, find: regexp.MustCompile(`^[ \t]` + curlUser + `\\?["']?[^\s:/"'\\]{1,64}:(/?[^\s/"'\\][^\s"'\\]{5,199})`), before: anywhere, within: curl, plausible: password},
-	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: regexp.MustCompile(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+([A-Za-z0-9+/=_.~-]{12,})`), plausible: credential},
-	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER "}, find: regexp.MustCompile(`^(?:Bearer|bearer|BEARER) +([A-Za-z0-9+/=_.~-]{20,})`), before: noWord, plausible: credential},
-	{kind: "password"},
 }
 
 // memberName matches the name of a member of a JSON object that holds a secret.
-var memberName = regexp.MustCompile(`(?i)^[.-]*(?:[a-z0-9]+[_.-])*(?:[a-z0-9]*(?-i:[a-z0-9](?:Password|Passphrase|Secret|Token|ApiKey|AccessKey))|` + secretName + `)$`)
+var memberName = regexp.MustCompile(`(?i)^[._-]*(?:[a-z0-9]+[_.-])*(?:(?-i:[A-Z0-9]+(?:SECRET|TOKEN|APIKEY))|[a-z0-9]*(?-i:[a-z0-9](?:Password|Passphrase|Secret|Token|ApiKey|AccessKey))|` + secretName + `)$`)
 
 // varied refuses placeholders for secrets in documents and tests: few different characters, as in xxxx or 0000, or an
 // ellipsis.
@@ -191,7 +215,7 @@ func standIn(s string) bool {
 			return true
 		}
 	}
-	return s[0] == '+' || strings.Contains(s, "),") || s[0] == '$' || s[0] == '%' || s[0] == '@' || strings.Count(s, s[:1]) == len(s)
+	return s[0] == '+' && !mixed(s) || s[0] == '=' || strings.Contains(s, "),") || s[0] == '$' || s[0] == '%' || s[0] == '@' || strings.Count(s, s[:1]) == len(s)
 }
 
 // kinds of characters in a text.
@@ -299,12 +323,15 @@ func mixed(s string) bool {
 // code matches expressions of a program and paths of files.
 var code = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+$|^[./~]|://|::|->|:=|==`)
 
+// operator matches what no secret has.
+var operator = regexp.MustCompile(`://|::|->|:=|==.`)
+
 // named matches a variable that holds a secret.
 var named = regexp.MustCompile(`^[A-Za-z_]+(?:[Kk]ey|KEY|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Pp]assword|PASSWORD)$`)
 
 // bare accepts a value without quotes, which must look less like a name or an expression.
 func bare(s string) bool {
-	if standIn(s) || code.MatchString(s) || named.MatchString(s) {
+	if standIn(s) || named.MatchString(s) || code.MatchString(strings.TrimRight(s, "=")) && (!scattered(s) || operator.MatchString(s)) {
 		return false
 	}
 	lower, upper, digit, _ := classes(s)

@@ -1,0 +1,90 @@
+package redact
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// Places where secrets stand that have no form of their own: headers, URLs, options of commands, and files of passwords.
+
+// setName matches a variable that holds a secret, and flagName an option.
+const (
+	setName  = `[A-Za-z0-9_]{0,60}(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)`
+	flagName = `(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|token|secret|api-?key|access-key|secret-key|private-key)`
+	quoted   = `\\?["']?`
+)
+
+// commandPlaces are secrets among the arguments of commands.
+var commandPlaces = []rule{
+	{kind: "password", gates: []string{" -", "\t-"}, find: match(`^[ \t]` + curlUser + quoted + `[^\s:/"'\\]{1,64}:(/?[^\s/"'\\][^\s"'\\]{5,199})`), before: anywhere, within: command("curl"), plausible: password},
+	{kind: "password", gates: []string{" -p"}, find: match(`^ -p` + quoted + `([^\s"'\\]{6,200})`), before: anywhere, within: command("mysql", "mysqldump", "mysqladmin", "mariadb", "mariadb-dump"), plausible: password},
+	{kind: "password", gates: []string{" -p", " -a"}, find: match(`^ -[pa][ =]?` + quoted + `([^\s"'\\]{6,200})`), before: anywhere, within: command("sshpass", "docker login", "podman login", "redis-cli"), plausible: password},
+	{kind: "password", gates: []string{" --", "\t--"}, find: match(`^[ \t]--` + flagName + `[ \t]+` + quoted + `([^\s"'` + "`" + `\\-][^\s"'` + "`" + `\\,;<>(){}\[\]|&]{7,500})`), before: anywhere, plausible: bare},
+	{kind: "password", gates: []string{"set -", "setx ", "ENV "}, find: match(`^(?:set(?: -[A-Za-z]{1,4}){1,3}[ \t]|setx |ENV )[ \t]*` + setName + `[ \t]+` + quoted + `([^\s"'\\;&|]{8,500})`), before: noWord, plausible: bare},
+}
+
+// filePlaces are secrets in the files of programs that have forms of their own.
+var filePlaces = []rule{
+	{kind: "password", gates: []string{"machine ", "machine\t", "default login"}, find: match(`^(?:machine[ \t]+\S{1,200}\s+|default )login\s+\S{1,200}\s+password\s+"?([^\s"]{6,200})`), before: noWord, plausible: password},
+	{kind: "password", gates: []string{":5432:"}, find: match(`^:5432:[^\s:]{1,63}:[^\s:]{1,63}:([^\s:]{6,200})(?:\s|$)`), before: anywhere, plausible: password},
+	{kind: "password", gates: []string{"assword>", "asswd>", "ecret>", "oken>", "piKey>", "pi_key>", "essKey>"}, find: match(`(?i)(?:password|passwd|secret|token|api_?key|accesskey)>([^<>\s]{6,500})</`), plausible: password},
+	{kind: "password", gates: []string{`key="`}, find: match(`^key="(?i:[a-z0-9_.:-]{0,60}(?:password|secret|token|api_?key|accesskey))"\s{1,4}value="([^"\s]{6,500})"`), before: noWord, plausible: password},
+	{kind: "private-key", gates: []string{"Private-Lines: "}, find: match(`^Private-Lines: \d{1,3}\r?\n((?:[A-Za-z0-9+/=]{4,64}(?:\r?\n|$))+)`), before: anywhere, plausible: varied},
+	{kind: "private-key", gates: []string{`"kty"`}, find: match(`"(?:d|p|q|dp|dq|qi|k)"\s*:\s*"([A-Za-z0-9_-]{22,})"`), plausible: varied},
+	{kind: "private-key", gates: []string{base64Begin}, find: match(`^` + base64Begin + `[A-Za-z0-9+/]{60,}={0,2}`), before: anywhere, plausible: encodedKey},
+	{kind: "authorization", gates: []string{`auth"`, `auth\"`, "_auth=", "_auth ="}, find: match(`^(?:auth\\?"\s{0,4}:|_auth ?=)\s{0,4}` + quoted + `([A-Za-z0-9+/]{8,500}={0,2})`), before: anywhere, plausible: basic},
+}
+
+// headerPlaces are secrets in the headers and addresses of requests.
+var headerPlaces = []rule{
+	{kind: "url-password", gates: []string{"://"}, find: match(`^://[^\s/:@"'<>\[\]{}()` + "`" + `]{0,100}:([^\s/:@"'<>` + "`" + `]{3,200})@[A-Za-z0-9\[]`), before: scheme, plausible: password},
+	{kind: "url-password", gates: []string{"://"}, find: match(`^://([A-Za-z0-9_-]{24,255})@[A-Za-z0-9\[]`), before: scheme, plausible: scattered},
+	{kind: "signature", gates: []string{"X-Amz-Signature=", "X-Goog-Signature=", "X-Amz-Security-Token="}, find: match(`^X-(?:(?:Amz|Goog)-Signature|Amz-Security-Token)=([A-Za-z0-9%+/=_-]{32,})`), before: anywhere, plausible: varied},
+	{kind: "signature", gates: []string{"?sig=", "&sig=", ";sig="}, find: match(`^[?&;]sig=([A-Za-z0-9%+/=_-]{40,})`), before: anywhere, plausible: keyed},
+	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: match(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+([A-Za-z0-9+/=_.~-]{12,})`), plausible: credential},
+	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: match(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:[a-z][a-z0-9_-]{1,30} +)?([A-Za-z0-9+/=_~-]{20,})`), plausible: scattered},
+	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER ", "Bearer%20", "SSWS "}, find: match(`^(?:(?:Bearer|bearer|BEARER|SSWS) +|Bearer%20)([A-Za-z0-9+/=_.~-]{20,})`), before: noWord, plausible: credential},
+	{kind: "cookie", gates: []string{"ookie:", `ookie":`, `ookie\":`, `ookie':`}, find: match(`^ookie(?:\\?"|')?:[ \t]*` + quoted + `([^\r\n"'\\]{16,})`), before: anywhere, parts: cookies},
+}
+
+// cookies returns where the values of a header Cookie or Set-Cookie are that can be the key of a session.
+func cookies(header string) (places [][2]int) {
+	at := 0
+	for pair := range strings.SplitSeq(header, ";") {
+		if name, value, ok := strings.Cut(pair, "="); ok && len(value) >= 16 && !strings.ContainsAny(value, " ,") && credential(value) {
+			places = append(places, [2]int{at + len(name) + 1, at + len(pair)})
+		}
+		at += len(pair) + 1
+	}
+	return places
+}
+
+// base64Begin is how the BEGIN line of PEM begins in base64, as in the settings of kubectl.
+const base64Begin = "LS0tLS1CRUdJTi"
+
+// encodedKey accepts the base64 of a private key, not of a certificate.
+func encodedKey(s string) bool {
+	head, _ := base64.StdEncoding.DecodeString(s[:56])
+	return strings.Contains(string(head), "PRIVATE KEY-----")
+}
+
+// basic accepts the base64 of a user and a password.
+func basic(s string) bool {
+	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
+	if err != nil {
+		return false
+	}
+	user, secret, ok := strings.Cut(string(raw), ":")
+	return ok && user != "" && len(secret) >= 3 && strings.IndexFunc(string(raw), func(c rune) bool { return c < ' ' || c > '~' }) < 0
+}
+
+// scattered accepts what looks drawn by chance: capital letters and digits among small letters.
+func scattered(s string) bool {
+	digits := 0
+	for _, c := range s {
+		if '0' <= c && c <= '9' {
+			digits++
+		}
+	}
+	return len(s) >= 20 && digits >= 3 && mixed(s) && !standIn(s)
+}
