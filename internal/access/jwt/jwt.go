@@ -57,9 +57,12 @@ var _ access.Verifier = (*Verifier)(nil)
 
 // New reads the claims file. It does not call the provider; [Verifier.Run] does.
 func New(c Config) (*Verifier, error) {
-	if c.Client == nil {
-		c.Client = &http.Client{Timeout: fetchWithin}
+	client := http.Client{Timeout: fetchWithin}
+	if c.Client != nil {
+		client = *c.Client
 	}
+	client.CheckRedirect = withinServer
+	c.Client = &client
 	for _, a := range c.Algorithms {
 		if !slices.Contains(Algorithms(), a) {
 			return nil, fmt.Errorf("%q is not an algorithm that can be used: choose among %v", a, Algorithms())
@@ -67,6 +70,18 @@ func New(c Config) (*Verifier, error) {
 	}
 	v := &Verifier{Config: c, keys: newKeys(c)}
 	return v, v.load()
+}
+
+// withinServer refuses a redirect to another server, which could be any in this machine's network, and which must get
+// neither the client's secret nor a person's code.
+func withinServer(request *http.Request, via []*http.Request) error {
+	if to, from := request.URL, via[0].URL; to.Scheme != from.Scheme || to.Host != from.Host {
+		return fmt.Errorf("it redirects to another server, %s://%s, which is not followed", to.Scheme, to.Host)
+	}
+	if len(via) >= 10 {
+		return errors.New("it redirects without end")
+	}
+	return nil
 }
 
 // load reads the claims file. The rights that older rules gave end, also of requests in progress.

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -331,6 +332,60 @@ func TestAProviderThatIsAwayIsToldAndForgiven(t *testing.T) {
 	b.SetAway(true)
 	_, err = b.Check(t.Context(), b.token(t, map[string]any{"jti": "another"}))
 	require.NoError(t, err, "the keys that were fetched stay in use")
+}
+
+// answers is a transport that answers each address with a document, or with a redirect.
+type answers map[string]string
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	recorder := httptest.NewRecorder()
+	document, ok := a[r.URL.String()]
+	if to, redirects := strings.CutPrefix(document, "→ "); redirects {
+		http.Redirect(recorder, r, to, http.StatusTemporaryRedirect)
+	} else if ok {
+		_, _ = recorder.WriteString(document)
+	} else {
+		http.NotFound(recorder, r)
+	}
+	return recorder.Result(), nil
+}
+
+func TestKeysAreFetchedFromNoOtherServerAndOnlyEncrypted(t *testing.T) {
+	t.Parallel()
+	claims := filepath.Join(t.TempDir(), "claims.yaml")
+	require.NoError(t, os.WriteFile(claims, []byte(rules), 0o600))
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "one"}}})
+	require.NoError(t, err)
+	const issuer = "https://id.example.org"
+	found := func(keys, token string) string {
+		return `{"issuer": "` + issuer + `", "jwks_uri": "` + keys + `", "token_endpoint": "` + token + `"}`
+	}
+	for name, c := range map[string]struct {
+		answers answers
+		says    string
+	}{
+		"as it should be":           {answers{issuer + "/.well-known/openid-configuration": found("https://keys.example.org/k", issuer+"/token"), "https://keys.example.org/k": string(set)}, ""},
+		"redirected within":         {answers{issuer + "/.well-known/openid-configuration": "→ /oidc", issuer + "/oidc": found(issuer+"/k", issuer+"/token"), issuer + "/k": string(set)}, ""},
+		"redirected elsewhere":      {answers{issuer + "/.well-known/openid-configuration": found(issuer+"/k", issuer+"/token"), issuer + "/k": "→ http://169.254.169.254/latest", "http://169.254.169.254/latest": string(set)}, "redirects to another server, http://169.254.169.254"},
+		"keys in plain text":        {answers{issuer + "/.well-known/openid-configuration": found("http://id.example.org/k", issuer+"/token"), "http://id.example.org/k": string(set)}, "not encrypted"},
+		"the secret in plain text":  {answers{issuer + "/.well-known/openid-configuration": found(issuer+"/k", "HTTP://id.example.org/token"), issuer + "/k": string(set)}, "not encrypted"},
+		"redirected without an end": {answers{issuer + "/.well-known/openid-configuration": "→ /.well-known/openid-configuration"}, "without end"},
+	} {
+		v, err := jwt.New(jwt.Config{Issuer: issuer, Audience: "mneme", Algorithms: []string{"ES256"}, Claims: claims, Now: time.Now, Client: &http.Client{Transport: c.answers}})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { v.Run(ctx, slog.New(slog.DiscardHandler)) })
+		if c.says == "" {
+			assert.Eventually(t, func() bool { return v.Ready() == nil }, mnemetest.Patience, time.Millisecond, name)
+		} else {
+			assert.Eventually(t, func() bool { err := v.Ready(); return err != nil && strings.Contains(err.Error(), c.says) }, mnemetest.Patience, time.Millisecond, name)
+		}
+		cancel()
+		run.Wait()
+	}
 }
 
 func TestATenantThatIsTakenOutOfTheRulesLosesItsTokens(t *testing.T) {

@@ -214,6 +214,13 @@ func (k *keys) published(ctx context.Context) (provider Discovery, set *jose.JSO
 	if provider.Issuer != k.Issuer {
 		return provider, nil, fmt.Errorf("the provider calls itself %.200q, so its tokens would not be accepted: set MNEME_OIDC_ISSUER to that name if it is the right one", provider.Issuer)
 	}
+	if strings.HasPrefix(k.Issuer, "https://") {
+		for _, endpoint := range []string{provider.Keys, provider.Authorization, provider.Token} {
+			if strings.HasPrefix(strings.ToLower(endpoint), "http://") {
+				return provider, nil, fmt.Errorf("the provider names %.200q, which is not encrypted: who reads along could take secrets, or put in keys of their own", endpoint)
+			}
+		}
+	}
 	var all jose.JSONWebKeySet
 	if err := k.get(ctx, provider.Keys, &all); err != nil {
 		return provider, nil, err
