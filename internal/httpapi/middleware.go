@@ -22,8 +22,7 @@ const (
 )
 
 // around wraps every request: it finds out who sends it, compresses, enforces time limits,
-// and turns each error into a problem document. Cross-site requests of a browser may only read; the browser
-// then withholds the answer from the other site's page.
+// and turns each error into a problem document. A page of another site may neither write nor, see [embedded], read.
 func (a *api) around(mux *http.ServeMux) http.Handler {
 	packed, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.AllowCompressedRequests(true), gzhttp.ContentTypeFilter(packs),
 		gzhttp.CompressionLevel(gzip.BestSpeed)) // better compression would double the time for a context
@@ -37,6 +36,11 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 		defer a.recover(answer, r)
 		if sites.Check(r) != nil {
 			writeProblem(answer, http.StatusForbidden, "a browser sent this for a page of another site, and such pages may not write here")
+			return
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if embedded(r) && !isOpen(r.URL.Path) {
+			writeProblem(answer, http.StatusForbidden, "a browser sent this for a page of another site, and such pages may not read here; a link is followed")
 			return
 		}
 		body := &requestBody{ReadCloser: r.Body, answer: answer, control: control, stall: a.Stall, until: time.Now().Add(bodyTimeout)}
@@ -60,6 +64,18 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 			panic(http.ErrAbortHandler)
 		}
 	}))
+}
+
+// embedded reports whether a page of another site asks for an answer that it embeds, or fetches. The browser withholds
+// the answer from the page, but not how long it took, which tells whether a search finds something; and the server
+// does the work. A link that a person follows is not meant.
+func embedded(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		mode, dest := r.Header.Get("Sec-Fetch-Mode"), r.Header.Get("Sec-Fetch-Dest")
+		return mode != "" && (mode != "navigate" || dest != "document")
+	}
+	return false
 }
 
 // packs reports whether answers of a type are compressed. Events are not: each must leave at once.

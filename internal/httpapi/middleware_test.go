@@ -431,6 +431,31 @@ func TestAPageOfAnotherSiteMayNotWrite(t *testing.T) {
 	}
 }
 
+func TestAPageOfAnotherSiteMayNotEmbedAnAnswer(t *testing.T) {
+	b := setup(t)
+	for name, c := range map[string]struct {
+		status           int
+		site, mode, dest string
+		path             string
+	}{
+		"fetch without CORS":         {403, "cross-site", "no-cors", "empty", "/v1/search?query=x"},
+		"an image":                   {403, "cross-site", "no-cors", "image", "/v1/conversations"},
+		"a frame":                    {403, "cross-site", "navigate", "iframe", "/v1/conversations"},
+		"of another port":            {403, "same-site", "cors", "empty", "/v1/conversations"},
+		"an unknown path":            {403, "cross-site", "no-cors", "empty", "/v1/none"},
+		"a link that is followed":    {200, "cross-site", "navigate", "document", "/v1/conversations"},
+		"the page itself":            {200, "same-origin", "cors", "empty", "/v1/conversations"},
+		"an address typed":           {200, "none", "navigate", "document", "/v1/conversations"},
+		"what holds nothing, framed": {200, "cross-site", "no-cors", "image", "/healthz"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, body := (&bundle{t, b.Instance}).send("GET", c.path, map[string]string{"Sec-Fetch-Site": c.site, "Sec-Fetch-Mode": c.mode, "Sec-Fetch-Dest": c.dest}, nil)
+			require.Equal(t, c.status, response.StatusCode, "%s", body)
+			require.Equal(t, "nosniff", response.Header.Get("X-Content-Type-Options"))
+		})
+	}
+}
+
 func TestHEADIsGETWithoutTheBody(t *testing.T) {
 	b := setup(t)
 	seq := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq
