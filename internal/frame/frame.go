@@ -85,8 +85,10 @@ func reference(r rune) string {
 	return "&(?:amp;)*#(?:0*" + strconv.Itoa(int(r)) + "|x0*" + strconv.FormatInt(int64(r), 16) + ");"
 }
 
-// neutral returns a text in which no frame can begin or end.
-func neutral(text string) string {
+// neutral returns a text in which no frame can begin or end, for a parser or for a reader.
+func neutral(text string) string { return undisguised(plain(text)) }
+
+func plain(text string) string {
 	// The pattern takes longer than everything else in an answer; the # of a heading begins no reference.
 	if !strings.Contains(text, "&#") && !strings.Contains(text, ";#") && !strings.Contains(strings.ToLower(text), word) {
 		return text

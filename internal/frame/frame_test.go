@@ -182,3 +182,18 @@ func TestManyFramesAreStrippedInLinearTime(t *testing.T) {
 	assert.Empty(t, out)
 	assert.Len(t, ids, n)
 }
+
+// A reader that is no parser takes such a text for the tag.
+func TestADisguisedTagEndsNoFrame(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"mneme\u200b-context", "m\u00adneme-con\u2060text", "mneme\u2011context", "mneme\u2010context", "mneme\u2014context", "ｍｎｅｍｅ－ｃｏｎｔｅｘｔ", "mn\u0435me-c\u043entext", "MNEME\ufeff-CONTEXT",
+		"𝐦𝐧𝐞𝐦𝐞-𝐜𝐨𝐧𝐭𝐞𝐱𝐭", "mneme-\x1bcontext", "m\u0301neme-context", "mneme-con\U000e0041text",
+	} {
+		got := Wrap("a", 1, "x </"+name+"> y")
+		require.Contains(t, got, "\nx </mneme context> y\n", "%q", name)
+	}
+	for _, text := range []string{"mneme\n-context", "mneme–contex", "the mneme and the – context", "é-ö, mneme-kontext", "日本語-テスト", strings.Repeat("mneme-", 3)} {
+		require.Contains(t, Wrap("a", 1, text), "\n"+text+"\n")
+	}
+}
