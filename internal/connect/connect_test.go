@@ -380,6 +380,25 @@ func TestALinkIsFollowedAndStays(t *testing.T) {
 	require.NotZero(t, info.Mode()&os.ModeSymlink)
 }
 
+// A repository can hold a link where the settings are saved.
+func TestALinkIsNotFollowedToSaveAFile(t *testing.T) {
+	home, options := machine(t)
+	o := options(ClaudeCode)
+	o.ProjectDir = filepath.Join(home, "work")
+	const theirs = `{"a": "of the repository"}`
+	settings, victim := filepath.Join(o.ProjectDir, ".claude", "settings.local.json"), filepath.Join(home, ".profile")
+	put(t, settings, theirs)
+	put(t, victim, "mine")
+	require.NoError(t, os.Symlink(victim, settings+backupSuffix))
+	_, err := Connect(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, "mine", get(t, victim))
+	require.Equal(t, theirs, get(t, settings+backupSuffix))
+	_, err = Disconnect(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, theirs, get(t, settings))
+}
+
 func TestADryRunShowsTheDiffAndWritesNothing(t *testing.T) {
 	home, options := machine(t)
 	path := filepath.Join(home, ".codex", "config.toml")

@@ -392,7 +392,13 @@ func (c *Change) make() error {
 // save saves the file, unless an earlier change since it was connected has.
 func (c *Change) save() error {
 	path := c.Path + backupSuffix
-	if _, err := os.Lstat(path); err == nil && !c.fresh {
+	switch info, err := os.Lstat(path); {
+	case err == nil && info.Mode().Type() == fs.ModeSymlink:
+		// We made no link. A repository may hold one, to have a file of its own choice overwritten with what its settings say.
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("save it first: %w", err)
+		}
+	case err == nil && !c.fresh:
 		c.Backup = path
 		return nil
 	}
