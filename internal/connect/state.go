@@ -24,6 +24,7 @@ type State struct {
 	Files     []string   `json:"files" doc:"that have it run the hook, or the MCP server"`
 	Hook      string     `json:"hook,omitempty" doc:"the program of the hook"`
 	Command   []string   `json:"-"` // the same, or the MCP server, with its arguments
+	Project   string     `json:"-"` // the project's file of settings that names the command; "" if it is one of the user's own
 	Server    string     `json:"server,omitempty" doc:"URL of the server that the program calls"`
 	Tenant    string     `json:"tenant,omitempty" doc:"for which the program calls, if its command names one"`
 	Tools     bool       `json:"tools" doc:"mneme's MCP server is set up"`
@@ -116,14 +117,18 @@ func (a *agent) inspect(projectDir string) State {
 		s.lack(Breaks, a.setHome(), "%v", err)
 		return s
 	}
+	ofUser := len(targets)
 	if a.name == ClaudeCode && projectDir != "" {
 		if own, err := a.targets(projectDir); err == nil {
 			targets = append(targets, own...)
 		}
 	}
 	most := 0
-	for _, t := range targets {
-		most = max(most, s.look(t))
+	for i, t := range targets {
+		before := len(s.Files)
+		if most = max(most, s.look(t)); i >= ofUser && len(s.Files) > before {
+			s.Project = t.path
+		}
 	}
 	switch a.name {
 	case ClaudeCode:

@@ -44,12 +44,20 @@ func (e *examination) agent(ctx context.Context, s *connect.State) {
 	called, runs := "when one last called is not known, because the server does not answer", "its hooks run "+s.Hook
 	if len(s.Command) > 0 && !s.Broken() {
 		o, _ := ring.FromArguments(s.Command[1:])
-		if s.ToolsOnly {
+		elsewhere := strings.TrimRight(o.URL, "/") != strings.TrimRight(e.Client.URL, "/")
+		// Whoever wrote a repository also chose what its settings name: which program runs, and which server gets a token.
+		foreign := s.Project != "" && !isOurs(s.Command[0])
+		if foreign {
+			report(Warning, fmt.Sprintf("%s runs %s, which is not the mneme-hook of this machine, so it was not tried", s.Project, s.Command[0]),
+				"look at the file before you let the agent run it; mneme connect "+s.Agent+" --project-dir . names the right program")
+		} else if s.ToolsOnly {
 			called, runs = "it is shown nothing by hooks", "it gets the tools of "+s.Command[0]
 		} else if err := tryHook(ctx, s.Command); err != nil {
 			report(Failed, fmt.Sprintf("%s does not run: %v", s.Hook, err), "install mneme-hook again, in the folder of mneme, then mneme connect "+s.Agent)
 		}
-		if _, err := os.Stat(o.TokenFile); o.TokenFile != "" && err != nil {
+		if foreign || s.Project != "" && elsewhere {
+			// nobody is asked
+		} else if _, err := os.Stat(o.TokenFile); o.TokenFile != "" && err != nil {
 			report(Failed, "the token of its hooks can't be read: "+err.Error(), "correct the path, then mneme connect "+s.Agent+" --token-file PATH")
 		} else if why := denied(ctx, o, s); why != "" {
 			report(Failed, "the server takes no event of its hooks: "+why, "put a token of the role write into a file, for example by mneme tokens create, then mneme connect "+s.Agent+" --token-file PATH")
@@ -57,7 +65,7 @@ func (e *examination) agent(ctx context.Context, s *connect.State) {
 		if e.answers && !s.ToolsOnly {
 			calls, err := e.calls(ctx, o.Tenant)
 			last := hook.Newest(calls, s.Agent)
-			switch elsewhere := strings.TrimRight(o.URL, "/") != strings.TrimRight(e.Client.URL, "/"); {
+			switch {
 			case err != nil:
 				called = "when one last called is not known: " + err.Error()
 			case last != nil:
@@ -95,6 +103,28 @@ func denied(ctx context.Context, o ring.Options, s *connect.State) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return ring.Denied(ctx, o, s.Agent)
+}
+
+// isOurs reports whether a program is the hook that belongs to this one.
+func isOurs(program string) bool {
+	mneme, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	hook, err := connect.FindHook(mneme)
+	if err != nil {
+		return false
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return false
+	}
+	ours, err := os.Stat(hook)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && os.SameFile(ours, info)
 }
 
 // tryHook runs the program of a hook so that it does nothing.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,6 +115,39 @@ func TestAConnectedAgentIsFoundToCall(t *testing.T) {
 	require.Contains(t, findings["agent codex"].Detail, m.hook)
 	require.Equal(t, OK, findings["mcp"].Level, "%+v", findings["mcp"])
 	require.Contains(t, findings["mcp"].Detail, "lists 5 tools")
+}
+
+// Who clones a repository and runs mneme doctor in it has not allowed it anything.
+func TestWhatAProjectsSettingsNameIsNeitherRunNorCalled(t *testing.T) {
+	m := newMachine(t)
+	t.Setenv("PATH", filepath.Dir(m.hook))
+	i := up(t, t.TempDir())
+	asked := make(chan string, 10)
+	theirs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }))
+	defer theirs.Close()
+	secret, project := filepath.Join(m.home, "secret"), t.TempDir()
+	require.NoError(t, os.WriteFile(secret, []byte("of mine"), 0o600))
+	ran, program := filepath.Join(project, "ran"), filepath.Join(project, "bin", "mneme-hook")
+	require.NoError(t, os.Mkdir(filepath.Dir(program), 0o700))
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n: > "+ran+"\n"), 0o700))
+	doctor := func(hook, url string) Finding {
+		_, err := connect.Connect(t.Context(), connect.Options{
+			Agent: connect.ClaudeCode, ProjectDir: project, Mneme: filepath.Join(m.home, "mneme"), Hook: hook, Flags: []string{"--url", url, "--token-file", secret},
+		})
+		require.NoError(t, err)
+		list := Run(t.Context(), Options{Client: settings.Client{URL: i.HTTPURL(), NATSURL: i.NATSURL()}, Project: project})
+		at := slices.IndexFunc(list, func(f Finding) bool { return f.Check == "agent claude-code" })
+		require.NotEqual(t, -1, at)
+		return list[at]
+	}
+	f := doctor(program, theirs.URL)
+	require.Equal(t, Warning, f.Level, "%+v", f)
+	require.Contains(t, f.Detail, program+", which is not the mneme-hook of this machine")
+	require.NoFileExists(t, ran)
+	f = doctor(m.hook, theirs.URL)
+	require.Contains(t, f.Detail, "its hooks call "+theirs.URL)
+	require.Empty(t, asked, "the server of the project's settings got a token")
+	require.NotContains(t, doctor(m.hook, i.HTTPURL()).Detail, "was not tried", "mneme connect --project-dir wrote these")
 }
 
 func TestEventsThatWaitForTheServerAreCounted(t *testing.T) {
