@@ -222,7 +222,8 @@ func TestRulesOfOnesOwn(t *testing.T) {
 func pieces() *rapid.Generator[string] {
 	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom(append([]string{
 		"password=", `"`, "'", " ", "\n", "Bearer ", "://u:", "@h", "token: ", "[redacted:", "]", "[redacted:x]", "<private>", "</private>", "eyJ", "sk-", "abc123DEF456", "curl ", " -u ", "secret: \"", "OAuth2 ", "Tr0ub4dor3 ", "words ", `\"`,
-	}, secrets(40)...)))
+		"Cookie: a=", "; b=", "Authorization: ", "machine h login u password ", " --token ", "mysql -p", "<password>", "</password>", "&sig=", "auth\": \"", "\x1b[32m", `\n`, "%20", "==", "aB3dE5gH7jK9mN2pQ4sT",
+	}, secrets(len(forms))...)))
 	return rapid.Map(rapid.SliceOfN(piece, 0, 10), func(s []string) string { return strings.Join(s, "") })
 }
 
@@ -264,7 +265,7 @@ func checkText(t require.TestingT, s string) {
 }
 
 func FuzzText(f *testing.F) {
-	for _, s := range secrets(40) {
+	for _, s := range secrets(len(forms)) {
 		f.Add("say " + s + " and password: '" + s + "'")
 	}
 	f.Fuzz(func(t *testing.T, s string) { checkText(t, s) })
