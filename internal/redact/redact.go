@@ -231,8 +231,12 @@ func (r *Rules) Lines(text string) (redacted string, kinds []string) {
 	return r.replace(text, true)
 }
 
+// maxRounds is how often what was replaced may show another secret before it. Texts of people and programs take two or three
+// rounds. Of GOCSPX-GOCSPX-GOCSPX-… each shows only the last key, so that the time would grow with the square of its length.
+const maxRounds = 8
+
 func (r *Rules) replace(text string, lines bool) (redacted string, kinds []string) {
-	for {
+	for round := 0; ; round++ {
 		found := r.Find(text)
 		if lines { // what stays of a secret is none, also if a rule of one's own matches ends of lines
 			found = slices.DeleteFunc(found, func(f Finding) bool {
@@ -241,6 +245,12 @@ func (r *Rules) replace(text string, lines bool) (redacted string, kinds []strin
 		}
 		if len(found) == 0 {
 			return text, kinds
+		}
+		switch {
+		case round >= 2*maxRounds:
+			found = []Finding{{found[0].Kind, 0, len(text)}}
+		case round >= maxRounds:
+			found = widened(text, found)
 		}
 		var b strings.Builder
 		at := 0
@@ -253,6 +263,25 @@ func (r *Rules) replace(text string, lines bool) (redacted string, kinds []strin
 		}
 		text = b.String() + text[at:]
 	}
+}
+
+// widened extends findings to the blanks around them.
+func widened(text string, found []Finding) (wide []Finding) {
+	const blank = " \t\r\n"
+	for _, f := range found {
+		if last := len(wide) - 1; last >= 0 && f.Start < wide[last].End { // most are in the text around the one before
+			f.Start, f.End, wide = wide[last].Start, max(f.End, wide[last].End), wide[:last]
+		} else {
+			f.Start = strings.LastIndexAny(text[:f.Start], blank) + 1
+		}
+		if n := strings.IndexAny(text[f.End:], blank); n >= 0 {
+			f.End += n
+		} else {
+			f.End = len(text)
+		}
+		wide = append(wide, f)
+	}
+	return wide
 }
 
 // Member reports whether a member of this name holds this text as a secret, as password does in

@@ -246,6 +246,15 @@ func TestARedactedTextStaysAsItIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkText(t, pieces().Draw(t, "text")) })
 }
 
+// Each replacement shows one more key before it, so that the rounds must have an end.
+func TestATextThatShowsKeyAfterKeyIsReplacedAsAWhole(t *testing.T) {
+	long := strings.Repeat("GOCS"+"PX-", 20_000)
+	got, kinds := Default().Text("before " + long + "\nafter")
+	require.Equal(t, "before [redacted:google-oauth]\nafter", got)
+	require.Len(t, kinds, maxRounds+1)
+	checkText(t, "before "+long+"\nafter")
+}
+
 func checkText(t require.TestingT, s string) {
 	once, kinds := Default().Text(s)
 	if len(kinds) == 0 {
