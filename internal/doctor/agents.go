@@ -105,26 +105,29 @@ func denied(ctx context.Context, o ring.Options, s *connect.State) string {
 	return ring.Denied(ctx, o, s.Agent)
 }
 
-// isOurs reports whether a program is the hook that belongs to this one.
+// isOurs reports whether a program is the hook that belongs to this one, or the one in PATH.
 func isOurs(program string) bool {
-	mneme, err := os.Executable()
-	if err != nil {
-		return false
-	}
-	hook, err := connect.FindHook(mneme)
-	if err != nil {
-		return false
-	}
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return false
 	}
-	ours, err := os.Stat(hook)
+	info, err := os.Stat(path)
 	if err != nil {
 		return false
 	}
-	info, err := os.Stat(path)
-	return err == nil && os.SameFile(ours, info)
+	var ours []string
+	if mneme, err := os.Executable(); err == nil {
+		if hook, err := connect.FindHook(mneme); err == nil {
+			ours = append(ours, hook)
+		}
+	}
+	if hook, err := exec.LookPath("mneme-hook"); err == nil {
+		ours = append(ours, hook)
+	}
+	return slices.ContainsFunc(ours, func(hook string) bool {
+		known, err := os.Stat(hook)
+		return err == nil && os.SameFile(known, info)
+	})
 }
 
 // tryHook runs the program of a hook so that it does nothing.
