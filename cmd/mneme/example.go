@@ -59,7 +59,7 @@ func example(ctx context.Context, i *instance.Instance, t *terminal) error {
 
 %[4]s
   %[5]s   all conversations
-  %[6]s   this context, each line beside its reason
+  %[6]s   this context, each line beside its reason, and what was left out
 `, t.paint(bold, "Try next, in another terminal"), conversationID, i.HTTPURL(), t.paint(bold, "Or look, in a browser"),
 		fmt.Sprintf("%-*s", len(view), i.HTTPURL()+"/"), view)
 	return nil

@@ -75,9 +75,6 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	if err == nil && c.Example {
 		err = example(ctx, running, t)
-		if err == nil && !g.JSON {
-			err = t.text(fmt.Sprintf("\nWhy each line is there, and what was left out: open %s in a browser.\n", running.HTTPURL()))
-		}
 	}
 	if err == nil && !g.JSON {
 		err = t.text("\nCtrl-C ends it.\n")

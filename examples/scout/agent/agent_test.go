@@ -25,7 +25,7 @@ func TestAnswersAndRecordsWhatItDid(t *testing.T) {
 	require.Equal(t, "store/position.go:7", best.String())
 	require.Equal(t, "func (f *File) KeepLantern(seq byte) {", best.Text)
 	require.Equal(t, "KeepLantern", best.Name)
-	require.Contains(t, answer.Text, "go vet ./store finds nothing")
+	require.Contains(t, answer.Text, "gofmt -l ./store finds nothing to change")
 	require.Equal(t, 7, answer.Steps)
 
 	list := b.recorded()
@@ -46,8 +46,8 @@ func TestAnswersAndRecordsWhatItDid(t *testing.T) {
 		`read_file {"path":"README.md","start_line":1,"end_line":23}`, `→ true`,
 		`assistant: I look once more, for "KeepLantern".`,
 		`grep_files {"pattern":"KeepLantern","path":"."}`, `→ true`,
-		`assistant: I check that ./store is code that compiles, with go vet.`,
-		`run_command {"command":"go vet ./store"}`, `→ true`,
+		`assistant: I check that the files in ./store are Go, with gofmt.`,
+		`run_command {"command":"gofmt -l ./store"}`, `→ true`,
 		"assistant: " + answer.Text,
 	}, lines(list))
 
@@ -174,21 +174,21 @@ func TestFolderWithoutGo(t *testing.T) {
 	require.Empty(t, results(b.recorded(), "run_command"))
 }
 
-func TestGoVetThatFailsIsAResult(t *testing.T) {
+func TestACommandThatFailsIsAResult(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	files := repository()
-	files["store/broken.go"] = "package store\n\nvar broken = notThere\n"
+	files["store/broken.go"] = "package store\n\nvar broken =\n"
 	answer := b.ask(folder(t, files), question)
 
 	require.Equal(t, "store/position.go", answer.Places[0].File)
-	require.Contains(t, answer.Text, "go vet ./store fails: ")
-	require.Contains(t, answer.Text, "undefined: notThere")
-	vet := results(b.recorded(), "run_command")
-	require.Len(t, vet, 1)
-	require.False(t, *vet[0].Success)
-	require.Contains(t, vet[0].Text(), "undefined: notThere")
-	require.Equal(t, "exit status 1", vet[0].Error)
+	require.Contains(t, answer.Text, "gofmt -l ./store fails: ")
+	require.Contains(t, answer.Text, "expected operand")
+	run := results(b.recorded(), "run_command")
+	require.Len(t, run, 1)
+	require.False(t, *run[0].Success)
+	require.Contains(t, run[0].Text(), "expected operand")
+	require.Equal(t, "exit status 2", run[0].Error)
 }
 
 func TestFileDeletedBeforeItIsRead(t *testing.T) {

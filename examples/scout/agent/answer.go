@@ -28,8 +28,8 @@ func (p *planner) answer() step {
 		fmt.Fprintf(&b, "%d. %s: %s\n", i+1, place, place.Text)
 		refs[i] = events.Reference{File: place.File, StartLine: place.Line, EndLine: place.Line, Name: place.Name}
 	}
-	if p.vet != "" {
-		fmt.Fprintf(&b, "\ngo vet %s %s.", p.vetted, strings.TrimSuffix(p.vet, "."))
+	if p.format != "" {
+		fmt.Fprintf(&b, "\ngofmt -l %s %s.", p.checked, strings.TrimSuffix(p.format, "."))
 	}
 	b.WriteString(p.remarks())
 	return step{

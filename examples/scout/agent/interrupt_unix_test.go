@@ -21,7 +21,7 @@ func TestInterruptedCommandHasItsResult(t *testing.T) {
 	pipe := filepath.Join(bin, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	script := "#!/bin/sh\necho running > '" + pipe + "'\nexec sleep 600\n"
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(script), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "gofmt"), []byte(script), 0o700))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -35,8 +35,8 @@ func TestInterruptedCommandHasItsResult(t *testing.T) {
 
 	list := b.recorded()
 	requirePaired(t, list)
-	vet := results(list, "run_command")
-	require.Len(t, vet, 1)
-	require.False(t, *vet[0].Success)
-	require.Equal(t, "interrupted: context canceled", vet[0].Error)
+	run := results(list, "run_command")
+	require.Len(t, run, 1)
+	require.False(t, *run[0].Success)
+	require.Equal(t, "interrupted: context canceled", run[0].Error)
 }

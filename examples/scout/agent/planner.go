@@ -30,8 +30,8 @@ type planner struct {
 	known     map[string]map[int]string // the lines seen so far, by file
 	read      map[string][]readFile     // the parts read, by file
 	learned   []word
-	vetted    string // the package and go vet's output for it
-	vet       string
+	checked   string // the folder
+	format    string // what gofmt says about it
 	places    []Place
 }
 
@@ -82,10 +82,14 @@ func (p *planner) saw(c call, result any, failure error) {
 			}
 		}
 	case runCommand:
-		p.vet = "finds nothing to complain about"
-		if failure != nil {
-			out, _ := result.(string)
-			p.vet = "fails: " + complaint(out, failure)
+		out, _ := result.(string)
+		switch {
+		case failure != nil:
+			p.format = "fails: " + complaint(out, failure)
+		case out != "":
+			p.format = "would change " + count(strings.Count(out, "\n"), "file")
+		default:
+			p.format = "finds nothing to change"
 		}
 	}
 }
@@ -215,15 +219,15 @@ func (p *planner) check() (step, bool) {
 	if !p.hasModule || len(best) == 0 || path.Ext(best[0].File) != ".go" {
 		return step{}, false
 	}
-	p.vetted = "./" + path.Dir(best[0].File)
-	if p.vetted == "./." {
-		p.vetted = "."
+	p.checked = "./" + path.Dir(best[0].File)
+	if p.checked == "./." {
+		p.checked = "."
 	}
 	return step{
-		says:    fmt.Sprintf("I check that %s is code that compiles, with go vet.", p.vetted),
-		because: "An answer from a package that is broken would have to say so.",
-		calls:   []call{runCommand{Command: "go vet " + p.vetted}},
-	}, !strings.ContainsAny(p.vetted, " \t\n")
+		says:    fmt.Sprintf("I check that the files in %s are Go, with gofmt.", p.checked),
+		because: "An answer from code that does not even parse would have to say so.",
+		calls:   []call{runCommand{Command: "gofmt -l " + p.checked}},
+	}, !strings.ContainsAny(p.checked, " \t\n")
 }
 
 func (p *planner) wasRead(place Place) bool {

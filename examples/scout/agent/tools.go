@@ -158,19 +158,18 @@ func (t *toolbox) read(c readFile) (string, error) {
 	return b.String(), nil
 }
 
-// run runs go vet and nothing else. It uses no network: the command fails if a dependency
-// of the package is not on the machine.
+// run runs gofmt -l on one path and nothing else. Unlike go vet and go build it needs no dependency of the code, which a
+// machine that has just cloned it may lack.
 func (t *toolbox) run(ctx context.Context, c runCommand) (string, error) {
 	words := strings.Fields(c.Command)
-	if len(words) < 3 || words[0] != "go" || words[1] != "vet" {
-		return "", fmt.Errorf("%q is not allowed: only go vet is", c.Command)
+	if len(words) != 3 || words[0] != "gofmt" || words[1] != "-l" || strings.HasPrefix(words[2], "-") {
+		return "", fmt.Errorf("%q is not allowed: only gofmt -l of one path is", c.Command)
 	}
 	limited, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
 	var out output
 	cmd := exec.CommandContext(limited, words[0], words[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.dir, &out, &out
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local")
 	cmd.WaitDelay = 2 * time.Second // for child processes of a stopped command
 	err := cmd.Run()
 	switch {

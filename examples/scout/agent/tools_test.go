@@ -65,9 +65,11 @@ func TestToolsFail(t *testing.T) {
 		{"huge", t.Context(), readFile{Path: "huge", EndLine: 1}, "too large"},
 		{"out of the folder", t.Context(), readFile{Path: "../x", EndLine: 1}, "escapes"},
 		{"out by a link", t.Context(), readFile{Path: "link", EndLine: 1}, "escapes"},
-		{"another command", t.Context(), runCommand{Command: "rm -rf ."}, "only go vet is"},
+		{"another command", t.Context(), runCommand{Command: "rm -rf ."}, "only gofmt -l of one path is"},
+		{"an option that writes", t.Context(), runCommand{Command: "gofmt -w ."}, "only gofmt -l of one path is"},
+		{"an option instead of a path", t.Context(), runCommand{Command: "gofmt -l -w"}, "only gofmt -l of one path is"},
 		{"interrupted search", canceled, grepFiles{Pattern: "a", Path: "."}, "context canceled"},
-		{"interrupted command", canceled, runCommand{Command: "go vet ."}, "interrupted"},
+		{"interrupted command", canceled, runCommand{Command: "gofmt -l ."}, "interrupted"},
 	} {
 		got, failure := tools.do(c.ctx, c.call)
 		require.ErrorContains(t, failure, c.says, c.name)
