@@ -40,7 +40,7 @@ type AnalyzeCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*AnalyzeCmd) Help() string {
-	return `The model is that of the summarizer: MNEME_SUMMARY_WRITER, MNEME_LLM_MODEL, MNEME_LLM_URL and MNEME_LLM_KEY name it, and MNEME_LLM_MAX_CALLS_PER_HOUR and MNEME_LLM_MAX_COST_PER_HOUR bound what this run may take of it. Before it is asked, the command says how often, and about how many tokens it will read.
+	return `The model is that of the summarizer: MNEME_SUMMARY_WRITER, MNEME_LLM_MODEL, MNEME_LLM_URL and MNEME_LLM_KEY name it, and MNEME_LLM_MAX_CALLS_PER_HOUR and MNEME_LLM_MAX_COST_PER_HOUR limit how often this run may call it and what that may cost. Before the first call, the command says how many calls there will be, and about how many tokens the model will read.
 
 Each answer is stored as an event of its conversation, with the model and the task, so asking again about a conversation that has not changed costs nothing, and a run that was interrupted continues where it stopped. Without --task, the answers appear in the context of the project: what was learnt, and what is left to do.
 

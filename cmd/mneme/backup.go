@@ -103,7 +103,7 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	}
 	b := describeBackup(c.Out, m, began)
 	if b.Missing, err = missingEvents(ctx, conn); err != nil {
-		t.say("warning: whether the log has lost events could not be found out: %v", err)
+		t.say("warning: could not check whether the log has lost events: %v", err)
 	}
 	lost := err != nil || b.Missing > 0
 	if b.Missing > 0 {

@@ -315,7 +315,7 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	case isPage:
 		err = fmt.Errorf("a proxy before %s answered %d %s", settings.Redacted(c.base), response.StatusCode, http.StatusText(response.StatusCode))
 	case response.StatusCode == clientGone:
-		err = fmt.Errorf("%s broke this request off: its token may have been revoked, or has expired", settings.Redacted(c.base))
+		err = fmt.Errorf("%s cut this request off: its token may have been revoked, or has expired", settings.Redacted(c.base))
 	case response.StatusCode == http.StatusUnauthorized:
 		err = fmt.Errorf("%w; this command takes it from MNEME_TOKEN or --token-file", err)
 	}

@@ -76,7 +76,7 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	last, same := c.last(ctx, api, &request) // started by a command that was then killed
 	if same && !c.DryRun && last.State != string(erasure.Done) {
-		t.say("this erasure was asked for before, and runs")
+		t.say("this erasure was requested before and is still running")
 		return c.finish(ctx, g, api, t, last)
 	}
 	request.DryRun = true
@@ -90,7 +90,7 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		}
 	}
 	if found.Todo == 0 && same {
-		t.say("this was erased before, and nothing has come since")
+		t.say("this was erased before, and nothing was published to it since")
 		if c.DryRun {
 			return nil
 		}

@@ -193,7 +193,7 @@ func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 		}
 	}
 	if chosen != 1 {
-		return usageError("name one of SEQ, --conversation and --all")
+		return usageError("give one of SEQ, --conversation and --all")
 	}
 	api, err := g.client()
 	if err != nil {

@@ -121,7 +121,7 @@ func (b *attended) Read(p []byte) (int, error) {
 	case b.a.ctx.Err() != nil:
 		err = b.a.cause(err)
 	default:
-		err = &awayError{fmt.Errorf("the server at %s broke off its answer: %w", settings.Redacted(b.a.client.base), err)}
+		err = &awayError{fmt.Errorf("the server at %s stopped in the middle of its answer: %w", settings.Redacted(b.a.client.base), err)}
 	}
 	return n, err
 }

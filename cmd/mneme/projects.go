@@ -188,7 +188,7 @@ type ProjectsAliasCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ProjectsAliasCmd) Help() string {
-	return `From then on the conversations of the first project belong to the second. Contexts as of an earlier sequence do not change. A project to which no conversation belongs is refused, because its name may be mistyped. --force is for one that is only expected, or that has nothing but an index of its code.
+	return `From then on the conversations of the first project belong to the second. Contexts as of an earlier sequence do not change. A project to which no conversation belongs is refused, because its name may be mistyped. --force is for one that has no conversation yet, or only an index of its code.
 
 Example:
 
@@ -225,7 +225,7 @@ func (c *ProjectsAliasCmd) known(ctx context.Context, g *Globals) error {
 		}
 		var answered *answeredError
 		if _, err := api.raw(ctx, http.MethodGet, "/v1/projects/"+segment(name), nil, "", nil); errors.As(err, &answered) && answered.status == http.StatusNotFound {
-			return fmt.Errorf("no conversation belongs to the project %s, so nothing was changed: mneme projects list shows the projects. If it is only expected, add --force", name)
+			return fmt.Errorf("no conversation belongs to the project %s, so nothing was changed: mneme projects list shows the projects. If it has none yet, add --force", name)
 		} else if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ type QuotasCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*QuotasCmd) Help() string {
-	return `Lists the tenants that the file of quotas names (MNEME_QUOTAS_FILE of the server), that have events in the log, or that used something a moment ago. The one nearest to a limit is first. A tenant that the file does not name has the limits of the default.
+	return `Lists the tenants that the quotas file names (MNEME_QUOTAS_FILE of the server), that have events in the log, or that used something a moment ago. The one nearest to a limit is first. A tenant that the file does not name has the limits of the default.
 
 max_events and max_bytes are what the tenant stores in the log. Rates are averages of about ten seconds; rates and requests are those that the answering server has counted itself.
 

@@ -129,10 +129,11 @@ func valueTable(values []*kong.Value) string {
 		if v.Flag != nil {
 			name = "--" + v.Name
 			if !v.IsBool() {
-				name += "=" + strings.ToUpper(strings.ReplaceAll(v.Name, "-", "_"))
-				if v.Flag.PlaceHolder != "" {
-					name = "--" + v.Name + "=" + v.Flag.PlaceHolder
+				value := v.Flag.PlaceHolder
+				if value == "" {
+					value = strings.ToUpper(v.Name[strings.LastIndex(v.Name, "-")+1:])
 				}
+				name += "=" + value
 			}
 			if v.Flag.Short != 0 {
 				name = "-" + string(v.Flag.Short) + ", " + name

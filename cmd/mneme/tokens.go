@@ -262,7 +262,7 @@ func (c *TokensRevokeCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	}
 	switch {
 	case chosen != 1:
-		return usageError("name one of ID, --all and --expired")
+		return usageError("give one of ID, --all and --expired")
 	case c.All && g.Tenant == "":
 		return usageError("--all: name the tenant with --tenant")
 	}

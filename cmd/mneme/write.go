@@ -243,7 +243,7 @@ func (c *client) lookup(ctx context.Context, list []events.Event) ([]importer.Kn
 		return nil, fmt.Errorf("ask which events are known: %w", err)
 	}
 	if len(answer.Events) != len(list) {
-		return nil, fmt.Errorf("asked for %d events, got %d answers", len(list), len(answer.Events))
+		return nil, fmt.Errorf("the server answered for %d of %d events", len(answer.Events), len(list))
 	}
 	return answer.Events, nil
 }

@@ -158,7 +158,7 @@ func (f *File) Follow(ctx context.Context, t *Tokens, logger *slog.Logger, loade
 		}
 		return err
 	}, func(err error) {
-		logger.Error("the file of the access tokens can't be read; the tokens read before stay valid", "error", err)
+		logger.Error("the tokens file can't be read; the tokens read before stay valid", "error", err)
 	}, t.used)
 }
 

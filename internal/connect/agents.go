@@ -143,7 +143,7 @@ func Title(name string) string {
 func find(name string) (*agent, error) {
 	i := slices.IndexFunc(agents, func(a agent) bool { return a.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%q is not an agent that can be connected: name one of %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("%q is not an agent that can be connected; use one of %s", name, strings.Join(Names(), ", "))
 	}
 	return &agents[i], nil
 }

@@ -134,7 +134,7 @@ type run struct {
 // newAnalysis takes a place for an analysis until the request ends. Its error is a problem.
 func (a *api) newAnalysis(ctx context.Context, in *analyzeInput) (*run, error) {
 	if a.Model == nil {
-		return nil, huma.Error409Conflict("no model is configured: set MNEME_SUMMARY_WRITER to openai or anthropic, and MNEME_LLM_MODEL, of the program that serves the API")
+		return nil, huma.Error409Conflict("no model is configured: set MNEME_SUMMARY_WRITER to openai or anthropic, and MNEME_LLM_MODEL, for the program that serves the API")
 	}
 	question, err := analysis.Question(in.Body.Task, string(in.Body.Schema))
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *api) newAnalysis(ctx context.Context, in *analyzeInput) (*run, error) {
 	}
 	leave, ok := a.limits.analyses.enter(in.Tenant)
 	if !ok {
-		return nil, huma.ErrorWithHeaders(huma.Error429TooManyRequests("an analysis of this tenant runs, or several of others: try again when it has ended"), later())
+		return nil, huma.ErrorWithHeaders(huma.Error429TooManyRequests("an analysis of this tenant is running, or several of other tenants: try again later"), later())
 	}
 	x := exchangeOf(ctx)
 	x.ended = append(x.ended, leave)

@@ -66,7 +66,7 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
 		}
 	}
 	if chosen != 1 {
-		return nil, huma.Error422UnprocessableEntity("name one of seq, conversation and all", &huma.ErrorDetail{Location: "body", Message: "one of seq, conversation and all is needed"})
+		return nil, huma.Error422UnprocessableEntity("give one of seq, conversation and all", &huma.ErrorDetail{Location: "body", Message: "one of seq, conversation and all is needed"})
 	}
 	if err := bindTenant(ctx, &r.Tenant, "body.tenant"); err != nil {
 		return nil, err

@@ -221,7 +221,7 @@ func (a *api) sendEvents(ctx context.Context, s *sender, in *streamInput, from u
 		err = s.sendJSON("end", 0, struct{}{})
 	}
 	if err != nil && ctx.Err() == nil {
-		a.Logger.Warn("a stream broke off", "tenant", in.Tenant, "error", err)
+		a.Logger.Warn("a stream ended early", "tenant", in.Tenant, "error", err)
 	}
 }
 

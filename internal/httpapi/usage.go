@@ -20,10 +20,10 @@ type quotasOutput struct{ Body TenantQuotas }
 
 // TenantQuotas says what tenants use and may use.
 type TenantQuotas struct {
-	Configured bool          `json:"configured" doc:"the process that answers has a file of quotas"`
+	Configured bool          `json:"configured" doc:"the process that answers has a quotas file"`
 	Counting   bool          `json:"counting" doc:"the log is being read for the first time: what tenants store is at least what this says"`
 	Total      int           `json:"total" doc:"number of tenants, also beyond the limit"`
-	Tenants    []TenantQuota `json:"tenants" doc:"those that the file names, that the log holds events of, or that took something a moment ago; the one nearest to a limit first"`
+	Tenants    []TenantQuota `json:"tenants" doc:"tenants that the quotas file names, that have events in the log, or that used something a moment ago; the one nearest to a limit first"`
 }
 
 // TenantQuota says what one tenant uses and may use.
@@ -35,14 +35,14 @@ type TenantQuota struct {
 
 // QuotaUse says how much of one quota is used.
 type QuotaUse struct {
-	Name  string  `json:"name" doc:"the field in the file of quotas"`
+	Name  string  `json:"name" doc:"the field in the quotas file"`
 	Used  float64 `json:"used" doc:"for a rate, about the average of the last ten seconds; for requests and rates, only what the process that answers has counted"`
 	Limit float64 `json:"limit" doc:"0 for none"`
 }
 
 func (a *api) registerQuotas(h huma.API) {
 	list := operation("list-quotas", http.MethodGet, "/v1/quotas", "List what tenants use of their quotas", "operations", 404, 422)
-	list.Description = "What tenants store is listed once any tenant has a quota for it. Without a file of quotas the list is empty."
+	list.Description = "What tenants store is listed once any tenant has a quota for it. Without a quotas file the list is empty."
 	huma.Register(h, list, a.listQuotas)
 }
 
@@ -52,7 +52,7 @@ func (a *api) listQuotas(_ context.Context, in *quotasInput) (*quotasOutput, err
 	if in.Tenant != "" {
 		report.Tenants = slices.DeleteFunc(report.Tenants, func(t quota.Tenant) bool { return t.Name != in.Tenant })
 		if a.Quotas != nil && len(report.Tenants) == 0 {
-			return nil, huma.Error404NotFound(fmt.Sprintf("tenant %q is unknown: the file of quotas does not name it, and none of its events was counted", in.Tenant))
+			return nil, huma.Error404NotFound(fmt.Sprintf("tenant %q is unknown: the quotas file does not name it, and none of its events was counted", in.Tenant))
 		}
 	}
 	out.Body.Counting, out.Body.Total = report.Counting, len(report.Tenants)

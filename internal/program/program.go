@@ -126,7 +126,7 @@ func Observe(ctx context.Context, name string, logger *slog.Logger) (*telemetry.
 func warnOfUnknown(logger *slog.Logger) {
 	for _, p := range settings.Environment() {
 		if p.Unknown {
-			logger.Warn("a variable of the environment is no setting", "reason", p.Reason)
+			logger.Warn("an environment variable is not a setting of mneme", "reason", p.Reason)
 		}
 	}
 }

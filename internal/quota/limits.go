@@ -116,7 +116,7 @@ func limitsOf(where string, n *yaml.Node) (l Limits, errs []error) {
 // stores reports whether a quota bounds what is stored.
 func (l *Limits) stores() bool { return l.MaxEvents > 0 || l.MaxBytes > 0 }
 
-// file is the file of quotas:
+// file is the quotas file:
 //
 //	default: {requests: 8, events_per_second: 500, max_bytes: 20GiB}
 //	tenants:

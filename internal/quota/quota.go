@@ -65,7 +65,7 @@ type tenant struct {
 	seen          time.Time
 }
 
-// Open reads a file of quotas.
+// Open reads a quotas file.
 func Open(path string) (*Quotas, error) {
 	q := &Quotas{path: path, tenants: map[string]*tenant{}}
 	return q, q.Load()
@@ -263,6 +263,6 @@ func (q *Quotas) Run(ctx context.Context, logger *slog.Logger) {
 		counting.Go(func() { q.meter.run(ctx, q.counts) })
 	}
 	access.Reread(ctx, q.path, time.Second, q.Load, func(err error) {
-		logger.Error("the file of quotas can't be read; the quotas read before stay in force", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
+		logger.Error("the quotas file can't be read; the quotas read before stay in force", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}, nil)
 }

@@ -107,8 +107,8 @@ type Up struct {
 	Capturing
 	OTLP
 	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for a size that suits the disk"`
-	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
-	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
+	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"level of the log: debug, info, warn or error"`
+	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"format of the log: text or json"`
 }
 
 // ForUp returns the defaults of mneme up.
@@ -168,8 +168,8 @@ type Worker struct {
 	Models
 	Listen string `envconfig:"MNEME_LISTEN" desc:"address of /healthz and /readyz; loopback, unless MNEME_TRUST_NETWORK is set"`
 	Network
-	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
-	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
+	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"level of the log: debug, info, warn or error"`
+	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"format of the log: text or json"`
 }
 
 // ForIngestor returns the defaults of ingestor.
@@ -219,8 +219,8 @@ type API struct {
 	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless a token is required or MNEME_TRUST_NETWORK is set"`
 	Network
 	Access
-	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
-	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
+	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"level of the log: debug, info, warn or error"`
+	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"format of the log: text or json"`
 }
 
 // ForContextAPI returns the defaults of context-api.

@@ -29,7 +29,7 @@ func (l *Leases) Exclusively(ctx context.Context, name string, work func(ctx con
 	defer context.AfterFunc(held.valid, func() { cancel(context.Cause(held.valid)) })()
 	err = work(working)
 	if err != nil && held.valid.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("lease for %s: %w, so the work was broken off: %w", name, context.Cause(held.valid), err)
+		err = fmt.Errorf("lease for %s: %w, so the work was stopped: %w", name, context.Cause(held.valid), err)
 	}
 	return true, err
 }
