@@ -82,7 +82,7 @@ func TestAnAnswerThatIsCutOffMeansThatTheServerIsAway(t *testing.T) {
 	err := newClient(s.URL, "default").get(t.Context(), "/v1/status", nil, nil)
 	var away *awayError
 	require.ErrorAs(t, err, &away)
-	require.ErrorContains(t, err, "broke off its answer")
+	require.ErrorContains(t, err, "stopped in the middle of its answer")
 }
 
 func TestALiveServerMayTakeLongToAnswer(t *testing.T) {

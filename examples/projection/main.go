@@ -42,7 +42,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("projection", flag.ContinueOnError)
 	nats := flags.String("nats", "nats://127.0.0.1:4222", "URL of the log's server")
-	dir := flags.String("dir", "costs", "directory of the SQLite files")
+	dir := flags.String("dir", "data", "directory of the SQLite files")
 	neo4j := flags.String("neo4j", "", "keep the read model in this Neo4j instead, such as bolt://127.0.0.1:7687")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "Usage: projection [flags] run | report [tenant] | status | failed | verify | rebuild")
