@@ -42,7 +42,7 @@ export function toolCall(tool, args, { id = newId(), ...fields } = {}) {
 }
 
 /**
- * What a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
+ * What a tool returned, a text or any JSON. If there is an error, the call counts as failed.
  * @param {string | Recorded} call
  * @param {any} [result]
  * @param {ResultFields} [fields]

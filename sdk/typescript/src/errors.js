@@ -4,15 +4,15 @@
 export class MnemeError extends Error {
   name = this.constructor.name;
   /**
-   * of record(): the first of its entries, which requests before the failed one stored
+   * of record(): what the requests before the failed one stored
    * @type {import("./entries.js").Recorded[]}
    */
   recorded = [];
 }
 
 /**
- * The server could not be reached, or the connection broke, at the last of all tries. What was to be
- * recorded may be in the log nevertheless: record it again with the same id.
+ * The server could not be reached, or the connection broke, even at the last try. What you recorded may be
+ * in the log nevertheless: record it again with the same id.
  */
 export class UnreachableError extends MnemeError {}
 
@@ -59,7 +59,7 @@ export class ConflictError extends ProblemError {
 }
 
 /**
- * The server did not answer, or had too much to do, at the last of all tries. What was to be recorded may
+ * The server did not answer, or had too much to do, even at the last try. What you recorded may
  * be in the log nevertheless: record it again with the same id.
  */
 export class UnavailableError extends ProblemError {}

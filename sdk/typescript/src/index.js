@@ -27,7 +27,7 @@ export { assistant, toolCall, toolResult, user };
  */
 
 /**
- * Ends a call early: it throws the signal's reason. What it was to record may be in the log nevertheless.
+ * Ends a call early: it throws the signal's reason. What it recorded may be in the log nevertheless.
  * @typedef {{signal?: AbortSignal | undefined}} Abortable
  */
 
@@ -234,7 +234,7 @@ export class Conversation {
   }
 
   /**
-   * Describes a new conversation: its title, project, working directory. It is optional, and comes first.
+   * Describes a new conversation: its title, project, working directory. It is optional; call it first.
    * @param {t.ConversationFields & Abortable} [fields]
    */
   async start({ signal, ...fields } = {}) {
@@ -273,7 +273,7 @@ export class Conversation {
   }
 
   /**
-   * Records what a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
+   * Records what a tool returned, a text or any JSON. If there is an error, the call counts as failed.
    * @param {string | Recorded} call
    * @param {any} [result]
    * @param {t.ResultFields & Abortable} [fields]
@@ -285,10 +285,10 @@ export class Conversation {
   /**
    * Records several entries, in order.
    *
-   * Up to 1,000 of up to 16 MiB are one request, and more are several, one after the other. A request is stored
-   * whole or not at all, unless one of its ids was recorded in the last 30 seconds: then its entries are stored up to
-   * the first whose id has other content, which is a ConflictError. An error has in recorded what the requests before
-   * it stored. Recording the same entries again continues.
+   * Up to 1,000 entries of up to 16 MiB are sent in one request, more in several. A request is stored whole or not
+   * at all, unless one of its ids was recorded in the last 30 seconds: then its entries are stored up to the first
+   * whose id has other content, which throws a ConflictError. The error's recorded lists what the requests before it
+   * stored. To continue, record the same entries again.
    * @param {Iterable<Entry>} entries
    * @param {Abortable} [options]
    * @returns {Promise<Recorded[]>}
@@ -329,7 +329,7 @@ export class Conversation {
   }
 
   /**
-   * Returns what is known of it. A NotFoundError means that nothing is recorded yet.
+   * Returns its title, status, counts and so on. A NotFoundError means that nothing is recorded yet.
    * @param {Abortable} [options]
    * @returns {Promise<t.ConversationInfo>}
    */
@@ -383,7 +383,7 @@ export class Conversation {
   }
 
   /**
-   * Returns conversations about the same, each with its best messages, best first.
+   * Returns conversations about the same subject, each with its best messages, best first.
    * @param {t.SimilarOptions & Abortable} [options]
    * @returns {Promise<t.FoundConversation[]>}
    */
@@ -420,7 +420,7 @@ export class Conversation {
   }
 
   /**
-   * Changes what is known of it.
+   * Changes its title, tags or status.
    * @param {{title?: string, tags?: string[], status?: "active" | "archived"}} change
    * @param {Abortable} [options]
    * @returns {Promise<void>}
@@ -430,7 +430,8 @@ export class Conversation {
   }
 
   /**
-   * Deletes it, for good. What is recorded in it afterwards raises no error, but nothing shows it.
+   * Deletes it: nothing shows it any more, nor what is recorded in it afterwards, which throws no error.
+   * The log keeps its events until an operator runs `mneme erase`.
    * @param {string} [reason]
    * @param {Abortable} [options]
    * @returns {Promise<void>}

@@ -49,7 +49,7 @@ export declare function toolCall(tool: string, args: any, { id, ...fields }?: Ca
     id?: string;
 }): Entry;
 /**
- * What a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
+ * What a tool returned, a text or any JSON. If there is an error, the call counts as failed.
  * @param {string | Recorded} call
  * @param {any} [result]
  * @param {ResultFields} [fields]

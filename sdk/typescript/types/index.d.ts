@@ -99,7 +99,7 @@ export declare class Conversation {
     #private;
     id: string;
     /**
-     * Describes a new conversation: its title, project, working directory. It is optional, and comes first.
+     * Describes a new conversation: its title, project, working directory. It is optional; call it first.
      * @param {t.ConversationFields & Abortable} [fields]
      */
     start({ signal, ...fields }?: t.ConversationFields & Abortable): Promise<void>;
@@ -132,7 +132,7 @@ export declare class Conversation {
         id?: string;
     }): Promise<import("./entries.js").Recorded>;
     /**
-     * Records what a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed.
+     * Records what a tool returned, a text or any JSON. If there is an error, the call counts as failed.
      * @param {string | Recorded} call
      * @param {any} [result]
      * @param {t.ResultFields & Abortable} [fields]
@@ -141,10 +141,10 @@ export declare class Conversation {
     /**
      * Records several entries, in order.
      *
-     * Up to 1,000 of up to 16 MiB are one request, and more are several, one after the other. A request is stored
-     * whole or not at all, unless one of its ids was recorded in the last 30 seconds: then its entries are stored up to
-     * the first whose id has other content, which is a ConflictError. An error has in recorded what the requests before
-     * it stored. Recording the same entries again continues.
+     * Up to 1,000 entries of up to 16 MiB are sent in one request, more in several. A request is stored whole or not
+     * at all, unless one of its ids was recorded in the last 30 seconds: then its entries are stored up to the first
+     * whose id has other content, which throws a ConflictError. The error's recorded lists what the requests before it
+     * stored. To continue, record the same entries again.
      * @param {Iterable<Entry>} entries
      * @param {Abortable} [options]
      * @returns {Promise<Recorded[]>}
@@ -175,7 +175,7 @@ export declare class Conversation {
      */
     searchTools(query?: string, options?: t.SearchOptions & Abortable): Promise<t.FoundResult[]>;
     /**
-     * Returns what is known of it. A NotFoundError means that nothing is recorded yet.
+     * Returns its title, status, counts and so on. A NotFoundError means that nothing is recorded yet.
      * @param {Abortable} [options]
      * @returns {Promise<t.ConversationInfo>}
      */
@@ -211,7 +211,7 @@ export declare class Conversation {
      */
     files(options?: t.FilesOptions & Abortable): Promise<t.File[]>;
     /**
-     * Returns conversations about the same, each with its best messages, best first.
+     * Returns conversations about the same subject, each with its best messages, best first.
      * @param {t.SimilarOptions & Abortable} [options]
      * @returns {Promise<t.FoundConversation[]>}
      */
@@ -236,7 +236,7 @@ export declare class Conversation {
      */
     export(options?: Abortable): AsyncGenerator<string, void>;
     /**
-     * Changes what is known of it.
+     * Changes its title, tags or status.
      * @param {{title?: string, tags?: string[], status?: "active" | "archived"}} change
      * @param {Abortable} [options]
      * @returns {Promise<void>}
@@ -247,7 +247,8 @@ export declare class Conversation {
         status?: "active" | "archived";
     }, options?: Abortable): Promise<void>;
     /**
-     * Deletes it, for good. What is recorded in it afterwards raises no error, but nothing shows it.
+     * Deletes it: nothing shows it any more, nor what is recorded in it afterwards, which throws no error.
+     * The log keeps its events until an operator runs `mneme erase`.
      * @param {string} [reason]
      * @param {Abortable} [options]
      * @returns {Promise<void>}

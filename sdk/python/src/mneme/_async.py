@@ -224,7 +224,7 @@ class AsyncConversation:
         self._memory, self._source, self._recorder = memory, source, Recorder(id, source)
 
     async def start(self, **fields: Unpack[t.ConversationFields]) -> None:
-        """Describe a new conversation: its title, project, working directory. It is optional, and comes first."""
+        """Describe a new conversation: its title, project, working directory. It is optional; call it first."""
         await self.record([started(fields)])
 
     async def user(self, text: str, *, id: str | None = None, **fields: Unpack[t.MessageFields]) -> Recorded:
@@ -244,16 +244,16 @@ class AsyncConversation:
         return (await self.record([tool_call(tool, arguments, id=id, **fields)]))[0]
 
     async def tool_result(self, call: str | Recorded, result: Any = None, **fields: Unpack[t.ResultFields]) -> Recorded:
-        """Record what a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed."""
+        """Record what a tool returned, a text or any JSON. If there is an error, the call counts as failed."""
         return (await self.record([tool_result(call, result, **fields)]))[0]
 
     async def record(self, entries: Iterable[Entry]) -> list[Recorded]:
         """Record several entries, in order.
 
-        Up to 1,000 of up to 16 MiB are one request, and more are several, one after the other. A request is stored whole
-        or not at all, unless one of its ids was recorded in the last 30 seconds: then its entries are stored up to the
-        first whose id has other content, which is a ConflictError. An error has in recorded what the requests before it
-        stored. Recording the same entries again continues.
+        Up to 1,000 entries of up to 16 MiB are sent in one request, more in several. A request is stored whole or not at
+        all, unless one of its ids was recorded in the last 30 seconds: then its entries are stored up to the first whose
+        id has other content, which raises a ConflictError. The error's recorded lists what the requests before it stored.
+        To continue, record the same entries again.
         """
         return await self._memory._record(self._recorder, entries)
 
@@ -283,7 +283,7 @@ class AsyncConversation:
         return cast("list[t.FoundResult]", answer.get("tool_results", []))
 
     async def info(self) -> t.ConversationInfo:
-        """Return what is known of it. A NotFoundError means that nothing is recorded yet."""
+        """Return its title, status, counts and so on. A NotFoundError means that nothing is recorded yet."""
         return cast("t.ConversationInfo", await self._memory._get(path("conversations", self.id)))
 
     def messages(self, **options: Unpack[t.MessagesOptions]) -> AsyncGenerator[t.Message, None]:
@@ -308,7 +308,7 @@ class AsyncConversation:
         return cast("list[t.File]", answer["files"])
 
     async def similar(self, **options: Unpack[t.SimilarOptions]) -> list[t.FoundConversation]:
-        """Return conversations about the same, each with its best messages, best first."""
+        """Return conversations about the same subject, each with its best messages, best first."""
         answer = await self._memory._get(path("conversations", self.id, "similar"), options)
         return cast("list[t.FoundConversation]", answer["conversations"])
 
@@ -340,13 +340,16 @@ class AsyncConversation:
     async def update(
         self, *, title: str | None = None, tags: list[str] | None = None, status: Literal["active", "archived"] | None = None
     ) -> None:
-        """Change what is known of it."""
+        """Change its title, tags or status."""
         given = {"title": title, "tags": tags, "status": status}
         change = {name: value for name, value in given.items() if value is not None}
         await self._memory._change("PATCH", path("conversations", self.id), change)
 
     async def delete(self, reason: str | None = None) -> None:
-        """Delete it, for good. What is recorded in it afterwards raises no error, but nothing shows it."""
+        """Delete it: nothing shows it any more, nor what is recorded in it afterwards, which raises no error.
+
+        The log keeps its events until an operator runs `mneme erase`.
+        """
         await self._memory._change("DELETE", path("conversations", self.id), {}, {"reason": reason})
 
 

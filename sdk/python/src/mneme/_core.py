@@ -78,7 +78,7 @@ def tool_call(tool: str, arguments: Any, *, id: str | None = None, **fields: Unp
 
 
 def tool_result(call: str | Recorded, result: Any = None, **fields: Unpack[ResultFields]) -> Entry:
-    """What a tool returned, a text or any JSON. With an error that is not empty, the call counts as failed."""
+    """What a tool returned, a text or any JSON. If there is an error, the call counts as failed."""
     id = call if isinstance(call, str) else call.id
     error = fields.get("error")
     given = {name: value for name, value in _given(fields).items() if name != "error" or value}

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 class MnemeError(Exception):
     """Any failure of a call."""
 
-    recorded: Sequence[Recorded] = ()  #: of record(): the first of its entries, which requests before the failed one stored
+    recorded: Sequence[Recorded] = ()  #: of record(): what the requests before the failed one stored
 
 
 class UnreachableError(MnemeError):
-    """The server could not be reached, or the connection broke, at the last of all tries.
+    """The server could not be reached, or the connection broke, even at the last try.
 
-    What was to be recorded may be in the log nevertheless. Record it again with the same id.
+    What you recorded may be in the log nevertheless. Record it again with the same id.
     """
 
 
@@ -64,9 +64,9 @@ class ConflictError(ProblemError):
 
 
 class UnavailableError(ProblemError):
-    """The server did not answer, or had too much to do, at the last of all tries.
+    """The server did not answer, or had too much to do, even at the last try.
 
-    What was to be recorded may be in the log nevertheless. Record it again with the same id.
+    What you recorded may be in the log nevertheless. Record it again with the same id.
     """
 
 
