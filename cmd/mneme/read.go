@@ -113,7 +113,7 @@ type FilesCmd struct {
 	conversationArg
 	Kind        []string `help:"Only files whose strongest access is of this kind: write, read, search or list; may be given more than once." enum:"read,write,search,list" placeholder:"KIND"`
 	Limit       int      `help:"Maximum number of files; 0 means as many as the server lists, 10,000." default:"200"`
-	All         bool     `help:"Include temporary and generated files."`
+	All         bool     `help:"Include temporary and generated files, such as those below /tmp or in node_modules."`
 	ByDirectory bool     `help:"Group the files by directory."`
 	pastFlags
 	waitFlags
@@ -154,6 +154,9 @@ func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	rows := make([][]any, len(list))
 	for i, f := range list {
 		rows[i] = []any{f.Kind, f.Tool, f.Turn, f.Seq, f.Count, f.Path}
+	}
+	if len(rows) == 0 && !c.All {
+		t.say("No files; --all also lists temporary and generated ones.")
 	}
 	return t.table([]column{
 		{Name: "KIND"}, {Name: "TOOL", Min: 8, Drop: 2}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4},
