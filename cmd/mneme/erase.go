@@ -28,7 +28,7 @@ type EraseCmd struct {
 	Yes       bool     `short:"y" help:"Do not ask for confirmation. Required without a terminal."`
 	Out       string   `help:"Write the report to this file, as JSON." placeholder:"FILE"`
 	Wait      bool     `help:"Return when it is done; --no-wait returns at once." default:"true" negatable:""`
-	Prove     []string `help:"Erase nothing: search the files for this text; may be given more than once." placeholder:"CANARY" sep:"none"`
+	Prove     []string `help:"Erase nothing: search the files for this text; may be given more than once." placeholder:"TEXT" sep:"none"`
 	ProveFile string   `help:"Like --prove, with one text per line of this file." placeholder:"FILE"`
 	Path      []string `help:"With --prove: a file or folder to search; may be given more than once. Default: MNEME_DATA, or .mneme." placeholder:"PATH" sep:"none"`
 }

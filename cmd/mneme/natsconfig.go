@@ -29,7 +29,7 @@ Example for two teams:
 
 A team's agents connect as agent-team-a and receive answers under ` + natsdeploy.InboxPrefix("agent-team-a") + `, which mneme's programs do by themselves; other NATS clients have an option for the prefix of their inbox.
 
-With --callout-seed-file an agent has no password on the server. It connects as agent-team-a with a token of its team, and the server asks context-api, to which MNEME_NATS_CALLOUT_SEED_FILE names the same file:
+With --callout-seed-file an agent has no password on the server. It connects as agent-team-a with a token of its team, and the server asks context-api, whose MNEME_NATS_CALLOUT_SEED_FILE must name the same file:
 
     mneme nats-config --tenants team-a,team-b --callout-seed-file callout.nk > permissions.conf
 

@@ -44,7 +44,7 @@ func (*ContextCmd) Help() string {
     mneme context ID --as-of 1200                  as it was then
     mneme context ID --at-least 57                 including what was just published
     mneme context ID --format json --explain       why each part is there
-    mneme context ID --json --left-out             what fell out, and the budget that keeps it
+    mneme context ID --json --left-out             what was left out, and the budget that shows it
     mneme context ID --format openai               messages for the next call of a model`
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -90,10 +92,19 @@ func commandSection(program, name string, node *kong.Node) string {
 		text += node.Detail + "\n\n"
 	}
 	values := slices.Clone(node.Positional)
+	neo4j := false
 	for _, flag := range ownFlags(node) {
+		if name != "up" && strings.HasPrefix(flag.Name, "neo4j-") {
+			neo4j = true // eleven flags of many commands
+			continue
+		}
 		values = append(values, flag.Value)
 	}
-	return text + valueTable(values)
+	text += valueTable(values)
+	if neo4j {
+		text += "The flags `--neo4j-…` are those of [up](start.md#up).\n\n"
+	}
+	return text
 }
 
 // commandLine returns the command with its arguments.
@@ -118,6 +129,17 @@ func ownFlags(node *kong.Node) (list []*kong.Flag) {
 	return list
 }
 
+// valueName returns what stands for the value of a flag.
+func valueName(v *kong.Value) string {
+	switch v.Target.Interface().(type) {
+	case time.Duration:
+		return cmp.Or(v.Flag.PlaceHolder, "DURATION")
+	case int, int64, uint64, float64:
+		return cmp.Or(v.Flag.PlaceHolder, "N")
+	}
+	return cmp.Or(v.Flag.PlaceHolder, strings.ToUpper(v.Name[strings.LastIndex(v.Name, "-")+1:]))
+}
+
 func valueTable(values []*kong.Value) string {
 	if len(values) == 0 {
 		return ""
@@ -129,11 +151,7 @@ func valueTable(values []*kong.Value) string {
 		if v.Flag != nil {
 			name = "--" + v.Name
 			if !v.IsBool() {
-				value := v.Flag.PlaceHolder
-				if value == "" {
-					value = strings.ToUpper(v.Name[strings.LastIndex(v.Name, "-")+1:])
-				}
-				name += "=" + value
+				name += "=" + valueName(v)
 			}
 			if v.Flag.Short != 0 {
 				name = "-" + string(v.Flag.Short) + ", " + name

@@ -243,7 +243,7 @@ type TokensRevokeCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*TokensRevokeCmd) Help() string {
-	return `Every server refuses them at once: within a second, if they are in a file.
+	return `Every server refuses them at once or, if they are in a file, within a second.
 
 Examples:
 
