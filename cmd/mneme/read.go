@@ -113,7 +113,7 @@ type FilesCmd struct {
 	conversationArg
 	Kind        []string `help:"Only files whose strongest access is of this kind: write, read, search or list; may be given more than once." enum:"read,write,search,list" placeholder:"KIND"`
 	Limit       int      `help:"Maximum number of files; 0 means as many as the server lists, 10,000." default:"200"`
-	All         bool     `help:"Include temporary and generated files, such as those below /tmp or in node_modules."`
+	All         bool     `help:"Include temporary and generated files, such as those in node_modules, or below /tmp outside of the working directory."`
 	ByDirectory bool     `help:"Group the files by directory."`
 	pastFlags
 	waitFlags

@@ -59,7 +59,11 @@ func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	list, err := in.read(ctx, v.Files(), in.id())
+	c, err := v.Graph().Conversation(ctx, in.id(), in.seq())
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	list, err := in.read(ctx, v.Files(), in.id(), files.ExcludeOutside(c.Cwd, excluded))
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -77,7 +81,7 @@ const maxAccesses = 40_000
 
 // read finds the requested files. It cannot know in advance how many accesses to read:
 // later accesses may be of other files, and one file has up to four kinds.
-func (in *filesInput) read(ctx context.Context, f window.Files, id events.ConversationID) ([]File, error) {
+func (in *filesInput) read(ctx context.Context, f window.Files, id events.ConversationID, excluded func(path string) bool) ([]File, error) {
 	for n := 4 * in.Limit; ; n = min(4*n, maxAccesses) {
 		accesses, err := f.Files(ctx, id, graph.FileQuery{AsOf: in.AsOf, Limit: n})
 		if err != nil {
@@ -85,7 +89,7 @@ func (in *filesInput) read(ctx context.Context, f window.Files, id events.Conver
 		}
 		list := []File{}
 		for _, file := range graph.MergeByPath(accesses) {
-			if len(list) < in.Limit && in.wants(file) {
+			if len(list) < in.Limit && in.wants(file, excluded) {
 				list = append(list, File{
 					Path: file.Path, Kind: file.Strongest.Kind, Tool: file.Latest.Tool, Turn: file.Latest.Turn, Seq: file.Latest.Seq, Count: file.Count,
 				})
@@ -99,7 +103,7 @@ func (in *filesInput) read(ctx context.Context, f window.Files, id events.Conver
 
 var excluded = files.Exclude(files.DefaultExclusions)
 
-func (in *filesInput) wants(f graph.TouchedFile) bool {
+func (in *filesInput) wants(f graph.TouchedFile, excluded func(path string) bool) bool {
 	return (in.All || !excluded(f.Path)) && (len(in.Kinds) == 0 || slices.Contains(in.Kinds, f.Strongest.Kind))
 }
 

@@ -107,6 +107,22 @@ func TestFilesAreFilteredByKindAndGroupedByDirectory(t *testing.T) {
 	require.Equal(t, []string{"/a: /a/old.go", "/a: /a/two.go", "/b: /b/three.go", "/b: /b/one.go"}, got)
 }
 
+func TestFilesOfACloneBelowATemporaryFolderAreListed(t *testing.T) {
+	b := setup(t)
+	seq := b.batch("c1", &events.ConversationStarted{Cwd: "/tmp/clone"}, message("u1", "user", "go"),
+		call("k1", "Read", `{"file_path":"/tmp/clone/main.go"}`), call("k2", "Read", `{"file_path":"/tmp/scratch.txt"}`), call("k3", "Read", `{"file_path":"/tmp/clone/.git/HEAD"}`))
+	paths := func(query string) (list []string) {
+		var answer struct{ Files []httpapi.File }
+		b.get(fmt.Sprintf("/v1/conversations/c1/files?at_least=%d&%s", seq, query), &answer)
+		for _, f := range answer.Files {
+			list = append(list, f.Path)
+		}
+		return list
+	}
+	require.Equal(t, []string{"/tmp/clone/main.go"}, paths(""))
+	require.Len(t, paths("all=true"), 3)
+}
+
 func TestAFileIsFoundAfterManyOthers(t *testing.T) {
 	b := setup(t)
 	payloads := []events.Payload{call("w", "Write", `{"file_path":"/wanted.go","content":"x"}`)}

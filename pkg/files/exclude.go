@@ -52,6 +52,20 @@ func Exclude(patterns []string) func(path string) bool {
 	}
 }
 
+// ExcludeOutside returns excluded for a conversation that works in the folder cwd. If excluded matches that folder itself,
+// such as a clone below /tmp, the files in it are what the work is about: only their paths below cwd count.
+func ExcludeOutside(cwd string, excluded func(path string) bool) func(path string) bool {
+	if cwd == "" || !excluded(cwd) {
+		return excluded
+	}
+	return func(p string) bool {
+		if rest, ok := strings.CutPrefix(p, cwd); ok && rest != "" && (rest[0] == '/' || rest[0] == '\\') {
+			return excluded(rest[1:])
+		}
+		return excluded(p)
+	}
+}
+
 // names holds the one-element patterns, grouped by how cheap they are to match, because a
 // context tests hundreds of paths.
 type names struct {

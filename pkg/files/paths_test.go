@@ -78,6 +78,27 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
+func TestFilesOfTheWorkingDirectoryAreNotTemporaryBecauseItIs(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/tmp/clone/main.go":               false,
+		"/tmp/clone/node_modules/x.js":     true,
+		"/tmp/clone2/main.go":              true,
+		"/tmp/clone":                       true,
+		"/tmp/scratch.txt":                 true,
+		"/w/a.go":                          false,
+		"/tmp/clone/tmp/a.go":              false,
+		"/tmp/clone/.cache/go/pkg/mod/a.c": true,
+	} {
+		assert.Equal(t, want, ExcludeOutside("/tmp/clone", Exclude(DefaultExclusions))(path), path)
+	}
+	inWindows := ExcludeOutside(`C:\Users\x\AppData\Local\Temp\clone`, Exclude(DefaultExclusions))
+	assert.False(t, inWindows(`C:\Users\x\AppData\Local\Temp\clone\a.go`))
+	assert.True(t, inWindows(`C:\Users\x\AppData\Local\Temp\b.go`))
+	for _, cwd := range []string{"", "/w"} {
+		assert.True(t, ExcludeOutside(cwd, Exclude(DefaultExclusions))("/tmp/a.go"), cwd)
+	}
+}
+
 func TestExclusionPatterns(t *testing.T) {
 	for _, c := range []struct {
 		pattern, path string

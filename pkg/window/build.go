@@ -127,10 +127,10 @@ func build(ctx context.Context, src Source, req Request, g *gathered) (_ *Contex
 	if req.Exclude != nil {
 		b.excluded = files.Exclude(req.Exclude)
 	}
-	b.excluded = remembered(b.excluded)
 	if b.conversation, err = src.Graph.Conversation(ctx, req.Conversation, req.AsOf); err != nil {
 		return nil, err
 	}
+	b.excluded = remembered(files.ExcludeOutside(b.conversation.Cwd, b.excluded))
 	b.end = min(req.AsOf, b.conversation.LastSeq) + 1
 	if err := errors.Join(b.findAnchors(ctx), b.findFrontier(ctx)); err != nil {
 		return nil, fmt.Errorf("context of conversation %q: %w", req.Conversation.ID, err)

@@ -121,6 +121,20 @@ func TestFilesAreListedOnceAndModifiedOutranksRead(t *testing.T) {
 	assert.NotContains(t, without.Markdown(), "## Recently Accessed Files")
 }
 
+func TestFilesOfACloneBelowATemporaryFolderAreShown(t *testing.T) {
+	c := newTalk(t, "c")
+	c.add(&events.ConversationStarted{Cwd: "/tmp/clone"})
+	c.user("Go.").assistant("Going.")
+	for i, path := range []string{"main.go", "/tmp/scratch.txt"} {
+		id := fmt.Sprintf("t%d", i)
+		c.call(id, "read_file", args{"path": path}).result(id, true, "package main\n\nfunc main() { "+path+" }\n")
+	}
+	text := c.build(window.Request{}).Markdown()
+	_, list, _ := strings.Cut(text, "## Recently Accessed Files\n")
+	assert.Contains(t, list, "main.go (via read_file, Turn 1)")
+	assert.NotContains(t, list, "scratch.txt")
+}
+
 // Events after as_of change nothing: the context is the one of that time.
 func TestAsOfIsWhatABuildThenWouldHaveGiven(t *testing.T) {
 	c := newTalk(t, "c")
