@@ -277,8 +277,8 @@ func TestTheBackupOfAClusterIsRestoredIntoASingleServer(t *testing.T) {
 	cluster := natstest.Start(t)
 	conn, _ := cluster.Log()
 	from := &place{t: t, conn: conn}
+	cluster.Leader(conn) // without one the log takes no events
 	from.publish(1, 10, 100)
-	cluster.Leader(conn)
 	dir, _ := from.backup()
 
 	to := start(t)

@@ -49,3 +49,23 @@ func TestOtherProcessesNoticeAReplacedReadModel(t *testing.T) {
 	}, patience, 50*time.Millisecond)
 	require.FileExists(t, path+".damaged-1")
 }
+
+func TestAReadModelWhoseFileWasDeletedIsRebuiltWithoutARestart(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	i := upOn(t, data, settings.Models{})
+	last := i.fill(3, 5)
+	i.applied(last)
+	before := i.readings(3, last)
+	require.NoError(t, os.Remove(sqlitestore.Path(filepath.Join(data, "models"), "graph", 1)))
+	require.Eventually(t, func() bool { return i.status("graph").Generation == 2 && i.status("graph").State == "live" }, patience, 10*time.Millisecond)
+	last = i.publish(turns(t, "c0", 5, 6))
+	i.applied(last)
+	require.Equal(t, before, i.readings(3, last-4), "as of before")
+	i.rebuild("graph")
+	require.Equal(t, 3, i.became("graph", "serving").Generation)
+	require.NoError(t, i.Close())
+	i = upOn(t, data, settings.Models{})
+	require.Equal(t, 3, i.status("graph").Generation)
+	i.hashes()
+}

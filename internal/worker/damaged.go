@@ -3,7 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
@@ -20,6 +22,17 @@ func (c *Consumer[U, S]) replace(ctx context.Context, damaged int, cause error) 
 	c.slog.Error("the read model's file is damaged: it was moved aside, and the read model is being rebuilt from the log; delete the copy when you no longer need it",
 		"moved_to", to, "generation", generation, "error", cause)
 	return c.build(ctx, generation)
+}
+
+// isDeleted reports whether somebody has deleted the file of a generation. Until the process ends the store goes on with
+// a file that has no name, so nothing else tells.
+func (c *Consumer[U, S]) isDeleted(generation int) bool {
+	path := c.Stores.Path(c.declared.Name(), generation)
+	if path == "" {
+		return false
+	}
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // emptied opens a cache. It moves a damaged one aside and creates an empty one.

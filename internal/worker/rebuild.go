@@ -126,6 +126,10 @@ func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) err
 	if err != nil {
 		return err
 	}
+	if builds.Serving == c.serving.Number && c.isDeleted(c.serving.Number) {
+		builds.Serving++
+		c.slog.Error("the read model's file was deleted while it was in use: the read model is being rebuilt from the log", "generation", builds.Serving)
+	}
 	if builds.Serving != c.serving.Number {
 		if err := c.follow(ctx, builds.Serving); err != nil {
 			return err
