@@ -106,8 +106,10 @@ func TestInsightsAddUpWhatConversationsDid(t *testing.T) {
 	require.Equal(t, []string{"a.go"}, namesOfGroups(one))
 	require.EqualValues(t, 4, b.insights(last, "conversation=c2").Total.Calls.Count)
 	require.Empty(t, b.insights(last, "conversation=c2&project=p").Groups, "it is in another project")
-	last = b.worked("claude_code:0a93878f-dc30-4a5d-882f-3cd81cd3d499", "r", "claude-code")
-	require.Equal(t, "claude_code:0a93878f-dc30-4a5d-882f-3cd81cd3d499", b.insights(last, "conversation=1cd3d499").Conversation)
+	const long = "claude_code:0a93878f-dc30-4a5d-882f-3cd81cd3d499"
+	last = b.worked(long, "r", "claude-code")
+	b.show(long, last) // a name is known once the conversation is
+	require.Equal(t, long, b.insights(last, "conversation=1cd3d499").Conversation)
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/insights?conversation=c9", nil, "")
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/insights?conversation=c2&tenant=other", nil, "")
 	require.Empty(t, b.insights(last, "tenant=other").Groups)
