@@ -20,17 +20,21 @@ func late(t *testing.T) (store *access.Bucket, tokens *access.Tokens, resume fun
 	tokens = following(t, store)
 	stream, err := js.Stream(t.Context(), "KV_"+natsdeploy.TokenBucket)
 	require.NoError(t, err)
-	for name := range stream.ConsumerNames(t.Context()).Name() {
-		paused, err := stream.PauseConsumer(t.Context(), name, time.Now().Add(time.Hour))
-		require.NoError(t, err)
-		require.True(t, paused.Paused)
-		resume = func() {
-			_, err := stream.ResumeConsumer(t.Context(), name)
-			require.NoError(t, err)
+	var names []string
+	require.Eventually(t, func() bool { // the watch of the list ends in the background
+		names = nil
+		for name := range stream.ConsumerNames(t.Context()).Name() {
+			names = append(names, name)
 		}
+		return len(names) == 1
+	}, 10*time.Second, 10*time.Millisecond)
+	paused, err := stream.PauseConsumer(t.Context(), names[0], time.Now().Add(time.Hour))
+	require.NoError(t, err)
+	require.True(t, paused.Paused)
+	return store, tokens, func() {
+		_, err := stream.ResumeConsumer(t.Context(), names[0])
+		require.NoError(t, err)
 	}
-	require.NotNil(t, resume)
-	return store, tokens, resume
 }
 
 // The watch of an overloaded server is late.
