@@ -83,10 +83,11 @@ lint-sdk: .cache/sdk/installed ## Check the types of these clients, and that the
 	git diff --exit-code --stat -- sdk/typescript/types
 
 # The parts of test, with one Neo4j for all packages. They run beside each other, because many tests wait, for Neo4j or for
-# a time to pass.
+# a time to pass. For the same reason one more package of the module is tested at a time than there are processors.
+MODULE = $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
 .PHONY: test-module test-others test-race
 test-module:
-	@$(TEST) -timeout 40m $(LONG) $$($(GO) list ./... $(if $(RACE),| grep -vxF "$$($(GO) list $(RACED_PACKAGES))"))
+	@$(TEST) -p $(MODULE) -timeout 40m $(LONG) $$($(GO) list ./... $(if $(RACE),| grep -vxF "$$($(GO) list $(RACED_PACKAGES))"))
 test-others: test-projection test-compose-file test-k8s
 test-race:
 ifeq ($(RACE),yes)
