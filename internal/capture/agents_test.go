@@ -219,7 +219,7 @@ func TestOfHermesAgentOnlyTheFoldersOfItsProfilesAreWatched(t *testing.T) {
 	b := setup(t)
 	statements, err := os.ReadFile("../transcript/testdata/agents/hermes/state.sql")
 	require.NoError(t, err)
-	for _, folder := range []string{".", "profiles/work", "profiles/work/sandboxes", "hermes-agent/node_modules/x"} {
+	for _, folder := range []string{".", "profiles/coder", "profiles/coder/sandboxes", "hermes-agent/node_modules/x"} {
 		require.NoError(t, os.MkdirAll(b.path(folder), 0o700))
 		db, err := sql.Open("sqlite", "file:"+filepath.Join(b.path(folder), "state.db"))
 		require.NoError(t, err)

@@ -123,10 +123,10 @@ await page.getByRole("region", { name: "Failed calls" }).waitFor();
 
 step = "projects whose paths end alike";
 const known = await (await fetch(base + "/v1/projects")).json();
-await page.route("**/v1/projects?*", (route) => route.fulfill({ json: { ...known, projects: ["/home/ann/work/cli", "/home/bob/work/cli", "/home/bob/work/web"].map((name) => ({ name })) } }));
+await page.route("**/v1/projects?*", (route) => route.fulfill({ json: { ...known, projects: ["/home/ann/src/cli", "/home/bob/src/cli", "/home/bob/src/web"].map((name) => ({ name })) } }));
 await open("/?view=insights");
 const choices = await page.getByRole("combobox", { name: /^Project/ }).innerText();
-expect(choices === "all\n/home/ann/work/cli\n/home/bob/work/cli\n…/work/web", `the choices are ${choices}`);
+expect(choices === "all\n/home/ann/src/cli\n/home/bob/src/cli\n…/src/web", `the choices are ${choices}`);
 await page.unroute("**/v1/projects?*");
 
 step = "insights that come late";
