@@ -120,13 +120,16 @@ type joint struct{ turn, step int }
 // it names, otherwise to the one before it; a result belongs to its call.
 //
 // Whatever precedes the oldest user or assistant message read is part of a step that was not read,
-// so it is left out, unless it is a call of the newest turn that belongs to no message. A result whose
-// call was not read is left out with it.
+// so it is left out, unless it is a call that has no assistant message before it in its turn. A result
+// whose call was not read is left out with it.
 func (b *builder) join(ctx context.Context, w *window, entries []graph.Entry) error {
 	steps := map[joint]*step{}
 	byID := map[graph.Ref]*step{}
 	calls := map[graph.Ref]*graph.ToolCall{}
-	begin := b.begin(w, entries)
+	begin, err := b.begin(ctx, w, entries)
+	if err != nil {
+		return err
+	}
 	var list []*step
 	add := func(s step) *step {
 		list = append(list, &s)
@@ -198,25 +201,28 @@ func (s *step) parts() []step {
 }
 
 // begin returns the sequence from which the entries, oldest first, make whole steps.
-func (b *builder) begin(w *window, entries []graph.Entry) uint64 {
-	if w.complete {
-		return 0
+func (b *builder) begin(ctx context.Context, w *window, entries []graph.Entry) (uint64, error) {
+	if w.complete || len(entries) == 0 {
+		return 0, nil
+	}
+	var turn joint // in which the entries begin, as of its first message
+	list, err := b.src.Graph.Messages(ctx, b.req.Conversation, graph.MessageQuery{Role: "user", Before: entries[0].Position().Seq, Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	if len(list) > 0 {
+		turn = joint{list[0].Turn, list[0].Step}
 	}
 	first := graph.Latest
 	for _, e := range entries {
 		switch {
-		case e.Call != nil && b.alone(e.Call), e.Message != nil && e.Message.Role != "system":
-			return e.Position().Seq
+		case e.Call != nil && e.Call.MessageID == "" && joint{e.Call.Turn, e.Call.Step} == turn, e.Message != nil && e.Message.Role != "system":
+			return e.Position().Seq, nil
 		case e.Message != nil:
 			first = min(first, e.Message.Seq)
 		}
 	}
-	return first
-}
-
-// alone reports whether a call of the newest turn has no assistant message before it in the turn.
-func (b *builder) alone(c *graph.ToolCall) bool {
-	return c.MessageID == "" && b.newest != nil && c.Turn == b.newest.Turn && c.Step == b.newest.Step
+	return first, nil
 }
 
 // resultsOfCalls holds results by the ids of their calls.
