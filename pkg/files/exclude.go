@@ -55,7 +55,7 @@ func Exclude(patterns []string) func(path string) bool {
 // ExcludeOutside returns excluded for a conversation that works in the folder cwd. If excluded matches that folder itself,
 // such as a clone below /tmp, the files in it are what the work is about: only their paths below cwd count.
 func ExcludeOutside(cwd string, excluded func(path string) bool) func(path string) bool {
-	if cwd == "" || !excluded(cwd) {
+	if cwd = Normalise("", cwd); cwd == "" || !excluded(cwd) {
 		return excluded
 	}
 	return func(p string) bool {

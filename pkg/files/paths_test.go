@@ -94,6 +94,10 @@ func TestFilesOfTheWorkingDirectoryAreNotTemporaryBecauseItIs(t *testing.T) {
 	inWindows := ExcludeOutside(`C:\Users\x\AppData\Local\Temp\clone`, Exclude(DefaultExclusions))
 	assert.False(t, inWindows(`C:\Users\x\AppData\Local\Temp\clone\a.go`))
 	assert.True(t, inWindows(`C:\Users\x\AppData\Local\Temp\b.go`))
+	assert.False(t, ExcludeOutside("C:/Users/x/AppData/Local/Temp/clone", Exclude(DefaultExclusions))(`C:\Users\x\AppData\Local\Temp\clone\a.go`))
+	for _, cwd := range []string{"/tmp/clone/", "/tmp/clone/."} {
+		assert.False(t, ExcludeOutside(cwd, Exclude(DefaultExclusions))("/tmp/clone/a.go"), cwd)
+	}
 	for _, cwd := range []string{"", "/w"} {
 		assert.True(t, ExcludeOutside(cwd, Exclude(DefaultExclusions))("/tmp/a.go"), cwd)
 	}

@@ -123,14 +123,14 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 
 // build builds the context of a request that has its defaults.
 func build(ctx context.Context, src Source, req Request, g *gathered) (_ *Context, err error) {
-	b := &builder{src: src, req: req, excluded: excludedByDefault, shown: map[uint64]bool{}}
-	if req.Exclude != nil {
-		b.excluded = files.Exclude(req.Exclude)
-	}
+	b := &builder{src: src, req: req, shown: map[uint64]bool{}}
 	if b.conversation, err = src.Graph.Conversation(ctx, req.Conversation, req.AsOf); err != nil {
 		return nil, err
 	}
-	b.excluded = remembered(files.ExcludeOutside(b.conversation.Cwd, b.excluded))
+	if b.excluded = files.ExcludeOutside(b.conversation.Cwd, excludedByDefault); req.Exclude != nil {
+		b.excluded = files.Exclude(req.Exclude)
+	}
+	b.excluded = remembered(b.excluded)
 	b.end = min(req.AsOf, b.conversation.LastSeq) + 1
 	if err := errors.Join(b.findAnchors(ctx), b.findFrontier(ctx)); err != nil {
 		return nil, fmt.Errorf("context of conversation %q: %w", req.Conversation.ID, err)

@@ -133,6 +133,7 @@ func TestFilesOfACloneBelowATemporaryFolderAreShown(t *testing.T) {
 	_, list, _ := strings.Cut(text, "## Recently Accessed Files\n")
 	assert.Contains(t, list, "main.go (via read_file, Turn 1)")
 	assert.NotContains(t, list, "scratch.txt")
+	assert.NotContains(t, c.build(window.Request{Exclude: []string{"/tmp/clone/**"}}).Markdown(), "main.go (via read_file", "the caller says so")
 }
 
 // Events after as_of change nothing: the context is the one of that time.
@@ -209,6 +210,35 @@ func TestTheNewestOfCallsWithoutAMessageAreShown(t *testing.T) {
 				require.Greater(t, len(got.Markdown()), most/2, "%s %d", strategy, most)
 			}
 		}
+	}
+}
+
+// Calls without a message are shown whatever their turn begins with, and whether or not the next one has begun.
+func TestCallsWithoutAMessageAreShownInEveryTurn(t *testing.T) {
+	calls := func(c *talk, from, to int) {
+		for i := from; i < to; i++ {
+			c.call(fmt.Sprintf("t%d", i), "run", args{"text": strings.Repeat("x", 400)}).result(fmt.Sprintf("t%d", i), true, fmt.Sprint("It is ", i))
+		}
+	}
+	for name, record := range map[string]func(*talk){
+		"the next prompt": func(c *talk) { c.user("Go."); calls(c, 0, 300); c.user("Thanks.") },
+		"no prompt":       func(c *talk) { calls(c, 0, 300) },
+		"a reminder": func(c *talk) {
+			c.user("Go.")
+			calls(c, 0, 150)
+			c.add(&events.MessageCreated{MessageID: "r", Role: "user", Content: "<system-reminder>", Origin: "meta"})
+			calls(c, 150, 300)
+		},
+	} {
+		c := newTalk(t, "c")
+		record(c)
+		s := newStore(t)
+		s.apply(c.events)
+		got, err := window.Build(t.Context(), s.source(), window.Request{Conversation: idOf("c"), MaxChars: 20_000})
+		require.NoError(t, err)
+		require.NoError(t, checkRules(got, truthOf(c.events, 1, uint64(len(c.events)))), name)
+		require.Contains(t, got.Markdown(), "Result: It is 299", name)
+		require.Greater(t, len(got.Markdown()), 15_000, name)
 	}
 }
 
