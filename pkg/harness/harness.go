@@ -117,5 +117,6 @@ func Refusal(failure string) (reason string, refused bool) {
 // NotRun reports whether a call did not run, because another call of its step had failed. Claude Code says so as an error. It
 // takes what [Refusal] takes.
 func NotRun(failure string) bool {
-	return strings.HasPrefix(strings.TrimPrefix(strings.TrimSpace(failure), "<tool_use_error>"), "Sibling tool call errored")
+	text := strings.TrimPrefix(strings.TrimSpace(failure), "<tool_use_error>")
+	return strings.HasPrefix(text, "Sibling tool call errored") || strings.HasPrefix(text, "Cancelled: parallel tool call ")
 }

@@ -97,6 +97,7 @@ func TestACallThatDidNotRunHasNotFailed(t *testing.T) {
 	t.Parallel()
 	require.True(t, NotRun("<tool_use_error>Sibling tool call errored</tool_use_error>"))
 	require.True(t, NotRun("Sibling tool call errored"))
+	require.True(t, NotRun("<tool_use_error>Cancelled: parallel tool call Bash(go build) errored</tool_use_error>"))
 	require.False(t, NotRun("grep: Sibling tool call errored"))
 	require.False(t, NotRun(""))
 }

@@ -159,8 +159,8 @@ func (c *Checker) message(m *graph.Message) {
 		text := strings.TrimSpace(harness.Said(m.Content.Text))
 		c.turn.Subject = text
 		if !harness.Asks(m.Role, m.Via, m.Content.Text) {
-			if m.Via == "" && !strings.HasPrefix(text, "<") {
-				c.asked = nil // the user stopped what was running
+			if m.Via == "" && harness.Interrupts(text) {
+				c.asked = nil
 			}
 			return
 		}
@@ -188,8 +188,12 @@ func (c *Checker) returned(r *graph.ToolResult) {
 	}
 	delete(c.waiting, r.Ref())
 	failed := r.Success != nil && !*r.Success
-	if _, refused := harness.Refusal(cmp.Or(r.Error, r.Result.Text)); failed && refused {
+	text := cmp.Or(r.Error, r.Result.Text)
+	if _, refused := harness.Refusal(text); failed && refused {
 		c.news++ // the user spoke, and nothing ran
+		return
+	}
+	if failed && harness.NotRun(text) {
 		return
 	}
 	outcome := digestOf(r)

@@ -40,7 +40,8 @@ func (c *told) assistant(text string) *told {
 func (c *told) call(tool, arguments, result string) *told {
 	p := c.next()
 	id := fmt.Sprint("k", p.Seq)
-	success := !strings.HasPrefix(result, "!")
+	result, failed := strings.CutPrefix(result, "!")
+	success := !failed
 	c.rows = append(c.rows,
 		graph.Entry{Call: &graph.ToolCall{Position: p, ToolCallID: id, ToolName: tool, Arguments: graph.NewBody(arguments)}},
 		graph.Entry{Result: &graph.ToolResult{Position: c.next(), ToolCallID: id, Success: &success, Result: graph.NewBody(result)}})
@@ -121,6 +122,8 @@ func TestRulesFindWhatIsOddAndNothingElse(t *testing.T) {
 		{"no answer", (&told{}).user("hello").assistant("hi").user("do it").user("please"), []string{`unanswered 2  "do it" turn 2 [3 4]`}},
 		{"a call is an answer", (&told{}).user("do it").bash("ls", "a"), nil},
 		{"the user stopped it", (&told{}).user("do it").user("[Request interrupted by user]"), nil},
+		{"what a hook says is no answer", (&told{}).user("do it").user("Stop hook feedback:\nRun the tests.").user("please"), []string{`unanswered 2  "do it" turn 1 [1 3]`}},
+		{"a call that did not run", start().bash("make", "!Sibling tool call errored").bash("make", "!Cancelled: parallel tool call Bash(ls) errored"), nil},
 		{"a program's message is no request", (&told{}).user("hi").assistant("hi").user("<command-name>/exit</command-name>"), nil},
 		{"nothing", &told{}, nil},
 	} {

@@ -60,6 +60,12 @@ func TestActionsAreCountedFromTheCalls(t *testing.T) {
 	assert.Equal(t, `Used Bash (2), Read, Edit. Edited reader.go. Ran go test (2). Failed: Bash "--- FAIL: TestLastLine (0.00s)". Read reader.go.`, got.Actions)
 }
 
+func TestACallThatDidNotRunHasNotFailed(t *testing.T) {
+	got := level1(t, message(summary.KindUser, 1, "Build it."), called("Bash", `{"command": "go build ./..."}`),
+		summary.Entry{Kind: summary.KindResult, Turn: 1, Name: "Bash", Text: "<tool_use_error>Sibling tool call errored</tool_use_error>", Failed: true})
+	assert.NotContains(t, got.Actions, "Failed")
+}
+
 func TestFirstAndNewestRequestAreAlwaysKept(t *testing.T) {
 	var entries []summary.Entry
 	add := func(kind summary.Kind, text string) {
