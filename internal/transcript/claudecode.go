@@ -296,7 +296,7 @@ func (c *claudeCode) user(out *batch, l *claudeLine) error {
 		}
 	}
 	content, any := l.Message.Content.text("tool_result")
-	l.IsMeta = l.IsMeta || isNotification(content) || byProgram(l.Origin)
+	l.IsMeta = l.IsMeta || isNotification(content) || byProgram(l.Origin, content)
 	if any && !returned && !l.IsMeta {
 		c.group.close(c, out) // the next turn begins
 	}

@@ -343,6 +343,10 @@ func TestAPromptThatTheAgentWasShownWithinItsTurnIsTheUsers(t *testing.T) {
 		"of another session": {
 			[]string{`{"type":"user","uuid":"v","sessionId":"s","origin":{"kind":"peer","from":"x"},"message":{"content":"a"}}`, attachment(`"b"`, `,"origin":{"kind":"peer"}`)}, []string{"meta: a", "meta: b"},
 		},
+		"of the lead of a team": {
+			[]string{`{"type":"user","uuid":"v","sessionId":"s","origin":{"kind":"peer"},"message":{"content":"<teammate-message teammate_id=\"team-lead\">Look.</teammate-message>"}}`},
+			[]string{`<teammate-message teammate_id="team-lead">Look.</teammate-message>`},
+		},
 		"of a person who is named": {
 			[]string{`{"type":"user","uuid":"v","sessionId":"s","origin":{"kind":"human"},"message":{"content":"a"}}`, attachment(`"b"`, `,"origin":{"kind":"human"}`),
 				`{"type":"user","uuid":"w","sessionId":"s","origin":"later","message":{"content":"c"}}`, `{"type":"user","uuid":"x","sessionId":"s","origin":{"kind":"channel"},"message":{"content":"d"}}`},

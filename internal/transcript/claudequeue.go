@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/harness"
 )
 
 // claudeQueue holds the prompts that the user sends while the agent works. Each of them waits in a queue, and the
@@ -96,7 +97,8 @@ func (c *claudeCode) attached(out *batch, l *claudeLine) error {
 	if !bytes.Contains(l.Attachment, []byte("queued_command")) || json.Unmarshal(l.Attachment, &a) != nil || a.Type != "queued_command" { // others may be long
 		return nil
 	}
-	c.prompted(out, byAttachment, queuedPrompt{a.Prompt, string(cmp.Or(a.Timestamp, l.Timestamp))}, a.Mode == "task-notification" || byProgram(a.Origin))
+	content, _ := a.Prompt.text("")
+	c.prompted(out, byAttachment, queuedPrompt{a.Prompt, string(cmp.Or(a.Timestamp, l.Timestamp))}, a.Mode == "task-notification" || byProgram(a.Origin, content))
 	return nil
 }
 
@@ -164,15 +166,16 @@ func (c *claudeCode) prompted(out *batch, by carrierOfPrompt, p queuedPrompt, pr
 }
 
 // byProgram reports whether the origin of a prompt says that no person wrote it but, say, another session. Older versions of
-// Claude Code give none.
-func byProgram(origin json.RawMessage) bool {
+// Claude Code give none. The task that the lead of a team gives is what a prompt is, whatever its origin.
+func byProgram(origin json.RawMessage, prompt string) bool {
 	var o struct {
 		Kind text `json:"kind"`
 	}
 	if json.Unmarshal(or(origin, "{}"), &o) != nil {
 		return false
 	}
-	return o.Kind != "" && o.Kind != "human" && o.Kind != "channel" // a channel is a chat in which a person writes
+	return o.Kind != "" && o.Kind != "human" && o.Kind != "channel" && // a channel is a chat in which a person writes
+		harness.Said(prompt) == prompt
 }
 
 // isNotification reports whether a text in the user's name is what the program says of a task in the background.

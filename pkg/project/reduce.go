@@ -126,7 +126,7 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 		}
 		said := harness.Said(text)
 		words := said
-		switch command := strings.HasPrefix(said, "/"); {
+		switch command := strings.HasPrefix(text, "<command-message>"); {
 		case said != text && command:
 			if _, words, _ = strings.Cut(said, " "); words == "" { // it does not say what the session is about
 				return &Change{Turn: true}

@@ -83,6 +83,8 @@ func TestASlashCommandIsARequestAndItsArgumentsTeach(t *testing.T) {
 	}
 	task := `<teammate-message teammate_id="team-lead">Always say what you found in the cache.</teammate-message>`
 	require.Equal(t, &Change{Turn: true, Request: &Said{Text: "Always say what you found in the cache."}}, r.message(d, &events.Recorded{Payload: &events.MessageCreated{Role: "user", Content: task}, Seq: 9}))
+	task = `<teammate-message teammate_id="team-lead">/home/x/repo is the repository. Always run the unit tests before you commit.`
+	require.Empty(t, r.message(d, &events.Recorded{Payload: &events.MessageCreated{Role: "user", Content: task}, Seq: 10}).Taught, "a path is no command")
 	require.Equal(t, 1, d.Requests)
 	require.Equal(t, "/plan Always run the unit tests before you commit.", d.Request.Text)
 	require.Len(t, d.Taught, 1)
