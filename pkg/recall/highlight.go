@@ -14,10 +14,10 @@ type Span struct{ Start, End int }
 // "parser", and "store" in "pkg/store" is one of "the store".
 func Highlights(text, query string, prefixes []string) (spans []Span) {
 	asked := queryTerms(query)
-	var begun []string
+	var begun, written []string // as terms have them, and as they stand in a text
 	for _, prefix := range prefixes {
 		if word := lastWord(prefix); word != "" {
-			begun = append(begun, word)
+			begun, written = append(begun, folded(word)), append(written, word)
 		}
 	}
 	if len(asked)+len(begun) == 0 {
@@ -38,8 +38,8 @@ func Highlights(text, query string, prefixes []string) (spans []Span) {
 		switch k {
 		case other:
 		case pair:
-			if at := slices.IndexFunc(begun, func(prefix string) bool { return strings.HasPrefix(text[i:], prefix) }); at >= 0 {
-				spans = joined(spans, Span{i, i + len(begun[at])})
+			if at := slices.IndexFunc(written, func(prefix string) bool { return strings.HasPrefix(text[i:], prefix) }); at >= 0 {
+				spans = joined(spans, Span{i, i + len(written[at])})
 				break
 			}
 			second, more := nextClass(text, end)
@@ -76,7 +76,7 @@ func begins(word string, prefixes []string) bool {
 	if len(prefixes) == 0 {
 		return false
 	}
-	word = fold(strings.ToLower(word))
+	word = folded(word)
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(word, prefix) })
 }
 
@@ -92,7 +92,10 @@ func numberEnd(text string, start int) int {
 	return i
 }
 
-// lastWord returns the last word of the beginning of a name, as terms have it.
+// folded returns a word as terms have it, but for its stem.
+func folded(word string) string { return fold(strings.ToLower(word)) }
+
+// lastWord returns the last word of the beginning of a name.
 func lastWord(prefix string) string {
 	from := len(prefix)
 	for from > 0 {
@@ -104,7 +107,7 @@ func lastWord(prefix string) string {
 			}
 		}
 	}
-	return fold(strings.ToLower(strings.TrimLeft(prefix[from:], "_")))
+	return strings.TrimLeft(prefix[from:], "_")
 }
 
 // joined appends a span, or makes the last one longer if they overlap.
@@ -124,9 +127,9 @@ const maxBegun = 64
 // but its last letters. If no term begins with the prefix, because it is of several words, its last word counts.
 func (x *Index) begun(prefixes []string, passages int) (terms []string) {
 	for _, prefix := range prefixes {
-		found := x.begunWith(fold(strings.ToLower(prefix)), passages)
+		found := x.begunWith(folded(prefix), passages)
 		if len(found) == 0 {
-			found = x.begunWith(lastWord(prefix), passages)
+			found = x.begunWith(folded(lastWord(prefix)), passages)
 		}
 		terms = append(terms, found[:min(maxBegun, len(found))]...)
 	}

@@ -29,6 +29,7 @@ func TestHighlightsAreTheWordsOfTheQuery(t *testing.T) {
 	require.Equal(t, []string{"1", "2", "3", "beta"}, lit("1.2.3-beta", "1.2.3-beta"))
 	require.Equal(t, []string{"7", "7"}, lit("5,6,7,8,7", "7"), "a list is no number")
 	require.Equal(t, []string{"日本語"}, lit("私は日本語を読む", "", "日本語"))
+	require.Equal(t, []string{"ทำงาน"}, lit("กำลังทำงานอยู่", "", "ทำงาน"))
 	require.Equal(t, []string{"日abc"}, lit("see 日abc", "abc", "日abc"), "the prefix and the word overlap")
 	require.Equal(t, []string{"日12.5"}, lit("see 日12.5", "12.5", "日12"))
 	require.Empty(t, lit("the of and", "the of and"))
