@@ -37,7 +37,7 @@ func OpenInsight(ctx context.Context, c Config, generation int) (*Insight, error
 // A row changes with its conversation's next event, so a read of rows sees each as of its last commit, settled or not.
 const (
 	daysOfTenant       = "MATCH (d:InsightDay) USING INDEX SEEK d:InsightDay(listed, day) WHERE d.listed = $listed"
-	daysOfConversation = "MATCH (d:InsightDay) USING INDEX SEEK d:InsightDay(conversation, day) WHERE d.conversation = $key"
+	daysOfConversation = "MATCH (d:InsightDay) USING INDEX SEEK d:InsightDay(conversation, day) WHERE d.conversation = $key AND d.listed = $listed"
 	withinDays         = " AND d.day >= $since AND d.day <= $until AND ($projects IS NULL OR d.project IN $projects) RETURN d.id, d.day, d.project, d.agent, "
 	countsOfDays       = "d.counts, ''"
 	detailsOfDays      = "'', d.detail"

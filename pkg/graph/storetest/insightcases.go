@@ -101,6 +101,7 @@ func insightCases(w insightShop) []namedCase {
 			h.Add("a", message("m2", "user", "too late"))
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *insightBench) {
 				require.Equal(t, []string{"b   "}, rowsOf(b, "t", insight.RowQuery{}))
+				require.Empty(t, rowsOf(b, "t", insight.RowQuery{Conversation: "a"}))
 			})
 		}},
 		{"what calls and files leave open is remembered from batch to batch", func(t *testing.T) {
