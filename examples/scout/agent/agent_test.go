@@ -25,7 +25,7 @@ func TestAnswersAndRecordsWhatItDid(t *testing.T) {
 	require.Equal(t, "store/position.go:7", best.String())
 	require.Equal(t, "func (f *File) KeepLantern(seq byte) {", best.Text)
 	require.Equal(t, "KeepLantern", best.Name)
-	require.Contains(t, answer.Text, "gofmt -l ./store finds nothing to change")
+	require.Contains(t, answer.Text, "gofmt -l ./store/position.go finds nothing to change")
 	require.Equal(t, 7, answer.Steps)
 
 	list := b.recorded()
@@ -46,8 +46,8 @@ func TestAnswersAndRecordsWhatItDid(t *testing.T) {
 		`read_file {"path":"README.md","start_line":1,"end_line":23}`, `→ true`,
 		`assistant: I look once more, for "KeepLantern".`,
 		`grep_files {"pattern":"KeepLantern","path":"."}`, `→ true`,
-		`assistant: I check that the files in ./store are Go, with gofmt.`,
-		`run_command {"command":"gofmt -l ./store"}`, `→ true`,
+		`assistant: I check that ./store/position.go is Go, with gofmt.`,
+		`run_command {"command":"gofmt -l ./store/position.go"}`, `→ true`,
 		"assistant: " + answer.Text,
 	}, lines(list))
 
@@ -178,11 +178,12 @@ func TestACommandThatFailsIsAResult(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	files := repository()
-	files["store/broken.go"] = "package store\n\nvar broken =\n"
+	files["store/position.go"] += "\nvar broken =\n"
+	files["store/testdata/other.go"] = "package" // is broken on purpose, and nobody's business
 	answer := b.ask(folder(t, files), question)
 
 	require.Equal(t, "store/position.go", answer.Places[0].File)
-	require.Contains(t, answer.Text, "gofmt -l ./store fails: ")
+	require.Contains(t, answer.Text, "gofmt -l ./store/position.go fails: ")
 	require.Contains(t, answer.Text, "expected operand")
 	run := results(b.recorded(), "run_command")
 	require.Len(t, run, 1)

@@ -30,7 +30,7 @@ type planner struct {
 	known     map[string]map[int]string // the lines seen so far, by file
 	read      map[string][]readFile     // the parts read, by file
 	learned   []word
-	checked   string // the folder
+	checked   string // the file
 	format    string // what gofmt says about it
 	places    []Place
 }
@@ -87,7 +87,7 @@ func (p *planner) saw(c call, result any, failure error) {
 		case failure != nil:
 			p.format = "fails: " + complaint(out, failure)
 		case out != "":
-			p.format = "would change " + count(strings.Count(out, "\n"), "file")
+			p.format = "would change it"
 		default:
 			p.format = "finds nothing to change"
 		}
@@ -107,7 +107,7 @@ func (p *planner) learnLine(file string, line int, text string) {
 // complaint returns the line of a command's output that names the error.
 func complaint(out string, failure error) string {
 	for line := range strings.Lines(out) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+		if line = strings.TrimSpace(line); line != "" {
 			return line
 		}
 	}
@@ -219,13 +219,10 @@ func (p *planner) check() (step, bool) {
 	if !p.hasModule || len(best) == 0 || path.Ext(best[0].File) != ".go" {
 		return step{}, false
 	}
-	p.checked = "./" + path.Dir(best[0].File)
-	if p.checked == "./." {
-		p.checked = "."
-	}
+	p.checked = "./" + best[0].File
 	return step{
-		says:    fmt.Sprintf("I check that the files in %s are Go, with gofmt.", p.checked),
-		because: "An answer from code that does not even parse would have to say so.",
+		says:    fmt.Sprintf("I check that %s is Go, with gofmt.", p.checked),
+		because: "An answer from a file that does not even parse would have to say so.",
 		calls:   []call{runCommand{Command: "gofmt -l " + p.checked}},
 	}, !strings.ContainsAny(p.checked, " \t\n")
 }
