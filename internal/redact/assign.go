@@ -18,10 +18,10 @@ func assigned(text string, yield func(start, end int, name string, quoted bool))
 			continue
 		}
 		start, end, quoted := valueAfter(text, i+1)
-		if end-start > maxValue {
-			i = end - 1 // too long for a secret
-		} else if end > start {
+		if end > start && end-start <= maxValue {
 			yield(start, end, name, quoted)
+		}
+		if end > start && !quoted { // one in quotes can hold assignments, as JSON does
 			i = end - 1
 		}
 	}
@@ -110,6 +110,9 @@ func valueAfter(text string, at int) (start, end int, quoted bool) {
 	return at, at + n, quoted
 }
 
+// callee matches the name of a function: digits stand in it at one place at most, as in hmacSHA256.
+var callee = regexp.MustCompile(`^[A-Za-z_][A-Za-z_.]*\d*[A-Za-z_.]*$`)
+
 // phraseEnd returns the end of a quoted value of several words, of which the first ends at end. It returns end if the
 // quotes are not closed in the same line.
 func phraseEnd(text string, start, end int) int {
@@ -148,7 +151,7 @@ func (r *rule) assignments(text string, all []Finding, done [][]int) []Finding {
 	assigned(text, func(start, end int, _ string, quoted bool) {
 		value := text[start:end]
 		if !quoted {
-			call := end < len(text) && text[end] == '('
+			call := end < len(text) && text[end] == '(' && callee.MatchString(value)
 			if len(value) >= 8 && !call && bare(value) {
 				all = insert(all, Finding{r.kind, start, end}, done)
 			}

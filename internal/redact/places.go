@@ -51,8 +51,12 @@ var headerPlaces = []rule{
 func cookies(header string) (places [][2]int) {
 	at := 0
 	for pair := range strings.SplitSeq(header, ";") {
-		if name, value, ok := strings.Cut(pair, "="); ok && len(value) >= 16 && !strings.ContainsAny(value, " ,") && credential(value) {
-			places = append(places, [2]int{at + len(name) + 1, at + len(pair)})
+		name, value, ok := strings.Cut(pair, "=")
+		if n := strings.IndexAny(value, " \t,"); n >= 0 {
+			value = value[:n] // a value has neither, so more than the header is in the line
+		}
+		if start := at + len(name) + 1; ok && len(value) >= 16 && credential(value) {
+			places = append(places, [2]int{start, start + len(value)})
 		}
 		at += len(pair) + 1
 	}

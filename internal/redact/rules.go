@@ -215,7 +215,7 @@ func standIn(s string) bool {
 			return true
 		}
 	}
-	return s[0] == '+' && !mixed(s) || s[0] == '=' || strings.Contains(s, "),") || s[0] == '$' || s[0] == '%' || s[0] == '@' || strings.Count(s, s[:1]) == len(s)
+	return s[0] == '+' && !mixed(s) || strings.Contains(s, "),") || s[0] == '$' || s[0] == '%' || s[0] == '@' || strings.Count(s, s[:1]) == len(s)
 }
 
 // kinds of characters in a text.
@@ -331,7 +331,7 @@ var named = regexp.MustCompile(`^[A-Za-z_]+(?:[Kk]ey|KEY|[Tt]oken|TOKEN|[Ss]ecre
 
 // bare accepts a value without quotes, which must look less like a name or an expression.
 func bare(s string) bool {
-	if standIn(s) || named.MatchString(s) || code.MatchString(strings.TrimRight(s, "=")) && (!scattered(s) || operator.MatchString(s)) {
+	if s[0] == '=' || standIn(s) || named.MatchString(s) || code.MatchString(strings.TrimRight(s, "=")) && (!scattered(s) || operator.MatchString(s)) {
 		return false
 	}
 	lower, upper, digit, _ := classes(s)
