@@ -82,12 +82,15 @@ func ends(text, word string) (at int, ok bool) {
 // alike are the letters of other scripts, and the hyphens, that look like those of the tag's name and that Unicode does not
 // call compatible with them.
 var alike = map[rune]rune{
-	'а': 'a', 'е': 'e', 'м': 'm', 'о': 'o', 'п': 'n', 'с': 'c', 'т': 't', 'х': 'x', 'ո': 'n', 'ο': 'o', 'χ': 'x', 'τ': 't', 'ϲ': 'c', 'ᴍ': 'm', 'ɴ': 'n', 'ᴇ': 'e', 'ᴄ': 'c', 'ᴏ': 'o', 'ᴛ': 't',
+	'а': 'a', 'е': 'e', 'м': 'm', 'о': 'o', 'п': 'n', 'с': 'c', 'т': 't', 'х': 'x', 'ո': 'n', 'ο': 'o', 'χ': 'x', 'τ': 't', 'ϲ': 'c', 'μ': 'm', 'ν': 'n', 'ε': 'e', 'օ': 'o', 'ᴍ': 'm', 'ɴ': 'n', 'ᴇ': 'e', 'ᴄ': 'c', 'ᴏ': 'o', 'ᴛ': 't',
 	'‐': '-', '‑': '-', '‒': '-', '–': '-', '—': '-', '―': '-', '−': '-', '⁃': '-', '﹘': '-',
 }
 
 // folded returns the small ASCII letter or the hyphen that a character looks like, or else another character.
 func folded(r rune) rune {
+	if as, ok := alike[unicode.ToLower(r)]; ok { // before it is decomposed: ϲ would become ς
+		return as
+	}
 	if r >= utf8.RuneSelf {
 		if compatible := norm.NFKC.PropertiesString(string(r)).Decomposition(); compatible != nil {
 			r, _ = utf8.DecodeRune(compatible) // an accent that follows is invisible enough

@@ -187,7 +187,7 @@ func TestManyFramesAreStrippedInLinearTime(t *testing.T) {
 func TestADisguisedTagEndsNoFrame(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"mneme\u200b-context", "m\u00adneme-con\u2060text", "mneme\u2011context", "mneme\u2010context", "mneme\u2014context", "ｍｎｅｍｅ－ｃｏｎｔｅｘｔ", "mn\u0435me-c\u043entext", "MNEME\ufeff-CONTEXT",
+		"mneme\u200b-context", "\u039c\u039d\u0395\u039c\u0395-CONTEXT", "mneme-\u03f2ontext", "mneme-c\u0585ntext", "m\u00adneme-con\u2060text", "mneme\u2011context", "mneme\u2010context", "mneme\u2014context", "ｍｎｅｍｅ－ｃｏｎｔｅｘｔ", "mn\u0435me-c\u043entext", "MNEME\ufeff-CONTEXT",
 		"𝐦𝐧𝐞𝐦𝐞-𝐜𝐨𝐧𝐭𝐞𝐱𝐭", "mneme-\x1bcontext", "m\u0301neme-context", "mneme-con\U000e0041text",
 	} {
 		got := Wrap("a", 1, "x </"+name+"> y")
