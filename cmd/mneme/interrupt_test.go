@@ -42,6 +42,7 @@ func TestASecondCtrlCEndsAProgramThatIsStopping(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.NoError(t, cmd.Process.Signal(os.Interrupt)) // a parent passes on what the terminal sent to it and to us
 	said := false
 	for lines := bufio.NewScanner(errs); !said && lines.Scan(); {
 		said = lines.Text() == "mneme: "+program.Stopping

@@ -27,9 +27,13 @@ func Interruptible(say func()) (ctx context.Context, stop func()) {
 		if first == os.Interrupt {
 			time.AfterFunc(sayAfter, say)
 		}
+		began, second := time.Now(), <-signals
+		for time.Since(began) < sayAfter { // a parent passed on what the terminal sent too, as npm does
+			second = <-signals
+		}
 		code := 128
-		if second, ok := (<-signals).(syscall.Signal); ok {
-			code += int(second)
+		if number, ok := second.(syscall.Signal); ok {
+			code += int(number)
 		}
 		os.Exit(code)
 	}()
