@@ -20,6 +20,7 @@ import (
 	"mneme.dev/mneme/internal/hook/ring"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/harness"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/window"
@@ -179,6 +180,9 @@ type talk struct{ window.Graph }
 
 // Transcript implements [window.Graph].
 func (t talk) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) (kept []graph.Entry, err error) {
+	if q.OldestFirst || q.Limit == 0 {
+		return t.Graph.Transcript(ctx, id, q)
+	}
 	for most := q.Limit; ; q.Limit = most - len(kept) {
 		list, err := t.Graph.Transcript(ctx, id, q)
 		if err != nil {
@@ -196,7 +200,10 @@ func (t talk) Transcript(ctx context.Context, id events.ConversationID, q graph.
 }
 
 // isProgram reports whether an agent's program wrote a message, and not the model of another agent.
-func isProgram(m *graph.Message) bool { return m.Via == "meta" && m.Speaker == "" }
+func isProgram(m *graph.Message) bool {
+	wrote := m.Via == harness.OriginMeta || m.Role == "user" && m.Via == "" && harness.Wrote(m.Content.Text)
+	return wrote && m.Speaker == ""
+}
 
 // searchedSessions is how many conversations of a project are searched at a prompt.
 const searchedSessions = 4

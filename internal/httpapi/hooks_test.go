@@ -112,7 +112,6 @@ func TestTheStoryOfASessionHasNothingThatTheAgentsProgramSaid(t *testing.T) {
 		list = append(list, told)
 	}
 	env := message("e", "user", "<environment_context>folders</environment_context>")
-	env.Origin = "meta"
 	news := message("n", "user", "the canary of a subagent")
 	news.Origin, news.Speaker = "meta", "reviewer"
 	seq := b.batch("claude_code:own", append(list, env, news, message("a", "assistant", "the canary of the agent"))...)
