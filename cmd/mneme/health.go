@@ -65,7 +65,7 @@ func (c *ConversationsHealthCmd) Run(ctx context.Context, g *Globals, t *termina
 
 func (t *terminal) health(h *httpapi.Health) error {
 	if len(h.Findings) == 0 {
-		if err := t.text(fmt.Sprintf("no findings in %s\n", counted(h.Rows, "event"))); err != nil {
+		if err := t.text(fmt.Sprintf("no findings in %s\n", counted(h.Rows, "row"))); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func TestHealthSaysWhatIsOddByItsExitCodeToo(t *testing.T) {
 
 	out, stderr, code = s.mneme("conversations", "health", "c", "--as-of", "6")
 	require.Zero(t, code, stderr)
-	require.Equal(t, "no findings in 5 events\n", out)
+	require.Equal(t, "no findings in 5 rows\n", out)
 	require.Empty(t, read[httpapi.Health](s, "conversations", "health", "c", "--as-of", "6").Findings)
 
 	_, stderr, code = s.mneme("conversations", "health", "nobody")

@@ -226,7 +226,7 @@ func Judge(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level Level,
 			return Warning, skipped, why
 		}
 	case Warning: // what holds it up now will pass, and they remain
-		return level, what + "; " + skipped, remedy + "; of what was skipped " + why
+		return level, what + "; " + skipped, remedy + "; for the skipped events: " + why
 	}
 	return level, what, remedy
 }

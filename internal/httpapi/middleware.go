@@ -40,7 +40,7 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if embedded(r) && !isOpen(r.URL.Path) {
-			writeProblem(answer, http.StatusForbidden, "a browser sent this for a page of another site, and such pages may not read here; a link is followed")
+			writeProblem(answer, http.StatusForbidden, "a browser sent this for a page of another site, which may not read here; open the address itself, or by a link")
 			return
 		}
 		body := &requestBody{ReadCloser: r.Body, answer: answer, control: control, stall: a.Stall, until: time.Now().Add(bodyTimeout)}
