@@ -56,11 +56,14 @@ func (f *logFlags) reader(ctx context.Context, g *Globals) (log logReader, tenan
 	return direct, tenant, direct.Conn().Close, nil
 }
 
+// namedWithin is how long a server may take to say what a short name means.
+const namedWithin = 3 * time.Second
+
 // named returns the id of the conversation that a name means: an id, or the short form with which contexts name one. The log
 // knows only ids, so the server at --url is asked about any other name; without its answer it is taken for an id.
 func (f *logFlags) named(ctx context.Context, g *Globals, log logReader, tenant, name string) (string, error) {
 	direct, ok := log.(*eventlog.Log)
-	if !ok || name == "" || f.AllTenants || projects.ShortID(name) != name {
+	if !ok || f.AllTenants || !projects.IsShort(name) {
 		return name, nil // over HTTP the server knows short names
 	}
 	if seq, _, err := direct.Last(ctx, tenant, name); err != nil || seq > 0 {
@@ -70,6 +73,8 @@ func (f *logFlags) named(ctx context.Context, g *Globals, log logReader, tenant,
 	if err != nil {
 		return "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, namedWithin)
+	defer cancel()
 	var found httpapi.Conversation
 	err = api.get(ctx, conversation(name), parameters{"tenant": tenant}, &found)
 	var answered *answeredError

@@ -13,24 +13,14 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/view"
-	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/window/projects"
 )
-
-// shortest is the least length of a short name: that of an agent's session in a context. With fewer characters a mistyped id
-// could change another conversation.
-const shortest = 8
 
 // namedIn are the parameters in the query that name a conversation, by operation. Those in a path are called id.
 var namedIn = map[string]string{"list-conversations": "branch_of", "stream": "conversation", "list-failed": "conversation", "read-insights": "conversation"}
 
 // ofLog are the operations that show events of conversations that the read model may not know.
 var ofLog = map[string]bool{"stream": true, "list-failed": true}
-
-// isShort reports whether a text may be the short name of a conversation.
-func isShort(name string) bool {
-	return plain.Length(name) >= shortest && projects.ShortID(name) == name
-}
 
 // name is the middleware that replaces the short name of a conversation in a request by the id that it means. It comes
 // first, so that rights, audit log and handlers are about that conversation. What is to be deleted must be named by its id:
@@ -46,7 +36,7 @@ func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
 		case ctx.Method() != http.MethodDelete && strings.HasPrefix(ctx.Operation().Path, "/v1/conversations/{id}"):
 			name = ctx.Param("id")
 		}
-		if !isShort(name) {
+		if !projects.IsShort(name) {
 			next(ctx)
 			return
 		}

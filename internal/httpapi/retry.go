@@ -12,6 +12,7 @@ import (
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/window/projects"
 )
 
 type retryInput struct{ Body RetryRequest }
@@ -74,7 +75,7 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
 	if r.Conversation != "" && r.Tenant == "" {
 		return nil, tenantMissing("body.tenant")
 	}
-	if isShort(r.Conversation) {
+	if projects.IsShort(r.Conversation) {
 		id, err := a.named(ctx, access.Of(ctx), r.Tenant, r.Conversation, false)
 		var several *view.AmbiguousError
 		switch {

@@ -32,6 +32,10 @@ func ShortID(id string) string {
 	return plain.Suffix(last, shortID)
 }
 
+// IsShort reports whether a text may be such a name. Shorter ones are not, because a mistyped id could mean another
+// conversation.
+func IsShort(name string) bool { return plain.Length(name) >= shortID && ShortID(name) == name }
+
 // lastPart divides an id before its last part.
 func lastPart(id string) (before, last string) {
 	if i := strings.LastIndexAny(id, ":/"); i >= 0 && i+1 < len(id) {
