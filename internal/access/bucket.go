@@ -119,7 +119,7 @@ func each(ctx context.Context, bucket jetstream.KeyValue, do func(key string, va
 	if err != nil {
 		return err
 	}
-	defer drain(watcher)
+	defer natsdeploy.Drain(watcher)
 	for {
 		select {
 		case e, ok := <-watcher.Updates():
@@ -136,15 +136,6 @@ func each(ctx context.Context, bucket jetstream.KeyValue, do func(key string, va
 			return ctx.Err()
 		}
 	}
-}
-
-// drain reads the remaining updates of a watch whose context ends, or else a goroutine of the client blocks forever. The watch
-// ends in the background: a server that is down would hold up the caller for 5 seconds.
-func drain(watcher jetstream.KeyWatcher) {
-	go func() {
-		for range watcher.Updates() {
-		}
-	}()
 }
 
 // readRecord reads the record under a key, which names the token's hash.
@@ -203,7 +194,7 @@ func (b *Bucket) watch(ctx context.Context, t *Tokens, logger *slog.Logger, load
 	if err != nil {
 		return err
 	}
-	defer drain(watcher)
+	defer natsdeploy.Drain(watcher)
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	w, expected := &watched{bucket: bucket}, uint64(0)

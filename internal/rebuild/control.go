@@ -269,17 +269,12 @@ func (c *Control) watch(ctx context.Context, changed func(projection string)) er
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the watch in the background: a server that is down would hold up the caller for 5 seconds
+	defer cancel()
 	watcher, err := bucket.Watch(ctx, c.prefix+"*", jetstream.UpdatesOnly())
 	if err != nil {
 		return err
 	}
-	defer func() {
-		go func() {
-			for range watcher.Updates() { // drain, or a goroutine of the client blocks forever
-			}
-		}()
-	}()
+	defer natsdeploy.Drain(watcher)
 	for {
 		select {
 		case e, ok := <-watcher.Updates():

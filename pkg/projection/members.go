@@ -211,14 +211,13 @@ func snapshot(ctx context.Context, js jetstream.JetStream, bucket jetstream.KeyV
 // tell returns the last entry that a watch sends for each key before it says that it has
 // sent everything.
 func tell(ctx context.Context, bucket jetstream.KeyValue) (map[string]jetstream.KeyValueEntry, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	watcher, err := bucket.WatchAll(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		_ = watcher.Stop()
-		go drain(watcher)
-	}()
+	defer natsdeploy.Drain(watcher)
 	told := map[string]jetstream.KeyValueEntry{}
 	for {
 		select {

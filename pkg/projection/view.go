@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // view is what a watch of the bucket has shown: which members exist, and who holds what.
@@ -41,7 +43,7 @@ func watch(bucket jetstream.KeyValue, patience time.Duration, k keys, partitions
 	if err != nil {
 		cancel()
 		if watcher != nil { // the watch started too late
-			go drain(watcher)
+			natsdeploy.Drain(watcher)
 		}
 		return nil, fmt.Errorf("watch the leases: %w", err)
 	}
@@ -54,14 +56,7 @@ var errNoAnswer = errors.New("the server does not answer")
 // end stops the watch.
 func (v *view) end() {
 	v.cancel()
-	go drain(v.watcher)
-}
-
-// drain reads the remaining updates of a stopped watch; otherwise a goroutine of the client
-// blocks forever.
-func drain(watcher jetstream.KeyWatcher) {
-	for range watcher.Updates() {
-	}
+	natsdeploy.Drain(v.watcher)
 }
 
 // see processes one update and reports whether it may change who should hold what.
