@@ -153,7 +153,7 @@ func auditRow(e *httpapi.AuditEntry) []any {
 	return []any{when(e.Time.Format(time.RFC3339Nano)), e.Tenant, e.Subject, e.Role, e.Via, e.Action, e.Target, e.Outcome, times}
 }
 
-// auditWide is the width of a terminal from which on the line of an entry has its day and its tenant.
+// auditWide is the width that a terminal needs for lines that show the day and the tenant too.
 const auditWide = 100
 
 // auditLine returns an entry as a line by itself: its columns can't be aligned with those of entries still to come.

@@ -16,7 +16,7 @@ type topic struct {
 	commands          []string // by their first words; none takes the rest of the group
 }
 
-// topics are short enough to be read as a page. The last one of a group takes what no other names.
+// topics are short enough to be read as a page. The last topic of a group takes the commands that no other topic names.
 var topics = []topic{
 	{"start", "agents", "Coding agents", []string{"mcp", "hook", "connect", "disconnect", "connected", "watch"}},
 	{"start", "start", "Start here", nil},

@@ -129,7 +129,7 @@ func (t *terminal) paint(s style, text string) string {
 // column is a column of a table: see [console.Column].
 type column = console.Column
 
-// conversationColumn has the ids of conversations. Those of all agents are whole at 60 letters.
+// conversationColumn has the ids of conversations. No agent makes one of more than 60 letters.
 var conversationColumn = column{Name: "CONVERSATION", Min: 16, Whole: 60}
 
 // table prints rows under headings. A row has a cell for each column: a string, a

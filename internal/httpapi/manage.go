@@ -157,7 +157,7 @@ func (a *api) start(ctx context.Context, id events.ConversationID, key string, p
 	}
 	ack, err := a.Log.PublishAfter(ctx, id.Tenant, w.event, "*", 0)
 	if errors.Is(err, eventlog.ErrConflict) {
-		// Either a repeat that the read model does not know yet, or another client's conversation.
+		// The conversation exists: this is a repeat that the read model does not know yet, or another client made it.
 		m, err := a.Log.LastOfKind(ctx, id.Tenant, id.ID, events.Kind(events.TypeConversationStarted))
 		if err == nil && w.is(&m) {
 			return w.repeated(&m)
