@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -124,28 +125,38 @@ func CheckCanaries(canaries []string) error {
 	return nil
 }
 
-// Search reads every byte of the files below paths and looks for canaries, see [CheckCanaries]. A file that can't be read is
-// an error, because it might hold one.
+// Search reads every byte of the files below paths, also behind symbolic links, and looks for canaries, see
+// [CheckCanaries]. A file that can't be read is an error, because it might hold one.
 func Search(ctx context.Context, paths, canaries []string) (s Searched, err error) {
 	if err := CheckCanaries(canaries); err != nil {
 		return s, err
 	}
 	patterns := forms(canaries)
 	s.Hits = []Hit{}
-	for _, root := range paths {
-		if _, err := os.Stat(root); err != nil {
+	searched := map[string]bool{} // real paths: links can lead to the same file twice, or in a circle
+	for roots := slices.Clone(paths); len(roots) > 0; roots = roots[1:] {
+		root, err := filepath.EvalSymlinks(roots[0])
+		if err != nil {
 			return s, err
 		}
-		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			if s.More {
+		err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case s.More:
 				return fs.SkipAll
-			}
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err == nil && entry.Type().IsRegular() {
+			case err != nil:
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case entry.Type()&fs.ModeSymlink != 0:
+				if to, err := filepath.EvalSymlinks(path); err == nil { // else it leads nowhere
+					roots = append(roots, to)
+				}
+			case searched[path] && entry.IsDir():
+				return fs.SkipDir
+			case searched[path]:
+			case entry.Type().IsRegular():
 				err = s.file(ctx, path, patterns)
 			}
+			searched[path] = true
 			if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
 				return nil
 			}

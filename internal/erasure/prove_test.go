@@ -90,3 +90,22 @@ func TestASearchThatProvesNothingFails(t *testing.T) {
 		require.ErrorIs(t, err, os.ErrPermission)
 	}
 }
+
+// A data directory, or a part of it, may be on another disk.
+func TestACanaryIsFoundBehindSymbolicLinks(t *testing.T) {
+	t.Parallel()
+	disk, home := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(disk, "file"), []byte("a canary"), 0o600))
+	whole, part := filepath.Join(home, "whole"), filepath.Join(home, "part")
+	require.NoError(t, os.Symlink(disk, whole))
+	require.NoError(t, os.Mkdir(part, 0o700))
+	for name, to := range map[string]string{"store": disk, "circle": part, "nowhere": filepath.Join(home, "nothing")} {
+		require.NoError(t, os.Symlink(to, filepath.Join(part, name)))
+	}
+	for _, paths := range [][]string{{whole}, {part}, {whole, part}} {
+		found, err := erasure.Search(t.Context(), paths, []string{"canary"})
+		require.NoError(t, err)
+		require.Equal(t, 1, found.Files, "%s", paths)
+		require.Equal(t, []erasure.Hit{{File: filepath.Join(disk, "file"), Offset: 2, Canary: 1, Form: "utf-8"}}, found.Hits, "%s", paths)
+	}
+}
