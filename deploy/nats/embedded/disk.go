@@ -22,8 +22,12 @@ func storeShare(dir string) (int64, error) {
 	if !ok {
 		return natsdeploy.DefaultMaxBytes + storeHeadroom, nil
 	}
+	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link
+	if err != nil {
+		return 0, err
+	}
 	var held int64
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return ignoreMissing(err)
 		}
