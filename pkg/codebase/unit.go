@@ -20,19 +20,8 @@ const Name = "code"
 
 // State is an index in a unit of work.
 type State struct {
-	ID         events.ConversationID
-	Key        int64 // used by the backend
-	LastSeq    uint64
-	DeletedSeq uint64
-	Project    string // of its newest scan, "" before the first
-	Touched    bool
-	Dropped    bool
-}
-
-// Of is a new row and the index it belongs to.
-type Of[R any] struct {
-	State *State
-	Row   R
+	projection.ConversationState
+	Project string // of its newest scan, "" before the first
 }
 
 // Version is what a file holds from a sequence on.
@@ -70,23 +59,15 @@ type Scan struct {
 
 // Unit is the unit of work of the projection "code".
 type Unit struct {
-	States   map[events.ConversationID]*State
-	Versions []Of[Version]
-	Scans    []Of[Scan]
+	projection.States[State, *State]
+	Versions []projection.Of[State, Version]
+	Scans    []projection.Of[State, Scan]
 	made     map[uint64][]byte // bags made ahead, by sequence
 }
 
 // NewUnit makes an empty unit; the backend adds what it loads.
 func NewUnit() *Unit {
-	return &Unit{States: map[events.ConversationID]*State{}, made: map[uint64][]byte{}}
-}
-
-// Tombstone implements projection.Unit.
-func (u *Unit) Tombstone(id events.ConversationID) uint64 {
-	if s := u.States[id]; s != nil {
-		return s.DeletedSeq
-	}
-	return 0
+	return &Unit{States: projection.States[State, *State]{}, made: map[uint64][]byte{}}
 }
 
 // Projection declares the read model "code".
@@ -119,17 +100,6 @@ func derive(e *events.Recorded) func(*Unit) {
 	return func(u *Unit) { u.made[seq] = bags }
 }
 
-func (u *Unit) touch(e *events.Recorded) *State {
-	id := e.Conversation()
-	s := u.States[id]
-	if s == nil {
-		s = &State{ID: id}
-		u.States[id] = s
-	}
-	s.LastSeq, s.Touched = e.Seq, true
-	return s
-}
-
 func (u *Unit) indexed(e *events.Recorded) error {
 	p := e.Payload.(*events.CodeIndexed)
 	v := Version{Seq: e.Seq, EventID: e.ID, Path: p.Path, Hash: p.Hash, Removed: p.Removed}
@@ -144,32 +114,22 @@ func (u *Unit) indexed(e *events.Recorded) error {
 			v.Bags = bagsOf(p)
 		}
 	}
-	u.Versions = append(u.Versions, Of[Version]{u.touch(e), v})
+	u.Versions = append(u.Versions, projection.RowOf(u.Touch(e), v))
 	return nil
 }
 
 func (u *Unit) scanned(e *events.Recorded) error {
 	p := e.Payload.(*events.CodeScanned)
-	s := u.touch(e)
+	s := u.Touch(e)
 	s.Project = p.Project
-	u.Scans = append(u.Scans, Of[Scan]{s, Scan{Seq: e.Seq, EventID: e.ID, Project: p.Project, Root: p.Root, Done: p.Done, Files: p.Files}})
+	u.Scans = append(u.Scans, projection.RowOf(s, Scan{Seq: e.Seq, EventID: e.ID, Project: p.Project, Root: p.Root, Done: p.Done, Files: p.Files}))
 	return nil
 }
 
 func (u *Unit) deleted(e *events.Recorded) error {
-	s := u.touch(e)
-	u.Versions, u.Scans = without(u.Versions, s), without(u.Scans, s)
-	*s = State{ID: s.ID, Key: s.Key, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
+	s := u.Delete(e)
+	u.Versions, u.Scans = projection.Without(u.Versions, s), projection.Without(u.Scans, s)
 	return nil
-}
-
-func without[R any](list []Of[R], s *State) (rest []Of[R]) {
-	for _, row := range list {
-		if row.State != s {
-			rest = append(rest, row)
-		}
-	}
-	return rest
 }
 
 // content is what a search sees of a scope: its place and its name count too.

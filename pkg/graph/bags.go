@@ -65,8 +65,8 @@ func messageOf(e *events.Recorded, p *events.MessageCreated) recall.Message {
 
 // Bags returns the bags of the new messages that have text. It makes those that were not derived
 // ahead. An error is projection.ErrRejected, so that only its message fails.
-func (u *Unit) Bags() ([]Of[State, Bag], error) {
-	bags := make([]Of[State, Bag], 0, len(u.said))
+func (u *Unit) Bags() ([]projection.Of[State, Bag], error) {
+	bags := make([]projection.Of[State, Bag], 0, len(u.said))
 	for _, s := range u.said {
 		m, ok := u.made[s.Row.seq]
 		if !ok {
@@ -77,7 +77,7 @@ func (u *Unit) Bags() ([]Of[State, Bag], error) {
 		}
 		if m.bag.Terms != nil {
 			m.bag.N = s.Row.n
-			bags = append(bags, Of[State, Bag]{s.State, m.bag})
+			bags = append(bags, projection.RowOf(s.State, m.bag))
 		}
 	}
 	return bags, nil

@@ -35,14 +35,7 @@ type EmbeddingsCache interface {
 }
 
 // EmbeddedState is a conversation in a unit of work of the projection "embeddings".
-type EmbeddedState struct {
-	ID         events.ConversationID
-	Key        int64
-	LastSeq    uint64
-	DeletedSeq uint64
-	Touched    bool
-	Dropped    bool
-}
+type EmbeddedState struct{ projection.ConversationState }
 
 // Embedding holds the vectors of a message's passages.
 type Embedding struct {
@@ -59,23 +52,15 @@ func (e *Embedding) Decode() ([]recall.Vector, error) {
 
 // EmbeddingsUnit is the unit of work of the projection "embeddings".
 type EmbeddingsUnit struct {
-	States     map[events.ConversationID]*EmbeddedState
-	Embeddings []Of[EmbeddedState, Embedding]
+	projection.States[EmbeddedState, *EmbeddedState]
+	Embeddings []projection.Of[EmbeddedState, Embedding]
 
 	vectors map[uint64][]recall.Vector // of the messages of the batch, by sequence
 }
 
 // NewEmbeddingsUnit makes an empty unit; the backend adds what it loads.
 func NewEmbeddingsUnit() *EmbeddingsUnit {
-	return &EmbeddingsUnit{States: map[events.ConversationID]*EmbeddedState{}}
-}
-
-// Tombstone implements projection.Unit.
-func (u *EmbeddingsUnit) Tombstone(id events.ConversationID) uint64 {
-	if s := u.States[id]; s != nil {
-		return s.DeletedSeq
-	}
-	return 0
+	return &EmbeddingsUnit{States: projection.States[EmbeddedState, *EmbeddedState]{}}
 }
 
 // EmbeddingsProjection declares the read model "embeddings": the vectors that a model
@@ -159,21 +144,8 @@ func embed(ctx context.Context, embedder Embedder, list []*events.Recorded) (map
 	return vectors, nil
 }
 
-func (u *EmbeddingsUnit) touch(e *events.Recorded) *EmbeddedState {
-	id := e.Conversation()
-	s := u.States[id]
-	if s == nil {
-		s = &EmbeddedState{ID: id}
-		u.States[id] = s
-	}
-	s.LastSeq, s.Touched = e.Seq, true
-	return s
-}
-
 func (u *EmbeddingsUnit) deleted(e *events.Recorded) error {
-	s := u.touch(e)
-	u.Embeddings = without(u.Embeddings, s)
-	*s = EmbeddedState{ID: s.ID, Key: s.Key, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
+	u.Embeddings = projection.Without(u.Embeddings, u.Delete(e))
 	return nil
 }
 
@@ -182,7 +154,7 @@ func (u *EmbeddingsUnit) message(e *events.Recorded) error {
 	if !ok {
 		return fmt.Errorf("no vectors were made of the message at sequence %d", e.Seq)
 	}
-	s := u.touch(e)
+	s := u.Touch(e)
 	row := Embedding{Seq: e.Seq, MessageID: e.Payload.(*events.MessageCreated).MessageID}
 	for _, v := range vectors {
 		row.Dimensions = max(row.Dimensions, len(v))
@@ -193,7 +165,7 @@ func (u *EmbeddingsUnit) message(e *events.Recorded) error {
 	for _, v := range vectors {
 		row.Vectors = recall.AppendVector(row.Vectors, v, row.Dimensions)
 	}
-	u.Embeddings = append(u.Embeddings, Of[EmbeddedState, Embedding]{s, row})
+	u.Embeddings = append(u.Embeddings, projection.RowOf(s, row))
 	return nil
 }
 

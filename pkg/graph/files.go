@@ -12,14 +12,9 @@ import (
 
 // FilesState is a conversation in a unit of work of the projection "files".
 type FilesState struct {
-	ID         events.ConversationID
-	Key        int64
-	Cwd        string
-	TurnCount  int
-	LastSeq    uint64
-	DeletedSeq uint64
-	Touched    bool
-	Dropped    bool
+	projection.ConversationState
+	Cwd       string
+	TurnCount int
 }
 
 // TrackedCall is a tool call whose result has not arrived. The result may name more
@@ -60,24 +55,16 @@ type Revocation struct {
 
 // FilesUnit is the unit of work of the projection "files".
 type FilesUnit struct {
-	States   map[events.ConversationID]*FilesState
+	projection.States[FilesState, *FilesState]
 	Calls    Waiting[TrackedCall] // calls of the batch's results are loaded
 	Early    Waiting[EarlyResult] // early results of the batch's calls are loaded
-	Accesses []Of[FilesState, NewAccess]
-	Revoked  []Of[FilesState, Revocation]
+	Accesses []projection.Of[FilesState, NewAccess]
+	Revoked  []projection.Of[FilesState, Revocation]
 }
 
 // NewFilesUnit makes an empty unit; the backend adds what it loads.
 func NewFilesUnit() *FilesUnit {
-	return &FilesUnit{States: map[events.ConversationID]*FilesState{}}
-}
-
-// Tombstone implements projection.Unit.
-func (u *FilesUnit) Tombstone(id events.ConversationID) uint64 {
-	if s := u.States[id]; s != nil {
-		return s.DeletedSeq
-	}
-	return 0
+	return &FilesUnit{States: projection.States[FilesState, *FilesState]{}}
 }
 
 // FilesProjection declares the read model "files": which files a conversation's
@@ -102,25 +89,13 @@ func FilesProjection(table *files.Table) projection.Projection[*FilesUnit] {
 
 type filesReducer struct{ table *files.Table }
 
-func (u *FilesUnit) touch(e *events.Recorded) *FilesState {
-	id := e.Conversation()
-	s := u.States[id]
-	if s == nil {
-		s = &FilesState{ID: id}
-		u.States[id] = s
-	}
-	s.LastSeq = e.Seq
-	s.Touched = true
-	return s
-}
-
 func (r filesReducer) started(u *FilesUnit, e *events.Recorded) error {
-	set(&u.touch(e).Cwd, e.Payload.(*events.ConversationStarted).Cwd)
+	set(&u.Touch(e).Cwd, e.Payload.(*events.ConversationStarted).Cwd)
 	return nil
 }
 
 func (r filesReducer) message(u *FilesUnit, e *events.Recorded) error {
-	s := u.touch(e)
+	s := u.Touch(e)
 	if e.Payload.(*events.MessageCreated).Role == "user" {
 		s.TurnCount++
 	}
@@ -129,7 +104,7 @@ func (r filesReducer) message(u *FilesUnit, e *events.Recorded) error {
 
 func (r filesReducer) called(u *FilesUnit, e *events.Recorded) error {
 	p := e.Payload.(*events.ToolCalled)
-	s := u.touch(e)
+	s := u.Touch(e)
 	call := TrackedCall{Seq: e.Seq, Tool: p.ToolName, Cwd: s.Cwd, Turn: s.TurnCount}
 	did := r.table.Did(e, s.Cwd)
 	if did.Kept != nil {
@@ -148,7 +123,7 @@ func (r filesReducer) called(u *FilesUnit, e *events.Recorded) error {
 
 func (r filesReducer) returned(u *FilesUnit, e *events.Recorded) error {
 	p := e.Payload.(*events.ToolReturned)
-	s := u.touch(e)
+	s := u.Touch(e)
 	ref := CallRef{s.ID, p.ToolCallID}
 	result := EarlyResult{Seq: e.Seq, Failed: p.Success != nil && !*p.Success, Result: cut(p.Text(), maxResultBytes), Files: p.Files}
 	if call, stored, ok := u.Calls.take(ref); ok {
@@ -169,7 +144,7 @@ const maxResultBytes = files.MaxResultBytes + utf8.UTFMax
 func (r filesReducer) settle(u *FilesUnit, s *FilesState, call TrackedCall, stored bool, result EarlyResult, seq uint64, ranked int) {
 	switch {
 	case result.Failed && stored:
-		u.Revoked = append(u.Revoked, Of[FilesState, Revocation]{s, Revocation{Call: call.Seq, Seq: seq}})
+		u.Revoked = append(u.Revoked, projection.RowOf(s, Revocation{Call: call.Seq, Seq: seq}))
 		return
 	case result.Failed:
 		u.revoke(call.Seq, seq)
@@ -186,15 +161,15 @@ func (r filesReducer) settle(u *FilesUnit, s *FilesState, call TrackedCall, stor
 // ones.
 func (u *FilesUnit) access(s *FilesState, call TrackedCall, seq uint64, ranked int, list []files.Access) {
 	for i := len(list) - 1; i >= 0; i-- {
-		u.Accesses = append(u.Accesses, Of[FilesState, NewAccess]{s, NewAccess{
+		u.Accesses = append(u.Accesses, projection.RowOf(s, NewAccess{
 			Access: list[i], Seq: seq, Rank: ranked + len(list) - i, Tool: call.Tool, Turn: call.Turn,
-		}})
+		}))
 	}
 }
 
 // revoke ends, at seq, the accesses that a call of this batch made.
 func (u *FilesUnit) revoke(call, seq uint64) {
-	first, _ := slices.BinarySearchFunc(u.Accesses, call, func(a Of[FilesState, NewAccess], call uint64) int {
+	first, _ := slices.BinarySearchFunc(u.Accesses, call, func(a projection.Of[FilesState, NewAccess], call uint64) int {
 		return cmp.Compare(a.Row.Seq, call)
 	})
 	for i := first; i < len(u.Accesses) && u.Accesses[i].Row.Seq == call; i++ {
@@ -203,11 +178,10 @@ func (u *FilesUnit) revoke(call, seq uint64) {
 }
 
 func (r filesReducer) deleted(u *FilesUnit, e *events.Recorded) error {
-	s := u.touch(e)
+	s := u.Delete(e)
 	u.Calls.drop(s.ID)
 	u.Early.drop(s.ID)
-	u.Accesses = without(u.Accesses, s)
-	u.Revoked = without(u.Revoked, s)
-	*s = FilesState{ID: s.ID, Key: s.Key, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
+	u.Accesses = projection.Without(u.Accesses, s)
+	u.Revoked = projection.Without(u.Revoked, s)
 	return nil
 }

@@ -99,14 +99,14 @@ func reduceMessage(u *Unit, e *events.Recorded) error {
 	case "assistant":
 		s.StepCount++
 	}
-	u.Messages = append(u.Messages, Of[State, Message]{s, Message{
+	u.Messages = append(u.Messages, projection.RowOf(s, Message{
 		Position: Position{Seq: e.Seq, N: s.MessageCount, Turn: s.TurnCount, Step: s.StepCount},
 		Origin:   originOf(e), MessageID: p.MessageID, Role: p.Role,
 		Content: content, Reasoning: NewBody(p.Reasoning),
 		Speaker: name(p.Speaker), Session: name(p.Session), Model: name(p.Model), Usage: usage, Via: name(p.Origin),
 		References: beginning(p.References, func(r events.Reference) int { return len(r.File) + len(r.Name) }), CumChars: s.TotalChars,
-	}})
-	u.said = append(u.said, Of[State, said]{s, said{e.Seq, s.MessageCount, messageOf(e, p)}})
+	}))
+	u.said = append(u.said, projection.RowOf(s, said{e.Seq, s.MessageCount, messageOf(e, p)}))
 	return nil
 }
 
@@ -114,11 +114,11 @@ func reduceCall(u *Unit, e *events.Recorded) error {
 	p := e.Payload.(*events.ToolCalled)
 	s := u.touch(e)
 	s.ToolCallCount++
-	u.Calls = append(u.Calls, Of[State, ToolCall]{s, ToolCall{
+	u.Calls = append(u.Calls, projection.RowOf(s, ToolCall{
 		Position: Position{Seq: e.Seq, N: s.ToolCallCount, Turn: s.TurnCount, Step: s.StepCount},
 		Origin:   originOf(e), ToolCallID: p.ToolCallID, MessageID: p.MessageID, ToolName: p.ToolName,
 		Arguments: NewBody(p.Text()), Iteration: p.Iteration,
-	}})
+	}))
 	return nil
 }
 
@@ -126,11 +126,11 @@ func reduceResult(u *Unit, e *events.Recorded) error {
 	p := e.Payload.(*events.ToolReturned)
 	s := u.touch(e)
 	s.ToolResultCount++
-	u.Results = append(u.Results, Of[State, ToolResult]{s, ToolResult{
+	u.Results = append(u.Results, projection.RowOf(s, ToolResult{
 		Position: Position{Seq: e.Seq, N: s.ToolResultCount, Turn: s.TurnCount, Step: s.StepCount},
 		Origin:   originOf(e), ToolCallID: p.ToolCallID, Success: p.Success,
 		Result: NewBody(p.Text()), Error: cut(p.Error, MaxBodyBytes), DurationMS: p.DurationMS,
-	}})
+	}))
 	return nil
 }
 

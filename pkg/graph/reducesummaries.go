@@ -66,7 +66,7 @@ func reduceSummary(u *Unit, e *events.Recorded) error {
 	u.Known[SummaryRef{id, p.SummaryID}] = summary.Range{
 		ID: p.SummaryID, Level: p.Level, First: p.FirstSeq, Last: p.LastSeq, FirstTurn: p.FirstTurn, LastTurn: p.LastTurn, Chars: p.CharsOut,
 	}
-	u.Summaries = append(u.Summaries, Of[State, Summary]{s, Summary{
+	u.Summaries = append(u.Summaries, projection.RowOf(s, Summary{
 		Position: Position{Seq: e.Seq, N: s.SummaryCount, Turn: s.TurnCount, Step: s.StepCount},
 		Origin:   originOf(e), SummaryID: p.SummaryID, Level: p.Level,
 		FirstSeq: p.FirstSeq, LastSeq: p.LastSeq, FirstTurn: p.FirstTurn, LastTurn: p.LastTurn,
@@ -75,7 +75,7 @@ func reduceSummary(u *Unit, e *events.Recorded) error {
 		Findings: listOfTexts(p.Findings), Topics: listOfTexts(p.Topics), Files: listOfTexts(p.Files), Tools: listOfTexts(p.Tools),
 		TurnCount: p.TurnCount, Method: p.Method, FallbackReason: name(p.FallbackReason), Model: name(p.Model), PromptHash: name(p.PromptHash),
 		CharsIn: p.CharsIn, CharsOut: p.CharsOut,
-	}})
+	}))
 	return nil
 }
 
@@ -95,17 +95,17 @@ func reduceCondensed(u *Unit, e *events.Recorded) error {
 	}
 	s := u.touch(e)
 	s.CondensedCount++
-	u.Condensed = append(u.Condensed, Of[State, Condensed]{s, Condensed{
+	u.Condensed = append(u.Condensed, projection.RowOf(s, Condensed{
 		Position: Position{Seq: e.Seq, N: s.CondensedCount, Turn: s.TurnCount, Step: s.StepCount},
 		Origin:   originOf(e), ToolCallID: p.ToolCallID, Content: NewBody(p.Content),
 		Model: name(p.Model), PromptHash: name(p.PromptHash), CharsIn: p.CharsIn, CharsOut: p.CharsOut,
-	}})
+	}))
 	return nil
 }
 
 // returned reports whether a conversation has the result of a call.
 func (u *Unit) returned(id events.ConversationID, callID string) bool {
-	return u.Returned[CallRef{id, callID}] || slices.ContainsFunc(u.Results, func(r Of[State, ToolResult]) bool {
+	return u.Returned[CallRef{id, callID}] || slices.ContainsFunc(u.Results, func(r projection.Of[State, ToolResult]) bool {
 		return r.Row.ToolCallID == callID && r.State == u.States[id]
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
 )
 
@@ -20,24 +21,18 @@ type State struct {
 // Unit is the unit of work of the projection "graph". Rows are in order of sequence.
 type Unit struct {
 	States   map[events.ConversationID]*State
-	Messages []Of[State, Message]
-	Calls    []Of[State, ToolCall]
-	Results  []Of[State, ToolResult]
-	Versions []Of[State, Version]
-	said     []Of[State, said]
+	Messages []projection.Of[State, Message]
+	Calls    []projection.Of[State, ToolCall]
+	Results  []projection.Of[State, ToolResult]
+	Versions []projection.Of[State, Version]
+	said     []projection.Of[State, said]
 	made     map[uint64]made // derived bags, by sequence
 
-	Summaries []Of[State, Summary]
-	Condensed []Of[State, Condensed]
+	Summaries []projection.Of[State, Summary]
+	Condensed []projection.Of[State, Condensed]
 	// Rows of earlier batches that reducers look up: see [LookupsOf].
 	Known    map[SummaryRef]summary.Range // including the summaries of this batch
 	Returned map[CallRef]bool             // calls that have a result
-}
-
-// Of is a new row with the state of its conversation.
-type Of[S, R any] struct {
-	State *S
-	Row   R
 }
 
 // Version is a description from the sequence that made it to the sequence that ended it;
@@ -73,7 +68,7 @@ func (u *Unit) touch(e *events.Recorded) *State {
 	if s.FirstSeq == 0 {
 		s.ID, s.FirstSeq = id, e.Seq
 		s.Status = "active"
-		u.Versions = append(u.Versions, Of[State, Version]{s, Version{Seq: e.Seq, Time: timeText(e), Description: s.Description}})
+		u.Versions = append(u.Versions, projection.RowOf(s, Version{Seq: e.Seq, Time: timeText(e), Description: s.Description}))
 	}
 	s.LastSeq = e.Seq
 	s.Touched = true
@@ -98,29 +93,19 @@ func (u *Unit) describe(s *State, e *events.Recorded) {
 		}
 	}
 	s.Ended = true
-	u.Versions = append(u.Versions, Of[State, Version]{s, Version{Seq: e.Seq, Time: timeText(e), Description: s.Description}})
+	u.Versions = append(u.Versions, projection.RowOf(s, Version{Seq: e.Seq, Time: timeText(e), Description: s.Description}))
 }
 
 // drop removes a conversation's rows from the unit and marks its stored rows for deletion.
 func (u *Unit) drop(s *State) {
-	u.Messages = without(u.Messages, s)
-	u.said = without(u.said, s)
-	u.Calls = without(u.Calls, s)
-	u.Results = without(u.Results, s)
-	u.Versions = without(u.Versions, s)
-	u.Summaries = without(u.Summaries, s)
-	u.Condensed = without(u.Condensed, s)
+	u.Messages = projection.Without(u.Messages, s)
+	u.said = projection.Without(u.said, s)
+	u.Calls = projection.Without(u.Calls, s)
+	u.Results = projection.Without(u.Results, s)
+	u.Versions = projection.Without(u.Versions, s)
+	u.Summaries = projection.Without(u.Summaries, s)
+	u.Condensed = projection.Without(u.Condensed, s)
 	s.Dropped = true
-}
-
-func without[S, R any](rows []Of[S, R], s *S) []Of[S, R] {
-	kept := rows[:0]
-	for _, r := range rows {
-		if r.State != s {
-			kept = append(kept, r)
-		}
-	}
-	return kept
 }
 
 func originOf(e *events.Recorded) Origin {

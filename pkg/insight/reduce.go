@@ -51,8 +51,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 }
 
 func (reducer) deleted(u *Unit, e *events.Recorded) error {
-	s := u.touch(e)
-	*s = State{ID: s.ID, Key: s.Key, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
+	u.Delete(e)
 	return nil
 }
 

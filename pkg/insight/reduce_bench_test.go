@@ -78,15 +78,15 @@ type stored struct {
 }
 
 func (s stored) load(b *testing.B, list []*events.Recorded) *insight.Unit {
-	u, ids, days := insight.NewUnit(list)
-	for _, id := range ids {
+	u := insight.NewUnit()
+	for _, id := range u.Begin(list) {
 		if text, ok := s.memories[id]; ok {
 			memory, err := insight.DecodeMemory(text)
 			require.NoError(b, err)
-			u.States[id].Memory = memory
+			u.States[id].Memory, u.States[id].Key = memory, 1
 		}
 	}
-	for _, day := range days {
+	for _, day := range u.StoredDays(list) {
 		if row, ok := s.rows[day]; ok {
 			require.NoError(b, u.States[day.ID].Enter(row))
 		}

@@ -22,8 +22,7 @@ type teller struct {
 }
 
 func newTeller(t *testing.T) *teller {
-	u, _, _ := insight.NewUnit(nil)
-	return &teller{t: t, unit: u, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	return &teller{t: t, unit: insight.NewUnit(), at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
 func (l *teller) tell(list ...events.Payload) *teller {

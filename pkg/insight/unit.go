@@ -58,20 +58,15 @@ type outcome struct {
 
 // State is a conversation in a unit of work.
 type State struct {
-	ID         events.ConversationID
-	Key        int64 // used by the backend
-	LastSeq    uint64
-	DeletedSeq uint64
-	Memory     Memory
-	Days       map[string]*Day // those of the batch's events
-	Changed    map[string]bool // of them
-	Touched    bool
-	Dropped    bool
+	projection.ConversationState
+	Memory  Memory
+	Days    map[string]*Day // those of the batch's events
+	Changed map[string]bool // of them
 }
 
 // Unit is the unit of work of the projection "insight".
 type Unit struct {
-	States map[events.ConversationID]*State
+	projection.States[State, *State]
 }
 
 // DayKey names a row.
@@ -80,23 +75,21 @@ type DayKey struct {
 	Day string
 }
 
-// NewUnit makes the unit of a batch. It returns the conversations and the rows that the backend must look up; the
-// backend enters those that it finds with [State.Enter].
-func NewUnit(list []*events.Recorded) (u *Unit, ids []events.ConversationID, days []DayKey) {
-	u = &Unit{States: map[events.ConversationID]*State{}}
+// NewUnit makes an empty unit; the backend adds what it loads.
+func NewUnit() *Unit { return &Unit{projection.States[State, *State]{}} }
+
+// StoredDays returns the rows of a batch that may be stored: the backend looks them up, once it has loaded the states, and
+// enters those that it finds with [State.Enter].
+func (u *Unit) StoredDays(list []*events.Recorded) (days []DayKey) {
 	known := map[DayKey]bool{}
 	for _, e := range list {
-		id := e.Conversation()
-		if u.States[id] == nil {
-			u.States[id] = &State{ID: id}
-			ids = append(ids, id)
-		}
-		if at := (DayKey{id, DayOf(e)}); !known[at] {
+		at := DayKey{e.Conversation(), DayOf(e)}
+		if !known[at] && u.States[at.ID].Key != 0 {
 			known[at] = true
 			days = append(days, at)
 		}
 	}
-	return u, ids, days
+	return days
 }
 
 // Enter adds a stored row.
@@ -120,22 +113,8 @@ func (s *State) Rows() (list []Row) {
 	return list
 }
 
-// Tombstone implements projection.Unit.
-func (u *Unit) Tombstone(id events.ConversationID) uint64 {
-	if s := u.States[id]; s != nil {
-		return s.DeletedSeq
-	}
-	return 0
-}
-
 func (u *Unit) touch(e *events.Recorded) *State {
-	id := e.Conversation()
-	s := u.States[id]
-	if s == nil {
-		s = &State{ID: id}
-		u.States[id] = s
-	}
-	s.LastSeq, s.Touched = e.Seq, true
+	s := u.Touch(e)
 	if s.Memory.Began == 0 && timed(e) {
 		s.Memory.Began = e.Time.UnixMilli()
 	}

@@ -22,7 +22,7 @@ type reducer struct{ table *files.Table }
 // reduce makes a reducer of a function that says what an event changes, nil for nothing.
 func (r reducer) reduce(change func(d *Digest, e *events.Recorded) *Change) projection.Reducer[*Unit] {
 	return func(u *Unit, e *events.Recorded) error {
-		s := u.touch(e)
+		s := u.Touch(e)
 		c := change(&s.Digest, e)
 		if c == nil {
 			return nil
@@ -36,17 +36,17 @@ func (r reducer) reduce(change func(d *Digest, e *events.Recorded) *Change) proj
 		if s.Since++; s.Since == changesPerBase || s.Digest.FirstSeq == e.Seq {
 			step.Base, s.Since = Encode(&s.Digest), 0
 		}
-		u.Steps = append(u.Steps, Of[Step]{s, step})
+		u.Steps = append(u.Steps, projection.RowOf(s, step))
 		if root := s.Digest.Place.Root; root != "" && root != before.Root {
-			u.Members = append(u.Members, Of[Member]{s, Member{Kind: KindRoot, Name: root, Seq: e.Seq, Conversation: s.ID}})
+			u.Members = append(u.Members, projection.RowOf(s, Member{Kind: KindRoot, Name: root, Seq: e.Seq, Conversation: s.ID}))
 		}
 		if c.Chapter != nil {
 			u.Members = append(u.Members, chapterMembers(s, c.Chapter, e.Seq)...)
 		}
 		if c.Placed {
-			u.Members = append(u.Members, Of[Member]{s, Member{
+			u.Members = append(u.Members, projection.RowOf(s, Member{
 				Kind: KindIn, Name: s.Digest.Place.Name, Seq: e.Seq, Conversation: s.ID, Words: aboutWords(&s.Digest),
-			}})
+			}))
 		}
 		return nil
 	}

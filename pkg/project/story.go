@@ -13,6 +13,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/plain"
+	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
 )
 
@@ -100,15 +101,15 @@ func (r reducer) chapter(d *Digest, e *events.Recorded) *Change {
 }
 
 // chapterMembers are the entries of a chapter: in the list of its project, and for each conversation that it covers.
-func chapterMembers(s *State, c *Chapter, seq uint64) (list []Of[Member]) {
+func chapterMembers(s *State, c *Chapter, seq uint64) (list []projection.Of[State, Member]) {
 	// Which chapters it consolidates, so that a reader knows the frontier without reading every chapter.
 	words := strconv.Itoa(c.Level) + " " + strings.Join(c.Children, " ")
-	list = append(list, Of[Member]{s, Member{Kind: KindStory, Name: c.Project, Seq: seq, Conversation: s.ID, Words: strings.TrimSpace(words)}})
+	list = append(list, projection.RowOf(s, Member{Kind: KindStory, Name: c.Project, Seq: seq, Conversation: s.ID, Words: strings.TrimSpace(words)}))
 	known := map[string]bool{}
 	for _, t := range c.Told {
 		if !known[t.ID] {
 			known[t.ID] = true
-			list = append(list, Of[Member]{s, Member{Kind: KindTold, Name: t.ID, Seq: seq, Conversation: s.ID}})
+			list = append(list, projection.RowOf(s, Member{Kind: KindTold, Name: t.ID, Seq: seq, Conversation: s.ID}))
 		}
 	}
 	return list

@@ -44,14 +44,9 @@ const changesPerBase = 16
 
 // State is a conversation in a unit of work of the projection "projects".
 type State struct {
-	ID         events.ConversationID
-	Key        int64 // used by the backend
-	LastSeq    uint64
-	DeletedSeq uint64
-	Digest     Digest
-	Since      int // changes since the newest stored digest, which is included
-	Touched    bool
-	Dropped    bool
+	projection.ConversationState
+	Digest Digest
+	Since  int // changes since the newest stored digest, which is included
 }
 
 // Step is a stored change of a digest. If Base is not empty, it is the digest after it.
@@ -61,29 +56,15 @@ type Step struct {
 	Base   string
 }
 
-// Of is a new row and the conversation it belongs to.
-type Of[R any] struct {
-	State *State
-	Row   R
-}
-
 // Unit is the unit of work of the projection "projects".
 type Unit struct {
-	States  map[events.ConversationID]*State
-	Steps   []Of[Step]
-	Members []Of[Member]
+	projection.States[State, *State]
+	Steps   []projection.Of[State, Step]
+	Members []projection.Of[State, Member]
 }
 
 // NewUnit makes an empty unit; the backend adds what it loads.
-func NewUnit() *Unit { return &Unit{States: map[events.ConversationID]*State{}} }
-
-// Tombstone implements projection.Unit.
-func (u *Unit) Tombstone(id events.ConversationID) uint64 {
-	if s := u.States[id]; s != nil {
-		return s.DeletedSeq
-	}
-	return 0
-}
+func NewUnit() *Unit { return &Unit{States: projection.States[State, *State]{}} }
 
 // Projection declares the read model "projects": what is known about each project from its conversations.
 func Projection(table *files.Table) projection.Projection[*Unit] {
@@ -110,10 +91,9 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 }
 
 func deleted(u *Unit, e *events.Recorded) error {
-	s := u.touch(e)
-	u.Steps = without(u.Steps, s)
-	u.Members = without(u.Members, s)
-	*s = State{ID: s.ID, Key: s.Key, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
+	s := u.Delete(e)
+	u.Steps = projection.Without(u.Steps, s)
+	u.Members = projection.Without(u.Members, s)
 	return nil
 }
 
@@ -123,24 +103,4 @@ func withdrawn(u *Unit, e *events.Recorded) error {
 		return fmt.Errorf("%w: the conversation holds no chapter", projection.ErrInvalid)
 	}
 	return deleted(u, e)
-}
-
-func without[R any](list []Of[R], s *State) (rest []Of[R]) {
-	for _, row := range list {
-		if row.State != s {
-			rest = append(rest, row)
-		}
-	}
-	return rest
-}
-
-func (u *Unit) touch(e *events.Recorded) *State {
-	id := e.Conversation()
-	s := u.States[id]
-	if s == nil {
-		s = &State{ID: id}
-		u.States[id] = s
-	}
-	s.LastSeq, s.Touched = e.Seq, true
-	return s
 }

@@ -10,11 +10,8 @@ import (
 // Conversation is the row that the read model "summaries" keeps for each conversation. Its
 // size does not depend on the conversation's length.
 type Conversation struct {
-	Key        int64 // used by the backend
-	ID         events.ConversationID
-	FirstSeq   uint64
-	LastSeq    uint64
-	DeletedSeq uint64 // 0 unless deleted
+	projection.ConversationState
+	FirstSeq uint64
 
 	Ledger       Ledger
 	Turn         int // user messages
@@ -28,8 +25,6 @@ type Conversation struct {
 	FirstUser       uint64 // sequence of the first user message
 	Answered        bool   // an assistant's message came after FirstUser
 
-	Touched bool
-	Dropped bool // its stored rows must be deleted
 	Trimmed bool // its marks covered by level 1 must be deleted
 }
 
@@ -45,12 +40,6 @@ func (c *Conversation) Pending() int {
 
 // Untitled reports whether it is time for a title.
 func (c *Conversation) Untitled() bool { return !c.Titled && c.Answered && c.DeletedSeq == 0 }
-
-// Of is a new row and the conversation it belongs to.
-type Of[R any] struct {
-	Conversation *Conversation
-	Row          R
-}
 
 // Taken is an accepted summary.
 type Taken struct {
@@ -74,9 +63,9 @@ type at struct {
 // Unit is the unit of work of the projection "summaries". Rows are in the order of their
 // sequences.
 type Unit struct {
-	Conversations map[events.ConversationID]*Conversation
-	Marks         []Of[Mark]
-	Taken         []Of[Taken]
+	projection.States[Conversation, *Conversation]
+	Marks []projection.Of[Conversation, Mark]
+	Taken []projection.Of[Conversation, Taken]
 
 	known map[ref]Range
 	after map[at]Mark
@@ -84,7 +73,7 @@ type Unit struct {
 
 // NewUnit returns an empty unit, to which the backend adds what it has loaded.
 func NewUnit() *Unit {
-	return &Unit{Conversations: map[events.ConversationID]*Conversation{}, known: map[ref]Range{}, after: map[at]Mark{}}
+	return &Unit{States: projection.States[Conversation, *Conversation]{}, known: map[ref]Range{}, after: map[at]Mark{}}
 }
 
 // Loaded adds a stored summary. The backend must call it for each that a summary of the
@@ -94,14 +83,6 @@ func (u *Unit) Loaded(id events.ConversationID, r Range) { u.known[ref{id, r.ID}
 // LoadedMark adds the first stored mark after a sequence. The backend must call it for the
 // end of each level 1 range in the batch.
 func (u *Unit) LoadedMark(id events.ConversationID, seq uint64, m Mark) { u.after[at{id, seq}] = m }
-
-// Tombstone implements projection.Unit.
-func (u *Unit) Tombstone(id events.ConversationID) uint64 {
-	if c := u.Conversations[id]; c != nil {
-		return c.DeletedSeq
-	}
-	return 0
-}
 
 // Projection declares the read model "summaries": which parts of each conversation have a summary, and how much still
 // waits for one.
@@ -122,16 +103,10 @@ func Projection() projection.Projection[*Unit] {
 }
 
 func (u *Unit) touch(e *events.Recorded) *Conversation {
-	id := e.Conversation()
-	c := u.Conversations[id]
-	if c == nil {
-		c = &Conversation{ID: id}
-		u.Conversations[id] = c
-	}
+	c := u.Touch(e)
 	if c.FirstSeq == 0 {
 		c.FirstSeq = e.Seq
 	}
-	c.LastSeq, c.Touched = e.Seq, true
 	return c
 }
 
@@ -160,9 +135,11 @@ func reduceUpdated(u *Unit, e *events.Recorded) error {
 
 func reduceDeleted(u *Unit, e *events.Recorded) error {
 	c := u.touch(e)
-	u.Marks = without(u.Marks, c)
-	u.Taken = without(u.Taken, c)
-	*c = Conversation{Key: c.Key, ID: c.ID, FirstSeq: c.FirstSeq, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
+	first := c.FirstSeq
+	c = u.Delete(e)
+	c.FirstSeq = first
+	u.Marks = projection.Without(u.Marks, c)
+	u.Taken = projection.Without(u.Taken, c)
 	return nil
 }
 
@@ -180,7 +157,7 @@ func reduceMessage(u *Unit, e *events.Recorded) error {
 		c.Chars += Count(e.Payload)
 		return nil
 	}
-	u.Marks = append(u.Marks, Of[Mark]{c, Mark{Seq: e.Seq, Turn: c.Turn, Chars: c.Chars}})
+	u.Marks = append(u.Marks, projection.RowOf(c, Mark{Seq: e.Seq, Turn: c.Turn, Chars: c.Chars}))
 	c.Chars += Count(e.Payload)
 	return nil
 }
@@ -194,13 +171,13 @@ func reduceSummary(u *Unit, e *events.Recorded) error {
 	p := e.Payload.(*events.SummaryWritten)
 	id := e.Conversation()
 	var first, last uint64
-	if c := u.Conversations[id]; c != nil {
+	if c := u.States[id]; c != nil {
 		first, last = c.FirstSeq, c.LastSeq
 	}
 	if first == 0 {
 		return fmt.Errorf("%w: the conversation has no events before it", projection.ErrInvalid)
 	}
-	c := u.Conversations[id]
+	c := u.States[id]
 	if err := c.Ledger.Take(p, first, last, func(name string) (Range, bool) {
 		r, ok := u.known[ref{id, name}]
 		return r, ok
@@ -215,7 +192,7 @@ func reduceSummary(u *Unit, e *events.Recorded) error {
 		taken.Chars = u.known[ref{id, p.Supersedes}].Chars
 	}
 	u.known[ref{id, p.SummaryID}] = taken.Range
-	u.Taken = append(u.Taken, Of[Taken]{c, taken})
+	u.Taken = append(u.Taken, projection.RowOf(c, taken))
 	if p.Level == 1 && !taken.Revised {
 		u.cover(c, p.LastSeq)
 	}
@@ -230,7 +207,7 @@ func (u *Unit) cover(c *Conversation, last uint64) {
 	kept := u.Marks[:0]
 	found := false
 	for _, m := range u.Marks {
-		if m.Conversation != c {
+		if m.State != c {
 			kept = append(kept, m)
 			continue
 		}
@@ -245,14 +222,4 @@ func (u *Unit) cover(c *Conversation, last uint64) {
 	if m, ok := u.after[at{c.ID, last}]; ok {
 		c.CoveredTurn, c.CoveredChars = m.Turn, m.Chars
 	}
-}
-
-func without[R any](rows []Of[R], c *Conversation) []Of[R] {
-	kept := rows[:0]
-	for _, r := range rows {
-		if r.Conversation != c {
-			kept = append(kept, r)
-		}
-	}
-	return kept
 }

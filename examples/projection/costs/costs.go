@@ -3,11 +3,9 @@
 package costs
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -75,58 +73,20 @@ type Use struct {
 
 // Conversation is the state of a conversation in a unit of work.
 type Conversation struct {
-	ID         events.ConversationID
-	Key        int64 // of the stored row, 0 if there is none
-	Project    string
-	LastSeq    uint64
-	DeletedSeq uint64
-
-	touched bool // save it
-	dropped bool // delete its rows
+	projection.ConversationState
+	Project string
 	uses    []Use
 }
 
 // Unit is the unit of work: the conversations of a batch.
 type Unit struct {
-	Conversations map[events.ConversationID]*Conversation
+	projection.States[Conversation, *Conversation]
 }
 
-// unitOf makes a unit of the conversations of events.
-func unitOf(list []*events.Recorded) *Unit {
-	u := &Unit{Conversations: map[events.ConversationID]*Conversation{}}
-	for _, e := range list {
-		u.Conversations[e.Conversation()] = &Conversation{ID: e.Conversation()}
-	}
-	return u
-}
-
-// touched returns the changed conversations, in the order of their last events.
-func (u *Unit) touched() (list []*Conversation) {
-	for _, c := range u.Conversations {
-		if c.touched {
-			list = append(list, c)
-		}
-	}
-	slices.SortFunc(list, func(a, b *Conversation) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
-	return list
-}
-
-// Tombstone implements projection.Unit.
-func (u *Unit) Tombstone(id events.ConversationID) uint64 {
-	if c := u.Conversations[id]; c != nil {
-		return c.DeletedSeq
-	}
-	return 0
-}
-
-func (u *Unit) touch(e *events.Recorded) *Conversation {
-	c := u.Conversations[e.Conversation()]
-	c.LastSeq, c.touched = e.Seq, true
-	return c
-}
+func newUnit() *Unit { return &Unit{projection.States[Conversation, *Conversation]{}} }
 
 func (u *Unit) started(e *events.Recorded) error {
-	c := u.touch(e)
+	c := u.Touch(e)
 	if p := e.Payload.(*events.ConversationStarted); p.Project != "" { // a conversation may start again, without naming it again
 		c.Project = p.Project
 	}
@@ -134,8 +94,7 @@ func (u *Unit) started(e *events.Recorded) error {
 }
 
 func (u *Unit) deleted(e *events.Recorded) error {
-	c := u.touch(e)
-	c.DeletedSeq, c.dropped, c.uses = e.Seq, true, nil
+	u.Delete(e) // its uses too
 	return nil
 }
 
@@ -152,7 +111,7 @@ func (u *Unit) message(e *events.Recorded, prices Prices) error {
 			return fmt.Errorf("%w: usage: %w", projection.ErrInvalid, err) // before anything is changed
 		}
 	}
-	c := u.touch(e)
+	c := u.Touch(e)
 	if len(p.Usage) == 0 {
 		return nil
 	}
@@ -170,7 +129,7 @@ func (u *Unit) invoiced(e *events.Recorded) error {
 	if err := json.Unmarshal(e.Payload.(*events.Foreign).Data, &invoice); err != nil {
 		return fmt.Errorf("%w: invoice: %w", projection.ErrInvalid, err)
 	}
-	u.touch(e).use(e, Use{Model: invoice.Item, Cost: invoice.Cost})
+	u.Touch(e).use(e, Use{Model: invoice.Item, Cost: invoice.Cost})
 	return nil
 }
 
@@ -184,7 +143,7 @@ func (c *Conversation) use(e *events.Recorded, use Use) {
 }
 
 // hashOf hashes the rows of a conversation. Both backends must feed it the same.
-func hashOf(c Conversation, uses []Use) events.Digest {
+func hashOf(c projection.ConversationState, uses []Use) events.Digest {
 	parts := []string{c.ID.Tenant, c.ID.ID, fmt.Sprint(c.DeletedSeq != 0)}
 	for _, u := range uses {
 		parts = append(parts, u.EventID, u.Day, u.Model, u.Project, fmt.Sprint(u.Input, u.Output, u.Cost))

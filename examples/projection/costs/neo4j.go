@@ -31,7 +31,7 @@ var inNeo4j = neo4jstore.Codec[*Unit]{
 		if err != nil || len(rows) == 0 {
 			return h, err
 		}
-		c := Conversation{ID: id, LastSeq: uint64(rows[0][0].(int64)), DeletedSeq: uint64(rows[0][1].(int64))}
+		c := projection.ConversationState{ID: id, LastSeq: uint64(rows[0][0].(int64)), DeletedSeq: uint64(rows[0][1].(int64))}
 		var uses []Use
 		for _, row := range rows[0][2].([]any) {
 			v := row.([]any)
@@ -63,12 +63,9 @@ type neo4jWork struct{ *neo4jstore.Tx }
 
 // Load implements neo4jstore.Work.
 func (w neo4jWork) Load(ctx context.Context, list []*events.Recorded) (*Unit, error) {
-	u := unitOf(list)
-	if len(u.Conversations) == 0 {
-		return u, nil
-	}
+	u := newUnit()
 	var keys []string
-	for id := range u.Conversations {
+	for _, id := range u.Begin(list) {
 		keys = append(keys, w.Key(id))
 	}
 	rows, err := w.Run(ctx, selectConversations, neo4jstore.In("keys", keys))
@@ -76,7 +73,7 @@ func (w neo4jWork) Load(ctx context.Context, list []*events.Recorded) (*Unit, er
 		return nil, err
 	}
 	for _, row := range rows {
-		c := u.Conversations[events.ConversationID{Tenant: row[0].(string), ID: row[1].(string)}]
+		c := u.States[events.ConversationID{Tenant: row[0].(string), ID: row[1].(string)}]
 		c.Key, c.Project, c.LastSeq, c.DeletedSeq = 1, row[2].(string), uint64(row[3].(int64)), uint64(row[4].(int64))
 	}
 	return u, nil
@@ -84,12 +81,12 @@ func (w neo4jWork) Load(ctx context.Context, list []*events.Recorded) (*Unit, er
 
 // Save implements neo4jstore.Work.
 func (w neo4jWork) Save(_ context.Context, u *Unit) error {
-	for _, c := range u.touched() {
+	for _, c := range u.Touched() {
 		if c.Key == 0 {
 			w.Add("conversations", w.NewConversation(c.ID))
 		}
 		w.Add("moved", neo4jstore.Row{"key": w.Key(c.ID), "project": c.Project, "last_seq": int64(c.LastSeq)})
-		if c.dropped {
+		if c.Dropped {
 			w.Delete(c.ID, c.DeletedSeq)
 		}
 		for _, use := range c.uses {
@@ -100,7 +97,7 @@ func (w neo4jWork) Save(_ context.Context, u *Unit) error {
 		}
 	}
 	// The claims of the other events.
-	w.AddEvents(func(id events.ConversationID) bool { return u.Tombstone(id) == 0 })
+	w.AddEvents(u.Lives)
 	return nil
 }
 

@@ -39,7 +39,7 @@ CREATE INDEX used_by_conversation ON used (c, seq);
 			uses = append(uses, u)
 			return err
 		})
-		h.LastSeq, h.Hash = c.LastSeq, hashOf(c, uses)
+		h.LastSeq, h.Hash = c.LastSeq, hashOf(c.ConversationState, uses)
 		return h, err
 	},
 }
@@ -55,8 +55,9 @@ type sqliteWork struct{ *sqlitestore.Tx }
 
 // Load implements sqlitestore.Work.
 func (w sqliteWork) Load(ctx context.Context, list []*events.Recorded) (*Unit, error) {
-	u := unitOf(list)
-	for id, c := range u.Conversations {
+	u := newUnit()
+	for _, id := range u.Begin(list) {
+		c := u.States[id]
 		rows, err := w.Query(ctx, "SELECT "+conversationColumns+" FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
 		if err := sqlitestore.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(fields(c)...) }); err != nil {
 			return nil, err
@@ -70,15 +71,10 @@ func (w sqliteWork) Load(ctx context.Context, list []*events.Recorded) (*Unit, e
 
 // Save implements sqlitestore.Work.
 func (w sqliteWork) Save(ctx context.Context, u *Unit) (err error) {
-	list := u.touched()
+	list := u.Touched()
 	for _, c := range list {
-		if c.Key, err = w.Key(ctx, c.ID); err != nil {
+		if c.Key, err = w.Touch(ctx, c.ID, c.Dropped); err != nil {
 			return err
-		}
-		if c.dropped {
-			if err := w.Clear(ctx, c.Key); err != nil {
-				return err
-			}
 		}
 		used := sqlitestore.Insertion{Into: "used (seq, c, event_id, day, model, project, input, output, cost)", Width: 9}
 		if _, err := w.Insert(ctx, used, len(c.uses), func(args []any, i int) []any {

@@ -1,7 +1,6 @@
 package neo4jstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -20,7 +19,7 @@ var codebaseLayout = Layout{
 	Statements: []string{selectCodeStates},
 	Writes: []Piece{
 		NewConversations("CodeConversation"),
-		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:CodeConversation {key: r.key}) SET "+props{"last_seq", "project", "listed"}.set("c")),
+		movePiece("CodeConversation", "project", "listed"),
 		Tombstone("CodeConversation", ", c.project = null, c.listed = null"),
 		Events("CodeEvent"),
 		NewPiece("versions", "UNWIND $in.rows AS r CREATE (:CodeVersion:CodeEvent "+slices.Concat(claimedProps, codeVersionProps).create()+")"),
@@ -35,58 +34,24 @@ var codebaseLayout = Layout{
 
 type codebaseTx struct{ *Tx }
 
-var selectCodeStates = "UNWIND $in.keys AS key MATCH (c:CodeConversation {key: key}) RETURN " + props{"tenant", "id", "last_seq", "deleted_seq", "project"}.list("c")
+var selectCodeStates = statesOf("CodeConversation", "project")
 
 // Load implements Work.
 func (t *codebaseTx) Load(ctx context.Context, list []*events.Recorded) (*codebase.Unit, error) {
 	u := codebase.NewUnit()
-	var keys []string
-	for _, e := range list {
-		if id := e.Conversation(); u.States[id] == nil {
-			u.States[id] = &codebase.State{ID: id}
-			keys = append(keys, t.Key(id))
-		}
-	}
-	if len(keys) == 0 {
-		return u, nil
-	}
-	rows, err := t.Run(ctx, selectCodeStates, In("keys", keys))
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := valuesOf(row[0])
-		s := codebase.State{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}, LastSeq: v.seq(), DeletedSeq: v.seq(), Project: v.text()}
-		if v.err != nil {
-			return nil, v.err
-		}
-		*u.States[s.ID] = s
-	}
-	return u, nil
+	return u, loadStates(ctx, t.Tx, u.States, list, selectCodeStates, func(v *values, s *codebase.State) error {
+		s.Project = v.text()
+		return nil
+	})
 }
 
 // Save implements Work.
 func (t *codebaseTx) Save(_ context.Context, u *codebase.Unit) error {
-	var list []*codebase.State
-	for _, s := range u.States {
-		if s.Touched {
-			list = append(list, s)
+	saveStates(t.Tx, u.States, func(s *codebase.State, r Row) {
+		if s.Project != "" { // it is not deleted
+			r["project"], r["listed"] = s.Project, t.tenantKey(s.ID.Tenant)
 		}
-	}
-	slices.SortFunc(list, func(a, b *codebase.State) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
-	for _, s := range list {
-		if s.Key == 0 {
-			t.Add("conversations", t.NewConversation(s.ID))
-		}
-		moved := Row{"key": t.Key(s.ID), "last_seq": number(s.LastSeq)}
-		if s.DeletedSeq == 0 && s.Project != "" {
-			moved["project"], moved["listed"] = s.Project, t.tenantKey(s.ID.Tenant)
-		}
-		t.Add("moved", moved)
-		if s.Dropped {
-			t.Delete(s.ID, s.DeletedSeq)
-		}
-	}
+	})
 	for i := range u.Versions {
 		if err := t.saveVersion(u.Versions[i].State.ID, &u.Versions[i].Row); err != nil {
 			return err
@@ -100,10 +65,7 @@ func (t *codebaseTx) Save(_ context.Context, u *codebase.Unit) error {
 		r.count("files", s.Files)
 		t.Add("scans", r)
 	}
-	t.AddEvents(func(id events.ConversationID) bool {
-		s := u.States[id]
-		return s != nil && s.DeletedSeq == 0
-	})
+	t.AddEvents(u.Lives)
 	return nil
 }
 

@@ -80,7 +80,7 @@ func (e *Embeddings) hash(ctx context.Context, id events.ConversationID) (projec
 	v := &values{list: rows[0]}
 	settled, last, deleted := v.seq(), v.seq(), v.seq()
 	hasher := graph.NewHasher(id)
-	hasher.EmbeddedConversation(graph.EmbeddedState{DeletedSeq: deleted})
+	hasher.EmbeddedConversation(graph.EmbeddedState{ConversationState: projection.ConversationState{DeletedSeq: deleted}})
 	if messages := v.strings(); deleted == 0 {
 		for _, messageID := range messages {
 			hasher.Embedding(messageID)

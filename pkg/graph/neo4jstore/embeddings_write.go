@@ -1,7 +1,6 @@
 package neo4jstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 )
 
 var (
-	embeddedProps  = props{"tenant", "id", "last_seq", "deleted_seq"}
 	embeddingProps = props{"seq", "message_id", "dimensions", "vectors"}
 )
 
@@ -19,7 +17,7 @@ var embeddingsLayout = Layout{
 	Statements: []string{selectEmbedded},
 	Writes: []Piece{
 		NewConversations("EmbeddingsConversation"),
-		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:EmbeddingsConversation {key: r.key}) SET "+props{"last_seq"}.set("c")),
+		movePiece("EmbeddingsConversation"),
 		Tombstone("EmbeddingsConversation", ""),
 		Events("EmbeddingsEvent"),
 		// The server converts the bytes to floats, because a float takes nine bytes to send.
@@ -35,65 +33,24 @@ var embeddingsLayout = Layout{
 // embeddingsTx is a transaction of the projection "embeddings".
 type embeddingsTx struct{ *Tx }
 
-var selectEmbedded = "UNWIND $in.keys AS key MATCH (c:EmbeddingsConversation {key: key}) RETURN " + embeddedProps.list("c")
+var selectEmbedded = statesOf("EmbeddingsConversation")
 
 // Load implements Work.
 func (t *embeddingsTx) Load(ctx context.Context, list []*events.Recorded) (*graph.EmbeddingsUnit, error) {
 	u := graph.NewEmbeddingsUnit()
-	var keys []string
-	for _, e := range list {
-		if id := e.Conversation(); u.States[id] == nil {
-			u.States[id] = &graph.EmbeddedState{ID: id}
-			keys = append(keys, t.Key(id))
-		}
-	}
-	if len(keys) == 0 {
-		return u, nil
-	}
-	rows, err := t.Run(ctx, selectEmbedded, In("keys", keys))
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := valuesOf(row[0])
-		s := graph.EmbeddedState{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}, LastSeq: v.seq(), DeletedSeq: v.seq()}
-		if v.err != nil {
-			return nil, v.err
-		}
-		*u.States[s.ID] = s
-	}
-	return u, nil
+	return u, loadStates(ctx, t.Tx, u.States, list, selectEmbedded, func(*values, *graph.EmbeddedState) error { return nil })
 }
 
 // Save implements Work.
 func (t *embeddingsTx) Save(_ context.Context, u *graph.EmbeddingsUnit) error {
-	var list []*graph.EmbeddedState
-	for _, s := range u.States {
-		if s.Touched {
-			list = append(list, s)
-		}
-	}
-	slices.SortFunc(list, func(a, b *graph.EmbeddedState) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
-	for _, s := range list {
-		key := t.Key(s.ID)
-		if s.Key == 0 {
-			t.Add("conversations", t.NewConversation(s.ID))
-		}
-		t.Add("moved", Row{"key": key, "last_seq": number(s.LastSeq)})
-		if s.Dropped {
-			t.Delete(s.ID, s.DeletedSeq)
-		}
-	}
+	saveStates(t.Tx, u.States, func(*graph.EmbeddedState, Row) {})
 	for i := range u.Embeddings {
 		if err := t.saveEmbedding(u.Embeddings[i].State.ID, &u.Embeddings[i].Row); err != nil {
 			return err
 		}
 	}
 	// The other events have no text to embed, so only their claims are stored.
-	t.AddEvents(func(id events.ConversationID) bool {
-		s := u.States[id]
-		return s != nil && s.DeletedSeq == 0
-	})
+	t.AddEvents(u.Lives)
 	return nil
 }
 

@@ -163,7 +163,7 @@ func (f *Files) hash(ctx context.Context, id events.ConversationID) (projection.
 	v := &values{list: rows[0]}
 	settled, last, deleted := v.seq(), v.seq(), v.seq()
 	hasher := graph.NewHasher(id)
-	hasher.FilesConversation(graph.FilesState{Cwd: v.text(), TurnCount: v.int(), DeletedSeq: deleted})
+	hasher.FilesConversation(graph.FilesState{ConversationState: projection.ConversationState{DeletedSeq: deleted}, Cwd: v.text(), TurnCount: v.int()})
 	for _, one := range take[[]any](v) {
 		a := valuesOf(one)
 		path, kind, tool, turn, count, current, revoked := a.text(), a.text(), a.text(), a.int(), a.int(), a.flag(), a.flag()

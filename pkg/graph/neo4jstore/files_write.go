@@ -1,7 +1,6 @@
 package neo4jstore
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -10,14 +9,14 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 var (
-	filesStateProps = props{"tenant", "id", "cwd", "turn_count", "last_seq", "deleted_seq"}
-	accessProps     = props{"conversation", "tenant", "conversation_id", "at", "seq", "rank", "path", "kind", "tool", "turn", "count", "current", "place", "revoked", "about"}
-	trackedProps    = props{"seq", "tool", "arguments", "cwd", "turn"}
-	earlyProps      = props{"seq", "failed", "result", "files"}
-	waitingProps    = props{"key", "conversation", "tool_call_id"}
+	accessProps  = props{"conversation", "tenant", "conversation_id", "at", "seq", "rank", "path", "kind", "tool", "turn", "count", "current", "place", "revoked", "about"}
+	trackedProps = props{"seq", "tool", "arguments", "cwd", "turn"}
+	earlyProps   = props{"seq", "failed", "result", "files"}
+	waitingProps = props{"key", "conversation", "tool_call_id"}
 )
 
 var filesLayout = Layout{
@@ -25,7 +24,7 @@ var filesLayout = Layout{
 	Statements: []string{selectFilesStates, selectWaiting, selectRevoked, revokeAccesses, countDown, selectPlaces},
 	Writes: []Piece{
 		NewConversations("FilesConversation"),
-		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:FilesConversation {key: r.key}) SET "+props{"cwd", "turn_count", "last_seq"}.set("c")),
+		movePiece("FilesConversation", "cwd", "turn_count"),
 		Tombstone("FilesConversation", ""),
 		Events("FilesEvent"),
 		NewPiece("metCalls", "UNWIND $in.rows AS key MATCH (t:TrackedCall {key: key}) DELETE t"),
@@ -54,33 +53,16 @@ var filesLayout = Layout{
 
 type filesTx struct{ *Tx }
 
-var selectFilesStates = "UNWIND $in.keys AS key MATCH (c:FilesConversation {key: key}) RETURN " + filesStateProps.list("c")
+var selectFilesStates = statesOf("FilesConversation", "cwd", "turn_count")
 
 // Load implements Work.
 func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.FilesUnit, error) {
 	u := graph.NewFilesUnit()
-	var keys []string
-	for _, e := range list {
-		if id := e.Conversation(); u.States[id] == nil {
-			u.States[id] = &graph.FilesState{ID: id}
-			keys = append(keys, t.Key(id))
-		}
-	}
-	if len(keys) == 0 {
-		return u, nil
-	}
-	rows, err := t.Run(ctx, selectFilesStates, In("keys", keys))
-	if err != nil {
+	if err := loadStates(ctx, t.Tx, u.States, list, selectFilesStates, func(v *values, s *graph.FilesState) error {
+		s.Cwd, s.TurnCount = v.text(), v.int()
+		return nil
+	}); err != nil {
 		return nil, err
-	}
-	for _, row := range rows {
-		v := valuesOf(row[0])
-		s := graph.FilesState{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}}
-		s.Cwd, s.TurnCount, s.LastSeq, s.DeletedSeq = v.text(), v.int(), v.seq(), v.seq()
-		if v.err != nil {
-			return nil, v.err
-		}
-		*u.States[s.ID] = s
 	}
 	return u, t.loadWaiting(ctx, u, list)
 }
@@ -150,39 +132,16 @@ func (s *store) waitingKey(ref graph.CallRef) string {
 
 // Save implements Work.
 func (t *filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
-	t.saveStates(u)
-	t.AddEvents(func(id events.ConversationID) bool {
-		s := u.States[id]
-		return s != nil && s.DeletedSeq == 0
+	saveStates(t.Tx, u.States, func(s *graph.FilesState, r Row) {
+		r.text("cwd", s.Cwd)
+		r.count("turn_count", s.TurnCount)
 	})
+	t.AddEvents(u.Lives)
 	t.saveWaiting(u)
 	if err := t.revoke(ctx, u.Revoked); err != nil {
 		return err
 	}
 	return t.saveAccesses(ctx, u.Accesses)
-}
-
-func (t *filesTx) saveStates(u *graph.FilesUnit) {
-	var list []*graph.FilesState
-	for _, s := range u.States {
-		if s.Touched {
-			list = append(list, s)
-		}
-	}
-	slices.SortFunc(list, func(a, b *graph.FilesState) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
-	for _, s := range list {
-		key := t.Key(s.ID)
-		if s.Key == 0 {
-			t.Add("conversations", t.NewConversation(s.ID))
-		}
-		moved := Row{"key": key, "last_seq": number(s.LastSeq)}
-		moved.text("cwd", s.Cwd)
-		moved.count("turn_count", s.TurnCount)
-		t.Add("moved", moved)
-		if s.DeletedSeq != 0 {
-			t.Delete(s.ID, s.DeletedSeq)
-		}
-	}
 }
 
 // saveWaiting stores rows that wait for a later batch, and deletes those that no longer wait.
@@ -231,7 +190,7 @@ const (
 
 // revoke ends the accesses of calls that failed. If one was current, the newest access that
 // it had superseded is current again.
-func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, graph.Revocation]) error {
+func (t *filesTx) revoke(ctx context.Context, list []projection.Of[graph.FilesState, graph.Revocation]) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -281,7 +240,7 @@ const selectPlaces = `UNWIND $in.places AS place CALL (place) {
 // saveAccesses adds accesses. The newest of each path and kind supersedes the current one
 // and continues its count. A superseded access stays among the current ones until the next
 // is superseded, because readers of the settled sequence still need it.
-func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesState, graph.NewAccess]) error {
+func (t *filesTx) saveAccesses(ctx context.Context, list []projection.Of[graph.FilesState, graph.NewAccess]) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -329,7 +288,7 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 	return nil
 }
 
-func (t *filesTx) saveAccess(of *graph.Of[graph.FilesState, graph.NewAccess], where string, count int, newest map[string]int, i int, paths map[string]Row) {
+func (t *filesTx) saveAccess(of *projection.Of[graph.FilesState, graph.NewAccess], where string, count int, newest map[string]int, i int, paths map[string]Row) {
 	a, id := &of.Row, of.State.ID
 	file := t.tenantKey(id.Tenant) + "/" + a.Path
 	paths[file] = Row{"key": file, "tenant": id.Tenant, "path": a.Path}

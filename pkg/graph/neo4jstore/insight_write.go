@@ -1,9 +1,7 @@
 package neo4jstore
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/insight"
@@ -14,7 +12,7 @@ var insightLayout = Layout{
 	Statements: []string{selectInsightStates, selectInsightDays},
 	Writes: []Piece{
 		NewConversations("InsightConversation"),
-		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:InsightConversation {key: r.key}) SET "+props{"last_seq", "memory"}.set("c")),
+		movePiece("InsightConversation", "memory"),
 		NewPiece("days", "UNWIND $in.rows AS r MERGE (d:InsightDay {key: r.key}) SET "+props{"conversation", "id", "day", "listed", "project", "agent", "counts", "detail"}.set("d")),
 		Tombstone("InsightConversation", ", c.memory = null"),
 		NewPiece("unlisted", "UNWIND $in.rows AS r MATCH (d:InsightDay) WHERE d.conversation = r.key AND d.day IS NOT NULL REMOVE d.listed"),
@@ -27,7 +25,7 @@ var insightLayout = Layout{
 type insightTx struct{ *Tx }
 
 var (
-	selectInsightStates = "UNWIND $in.keys AS key MATCH (c:InsightConversation {key: key}) RETURN " + props{"tenant", "id", "last_seq", "deleted_seq", "memory"}.list("c")
+	selectInsightStates = statesOf("InsightConversation", "memory")
 	selectInsightDays   = "UNWIND $in.days AS day MATCH (d:InsightDay {key: day[1]}) RETURN day[0], " + insightRow
 )
 
@@ -37,40 +35,22 @@ func insightDayKey(conversation, day string) string { return conversation + "/" 
 
 // Load implements Work.
 func (t *insightTx) Load(ctx context.Context, list []*events.Recorded) (*insight.Unit, error) {
-	u, ids, days := insight.NewUnit(list)
-	if len(ids) == 0 {
-		return u, nil
-	}
-	keys := make([]string, len(ids))
-	for i, id := range ids {
-		keys[i] = t.Key(id)
-	}
-	rows, err := t.Run(ctx, selectInsightStates, In("keys", keys))
-	if err != nil {
+	u := insight.NewUnit()
+	if err := loadStates(ctx, t.Tx, u.States, list, selectInsightStates, func(v *values, s *insight.State) (err error) {
+		s.Memory, err = insight.DecodeMemory(v.text())
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	for _, row := range rows {
-		v := valuesOf(row[0])
-		s := insight.State{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}, LastSeq: v.seq(), DeletedSeq: v.seq()}
-		memory := v.text()
-		if v.err != nil {
-			return nil, v.err
-		}
-		if s.Memory, err = insight.DecodeMemory(memory); err != nil {
-			return nil, err
-		}
-		*u.States[s.ID] = s
-	}
-	wanted := []any{}
+	days, wanted := u.StoredDays(list), []any{}
 	for i, d := range days {
-		if u.States[d.ID].Key != 0 {
-			wanted = append(wanted, []any{i, insightDayKey(t.Key(d.ID), d.Day)})
-		}
+		wanted = append(wanted, []any{i, insightDayKey(t.Key(d.ID), d.Day)})
 	}
 	if len(wanted) == 0 {
 		return u, nil
 	}
-	if rows, err = t.Run(ctx, selectInsightDays, In("days", wanted)); err != nil {
+	rows, err := t.Run(ctx, selectInsightDays, In("days", wanted))
+	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
@@ -93,25 +73,11 @@ func scanInsightRow(v *values) insight.Row {
 
 // Save implements Work.
 func (t *insightTx) Save(_ context.Context, u *insight.Unit) error {
-	var list []*insight.State
-	for _, s := range u.States {
-		if s.Touched {
-			list = append(list, s)
-		}
-	}
-	slices.SortFunc(list, func(a, b *insight.State) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
-	for _, s := range list {
+	saveStates(t.Tx, u.States, func(s *insight.State, r Row) {
 		key := t.Key(s.ID)
-		if s.Key == 0 {
-			t.Add("conversations", t.NewConversation(s.ID))
-		}
-		moved := Row{"key": key, "last_seq": number(s.LastSeq)}
 		if s.DeletedSeq == 0 {
-			moved["memory"] = insight.EncodeMemory(&s.Memory)
-		}
-		t.Add("moved", moved)
-		if s.Dropped {
-			t.Delete(s.ID, s.DeletedSeq)
+			r["memory"] = insight.EncodeMemory(&s.Memory)
+		} else {
 			t.Add("unlisted", Row{"key": key})
 		}
 		for _, r := range s.Rows() {
@@ -120,10 +86,7 @@ func (t *insightTx) Save(_ context.Context, u *insight.Unit) error {
 				"project": r.Project, "agent": r.Agent, "counts": r.Counts, "detail": r.Detail,
 			})
 		}
-	}
-	t.AddEvents(func(id events.ConversationID) bool {
-		s := u.States[id]
-		return s != nil && s.DeletedSeq == 0
 	})
+	t.AddEvents(u.Lives)
 	return nil
 }

@@ -1,7 +1,6 @@
 package neo4jstore
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -20,7 +19,7 @@ var projectsLayout = Layout{
 	Statements: []string{selectProjectsStates},
 	Writes: []Piece{
 		NewConversations("ProjectsConversation"),
-		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:ProjectsConversation {key: r.key}) SET "+props{"last_seq", "digest", "since"}.set("c")),
+		movePiece("ProjectsConversation", "digest", "since"),
 		Tombstone("ProjectsConversation", ", c.digest = null, c.since = null"),
 		Events("ProjectsEvent"),
 		NewPiece("steps", "UNWIND $in.rows AS r CREATE (:ProjectStep:ProjectsEvent "+slices.Concat(claimedProps, projectStepProps).create()+")"),
@@ -41,64 +40,27 @@ var projectsLayout = Layout{
 
 type projectsTx struct{ *Tx }
 
-var selectProjectsStates = "UNWIND $in.keys AS key MATCH (c:ProjectsConversation {key: key}) RETURN " + props{"tenant", "id", "last_seq", "deleted_seq", "digest", "since"}.list("c")
+var selectProjectsStates = statesOf("ProjectsConversation", "digest", "since")
 
 // Load implements Work.
 func (t *projectsTx) Load(ctx context.Context, list []*events.Recorded) (*project.Unit, error) {
 	u := project.NewUnit()
-	var keys []string
-	for _, e := range list {
-		if id := e.Conversation(); u.States[id] == nil {
-			u.States[id] = &project.State{ID: id}
-			keys = append(keys, t.Key(id))
-		}
-	}
-	if len(keys) == 0 {
-		return u, nil
-	}
-	rows, err := t.Run(ctx, selectProjectsStates, In("keys", keys))
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := valuesOf(row[0])
-		s := project.State{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}, LastSeq: v.seq(), DeletedSeq: v.seq()}
+	return u, loadStates(ctx, t.Tx, u.States, list, selectProjectsStates, func(v *values, s *project.State) (err error) {
 		digest := v.text()
-		if s.Since = v.int(); v.err != nil {
-			return nil, v.err
-		}
-		if s.Digest, err = project.DecodeDigest(digest); err != nil {
-			return nil, err
-		}
-		*u.States[s.ID] = s
-	}
-	return u, nil
+		s.Since = v.int()
+		s.Digest, err = project.DecodeDigest(digest)
+		return err
+	})
 }
 
 // Save implements Work.
 func (t *projectsTx) Save(_ context.Context, u *project.Unit) error {
-	var list []*project.State
-	for _, s := range u.States {
-		if s.Touched {
-			list = append(list, s)
-		}
-	}
-	slices.SortFunc(list, func(a, b *project.State) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
-	for _, s := range list {
-		key := t.Key(s.ID)
-		if s.Key == 0 {
-			t.Add("conversations", t.NewConversation(s.ID))
-		}
-		moved := Row{"key": key, "last_seq": number(s.LastSeq)}
+	saveStates(t.Tx, u.States, func(s *project.State, r Row) {
 		if s.DeletedSeq == 0 {
-			moved.text("digest", project.Encode(&s.Digest))
-			moved.count("since", s.Since)
+			r.text("digest", project.Encode(&s.Digest))
+			r.count("since", s.Since)
 		}
-		t.Add("moved", moved)
-		if s.Dropped {
-			t.Delete(s.ID, s.DeletedSeq)
-		}
-	}
+	})
 	for i := range u.Steps {
 		s := &u.Steps[i].Row
 		r := t.Claimed(u.Steps[i].State.ID, s.Seq)
@@ -109,10 +71,7 @@ func (t *projectsTx) Save(_ context.Context, u *project.Unit) error {
 		t.Add("steps", r)
 	}
 	t.saveMembers(u)
-	t.AddEvents(func(id events.ConversationID) bool {
-		s := u.States[id]
-		return s != nil && s.DeletedSeq == 0
-	})
+	t.AddEvents(u.Lives)
 	return nil
 }
 

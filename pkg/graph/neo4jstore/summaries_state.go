@@ -96,31 +96,32 @@ const summariesAttempts = 5
 // found runs a query on one conversation. It returns no further values for an unknown
 // conversation, which has no LastSeq, and for a deleted one.
 func (s *Summaries) found(ctx context.Context, id events.ConversationID, statement string, params map[string]any) (summary.Conversation, *values, error) {
+	unknown := summary.Conversation{ConversationState: projection.ConversationState{ID: id}}
 	params["key"] = s.Key(id)
 	for range summariesAttempts {
 		rows, err := s.Read(ctx, statement, params)
 		if err != nil || len(rows) == 0 {
-			return summary.Conversation{ID: id}, nil, err
+			return unknown, nil, err
 		}
 		v := &values{list: rows[0]}
 		c, visible := scanSummarised(v, id)
 		switch {
 		case v.err != nil || !visible:
-			return summary.Conversation{ID: id}, nil, v.err
+			return unknown, nil, v.err
 		case c.DeletedSeq != 0:
 			return c, nil, nil
 		case c.LastSeq != 0:
 			return c, v, nil
 		}
 	}
-	return summary.Conversation{ID: id}, nil, fmt.Errorf("%w: %w", projection.ErrUnavailable, errOvertaken)
+	return unknown, nil, fmt.Errorf("%w: %w", projection.ErrUnavailable, errOvertaken)
 }
 
 // scanSummarised reads summarisedRow. Nothing unsettled is visible. LastSeq is 0 if the
 // state was removed.
 func scanSummarised(v *values, id events.ConversationID) (c summary.Conversation, visible bool) {
 	settled, first, deleted := v.seq(), v.seq(), v.seq()
-	c = summary.Conversation{Key: 1, ID: id, FirstSeq: first, DeletedSeq: deleted}
+	c = summary.Conversation{ConversationState: projection.ConversationState{Key: 1, ID: id, DeletedSeq: deleted}, FirstSeq: first}
 	states := take[[]any](v)
 	if deleted != 0 {
 		c.LastSeq = deleted

@@ -1,7 +1,6 @@
 package neo4jstore
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -60,10 +59,9 @@ type loadedState struct {
 }
 
 var (
-	selectSummarised = "UNWIND $in.keys AS key MATCH (c:SummariesConversation {key: key}) RETURN " +
-		slices.Concat(props{"tenant", "id", "first_seq", "last_seq", "deleted_seq"}, countedState, stateProps).list("c")
-	selectNamed  = "UNWIND $in.names AS key MATCH (n:SummariesEvent {payload_key: key}) RETURN key, " + rangeProps.list("n")
-	selectBehind = `UNWIND $in.ends AS r CALL (r) {
+	selectSummarised = statesOf("SummariesConversation", slices.Concat(props{"first_seq"}, countedState, stateProps)...)
+	selectNamed      = "UNWIND $in.names AS key MATCH (n:SummariesEvent {payload_key: key}) RETURN key, " + rangeProps.list("n")
+	selectBehind     = `UNWIND $in.ends AS r CALL (r) {
 			MATCH (n:SummariesMark) USING INDEX SEEK n:SummariesMark(conversation, seq) WHERE n.conversation = r.conversation AND n.seq > r.last RETURN n ORDER BY n.conversation, n.seq LIMIT 1
 		} RETURN r.i, ` + markProps.list("n")
 )
@@ -71,30 +69,13 @@ var (
 // Load implements Work.
 func (t *summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summary.Unit, error) {
 	u := summary.NewUnit()
-	var keys []string
-	for _, e := range list {
-		if id := e.Conversation(); u.Conversations[id] == nil {
-			u.Conversations[id] = &summary.Conversation{ID: id}
-			keys = append(keys, t.Key(id))
-		}
-	}
-	if len(keys) == 0 {
-		return u, nil
-	}
-	rows, err := t.Run(ctx, selectSummarised, In("keys", keys))
-	if err != nil {
+	if err := loadStates(ctx, t.Tx, u.States, list, selectSummarised, func(v *values, c *summary.Conversation) error {
+		c.FirstSeq = v.seq()
+		t.loaded[c.ID] = loadedState{c.LastSeq, v.int(), v.seq()}
+		scanState(v, c)
+		return nil
+	}); err != nil {
 		return nil, err
-	}
-	for _, row := range rows {
-		v := valuesOf(row[0])
-		c := summary.Conversation{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}, FirstSeq: v.seq(), LastSeq: v.seq(), DeletedSeq: v.seq()}
-		loaded := loadedState{c.LastSeq, v.int(), v.seq()}
-		scanState(v, &c)
-		if v.err != nil {
-			return nil, v.err
-		}
-		*u.Conversations[c.ID] = c
-		t.loaded[c.ID] = loaded
 	}
 	if err := t.loadNamed(ctx, u, list); err != nil {
 		return nil, err
@@ -180,14 +161,7 @@ func (t *summariesTx) loadBehind(ctx context.Context, u *summary.Unit, list []*e
 
 // Save implements Work.
 func (t *summariesTx) Save(_ context.Context, u *summary.Unit) error {
-	list := make([]*summary.Conversation, 0, len(u.Conversations))
-	for _, c := range u.Conversations {
-		if c.Touched {
-			list = append(list, c)
-		}
-	}
-	slices.SortFunc(list, func(a, b *summary.Conversation) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
-	for _, c := range list {
+	for _, c := range u.States.Touched() {
 		t.saveConversation(c)
 	}
 	t.saveEvents(u)
@@ -252,14 +226,14 @@ func stateRowOf(c *summary.Conversation) Row {
 func (t *summariesTx) saveEvents(u *summary.Unit) {
 	for i := range u.Marks {
 		m := &u.Marks[i].Row
-		r := t.Claimed(u.Marks[i].Conversation.ID, m.Seq)
+		r := t.Claimed(u.Marks[i].State.ID, m.Seq)
 		r.count("turn", m.Turn)
 		r.count("chars", m.Chars)
 		t.Add("marks", r)
 	}
 	for i := range u.Taken {
 		s := &u.Taken[i].Row
-		r := t.Claimed(u.Taken[i].Conversation.ID, s.Seq)
+		r := t.Claimed(u.Taken[i].State.ID, s.Seq)
 		r["id"], r["level"], r["first_seq"], r["last_seq"] = s.ID, s.Level, number(s.First), number(s.Last)
 		r.count("first_turn", s.FirstTurn)
 		r.count("last_turn", s.LastTurn)
@@ -269,8 +243,5 @@ func (t *summariesTx) saveEvents(u *summary.Unit) {
 		}
 		t.Add("ranges", r)
 	}
-	t.AddEvents(func(id events.ConversationID) bool {
-		c := u.Conversations[id]
-		return c != nil && c.DeletedSeq == 0
-	})
+	t.AddEvents(u.Lives)
 }

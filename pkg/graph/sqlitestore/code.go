@@ -125,7 +125,7 @@ func (f *Files) Accesses(ctx context.Context, tenant string, ids []string, q gra
 	return found, f.Snapshot(ctx, func(query Queryer) error {
 		keys, known := []int64{}, map[int64]string{}
 		for _, id := range ids {
-			s, err := readFilesState(query, events.ConversationID{Tenant: tenant, ID: id})
+			s, err := filesStates.read(query, events.ConversationID{Tenant: tenant, ID: id})
 			if err != nil {
 				return err
 			}

@@ -56,34 +56,26 @@ func OpenCodebase(ctx context.Context, path string) (*Codebase, error) {
 
 type codebaseTx struct{ *Tx }
 
+var codeStates = stateTable[codebase.State, *codebase.State]{
+	"c, tenant, id, last_seq, deleted_seq, project",
+	func(rows *sql.Rows, s *codebase.State, before ...any) error {
+		return rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq, &s.Project)...)
+	},
+}
+
 // Load implements Work.
 func (t codebaseTx) Load(ctx context.Context, list []*events.Recorded) (*codebase.Unit, error) {
 	u := codebase.NewUnit()
-	var ids []events.ConversationID
-	for _, e := range list {
-		if id := e.Conversation(); u.States[id] == nil {
-			ids, u.States[id] = append(ids, id), &codebase.State{ID: id}
-		}
-	}
-	err := t.Lookup(ctx, Selection{"c, tenant, id, last_seq, deleted_seq, project", "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
-		return append(args, ids[i].Tenant, ids[i].ID)
-	}, func(rows *sql.Rows) error {
-		var i int
-		s := codebase.State{}
-		err := rows.Scan(&i, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq, &s.Project)
-		t.Keys[s.ID], *u.States[s.ID] = s.Key, s
-		return err
-	})
-	return u, err
+	return u, codeStates.load(ctx, t.Tx, u.States, list)
 }
 
 // Save implements Work.
 func (t codebaseTx) Save(ctx context.Context, u *codebase.Unit) error {
-	touched, err := touchAll(ctx, t.Tx, u.States, func(s *codebase.State) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	touched, err := touch(ctx, t.Tx, u.States)
 	if err != nil {
 		return err
 	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (c, tenant, id, last_seq, deleted_seq, project)", 6, `ON CONFLICT (c) DO UPDATE SET
+	if _, err := t.Insert(ctx, Insertion{"conversation (" + codeStates.columns + ")", 6, `ON CONFLICT (c) DO UPDATE SET
 		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, project = excluded.project`}, len(touched), func(args []any, i int) []any {
 		s := touched[i]
 		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq, s.Project)
@@ -107,7 +99,6 @@ const (
 	scanColumns    = "s.seq, s.event_id, s.project, s.root, s.done, s.files"
 	selectIndexes  = "SELECT " + scanColumns + " FROM conversation AS k INDEXED BY conversation_listed JOIN scan AS s ON s.c = k.c AND s.seq = (SELECT max(seq) FROM scan WHERE c = k.c AND seq <= ?) WHERE k.tenant = ? AND k.project <> '' ORDER BY s.seq DESC LIMIT ?"
 	selectScan     = "SELECT " + scanColumns + " FROM scan AS s WHERE s.c = ? AND s.seq <= ? ORDER BY s.seq DESC LIMIT 1"
-	selectCodebase = "SELECT c, last_seq, deleted_seq FROM conversation WHERE tenant = ? AND id = ?"
 	selectVersions = "SELECT seq, event_id, path, hash, removed, language, lines, left_out, scopes, CASE WHEN ? THEN bags END FROM version INDEXED BY version_by_conversation WHERE c = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ?"
 	selectBags     = "SELECT v.seq, v.bags FROM json_each(?) AS k CROSS JOIN version AS v ON v.seq = k.value WHERE v.c = ?"
 	selectTexts    = "SELECT v.seq, v.texts FROM json_each(?) AS k CROSS JOIN version AS v ON v.seq = k.value WHERE v.c = ?"
@@ -134,21 +125,14 @@ func (s *Codebase) Indexes(ctx context.Context, tenant string, asOf uint64) (lis
 	return list, err
 }
 
-// numberOf returns the number of an index, 0 if there is none.
-func numberOf(q Queryer, id events.ConversationID) (c int64, last, deleted uint64, err error) {
-	rows, err := q(selectCodebase, id.Tenant, id.ID)
-	err = Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c, &last, &deleted) })
-	return c, last, deleted, err
-}
-
 // Scanned implements codebase.Reader.
 func (s *Codebase) Scanned(ctx context.Context, id events.ConversationID, asOf uint64) (found *codebase.Scan, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
-		c, _, _, err := numberOf(q, id)
+		index, err := codeStates.read(q, id)
 		if err != nil {
 			return err
 		}
-		rows, err := q(selectScan, c, min(asOf, maxSeq))
+		rows, err := q(selectScan, index.Key, min(asOf, maxSeq))
 		return Each(rows, err, func(rows *sql.Rows) error {
 			found = &codebase.Scan{}
 			return scanScan(rows, found)
@@ -160,11 +144,11 @@ func (s *Codebase) Scanned(ctx context.Context, id events.ConversationID, asOf u
 // Versions implements codebase.Reader.
 func (s *Codebase) Versions(ctx context.Context, id events.ConversationID, query codebase.VersionQuery) (list []codebase.Version, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
-		c, _, _, err := numberOf(q, id)
+		index, err := codeStates.read(q, id)
 		if err != nil {
 			return err
 		}
-		list, err = versions(q, c, query, false)
+		list, err = versions(q, index.Key, query, false)
 		return err
 	})
 	return list, err
@@ -216,11 +200,11 @@ func (s *Codebase) Texts(ctx context.Context, id events.ConversationID, seqs []u
 // ofVersions reads rows of versions by their sequences.
 func (s *Codebase) ofVersions(ctx context.Context, id events.ConversationID, query string, seqs []uint64, read func(*sql.Rows) error) error {
 	return s.Snapshot(ctx, func(q Queryer) error {
-		c, _, _, err := numberOf(q, id)
+		index, err := codeStates.read(q, id)
 		if err != nil {
 			return err
 		}
-		rows, err := q(query, marshal(seqs), c)
+		rows, err := q(query, marshal(seqs), index.Key)
 		return Each(rows, err, read)
 	})
 }
@@ -230,13 +214,13 @@ const hashedAtOnce = 256
 
 func codebaseHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	c, last, deleted, err := numberOf(q, id)
-	if err != nil || c == 0 {
+	index, err := codeStates.read(q, id)
+	if err != nil || index.Key == 0 {
 		return h, err
 	}
-	hasher := codebase.NewHasher(id, deleted != 0)
+	hasher := codebase.NewHasher(id, index.DeletedSeq != 0)
 	for from := uint64(0); ; {
-		list, err := versions(q, c, codebase.VersionQuery{From: from, AsOf: maxSeq, Limit: hashedAtOnce}, true)
+		list, err := versions(q, index.Key, codebase.VersionQuery{From: from, AsOf: maxSeq, Limit: hashedAtOnce}, true)
 		if err != nil {
 			return h, err
 		}
@@ -248,7 +232,7 @@ func codebaseHash(q Queryer, id events.ConversationID) (projection.ConversationH
 		}
 		from = list[len(list)-1].Seq + 1
 	}
-	rows, err := q("SELECT "+scanColumns+" FROM scan AS s WHERE s.c = ? ORDER BY s.seq", c)
+	rows, err := q("SELECT "+scanColumns+" FROM scan AS s WHERE s.c = ? ORDER BY s.seq", index.Key)
 	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var s codebase.Scan
 		err := scanScan(rows, &s)
@@ -257,6 +241,6 @@ func codebaseHash(q Queryer, id events.ConversationID) (projection.ConversationH
 	}); err != nil {
 		return h, err
 	}
-	h.LastSeq, h.Hash = last, hasher.Sum()
+	h.LastSeq, h.Hash = index.LastSeq, hasher.Sum()
 	return h, nil
 }

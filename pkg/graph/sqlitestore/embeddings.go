@@ -35,48 +35,26 @@ func OpenEmbeddings(ctx context.Context, path string) (*Embeddings, error) {
 
 type embeddingsTx struct{ *Tx }
 
-const embeddedColumns = "c, tenant, id, last_seq, deleted_seq"
-
-// embeddedState returns the targets for scanning embeddedColumns.
-func embeddedState(s *graph.EmbeddedState) []any {
-	return []any{&s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq}
-}
-
-func readEmbeddedState(q Queryer, id events.ConversationID) (s graph.EmbeddedState, err error) {
-	s.ID = id
-	rows, err := q("SELECT "+embeddedColumns+" FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
-	err = Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(embeddedState(&s)...) })
-	return s, err
+var embeddedStates = stateTable[graph.EmbeddedState, *graph.EmbeddedState]{
+	"c, tenant, id, last_seq, deleted_seq",
+	func(rows *sql.Rows, s *graph.EmbeddedState, before ...any) error {
+		return rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq)...)
+	},
 }
 
 // Load implements Work.
 func (t embeddingsTx) Load(ctx context.Context, list []*events.Recorded) (*graph.EmbeddingsUnit, error) {
 	u := graph.NewEmbeddingsUnit()
-	var ids []events.ConversationID
-	for _, e := range list {
-		if id := e.Conversation(); u.States[id] == nil {
-			ids, u.States[id] = append(ids, id), &graph.EmbeddedState{ID: id}
-		}
-	}
-	err := t.Lookup(ctx, Selection{embeddedColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
-		return append(args, ids[i].Tenant, ids[i].ID)
-	}, func(rows *sql.Rows) error {
-		var i int
-		var s graph.EmbeddedState
-		err := rows.Scan(append([]any{&i}, embeddedState(&s)...)...)
-		t.Keys[s.ID], *u.States[s.ID] = s.Key, s
-		return err
-	})
-	return u, err
+	return u, embeddedStates.load(ctx, t.Tx, u.States, list)
 }
 
 // Save implements Work.
 func (t embeddingsTx) Save(ctx context.Context, u *graph.EmbeddingsUnit) error {
-	touched, err := touchAll(ctx, t.Tx, u.States, func(s *graph.EmbeddedState) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	touched, err := touch(ctx, t.Tx, u.States)
 	if err != nil {
 		return err
 	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (" + embeddedColumns + ")", 5,
+	if _, err := t.Insert(ctx, Insertion{"conversation (" + embeddedStates.columns + ")", 5,
 		"ON CONFLICT (c) DO UPDATE SET last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq"}, len(touched), func(args []any, i int) []any {
 		s := touched[i]
 		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq)
@@ -93,7 +71,7 @@ func (t embeddingsTx) Save(ctx context.Context, u *graph.EmbeddingsUnit) error {
 // Embeddings implements graph.EmbeddingsReader.
 func (e *Embeddings) Embeddings(ctx context.Context, id events.ConversationID, q graph.BagQuery) (list []graph.Embedding, err error) {
 	err = e.Snapshot(ctx, func(query Queryer) error {
-		s, err := readEmbeddedState(query, id)
+		s, err := embeddedStates.read(query, id)
 		if err != nil || s.Key == 0 {
 			return err
 		}
@@ -110,7 +88,7 @@ func (e *Embeddings) Embeddings(ctx context.Context, id events.ConversationID, q
 
 func embeddingsHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	s, err := readEmbeddedState(q, id)
+	s, err := embeddedStates.read(q, id)
 	if err != nil || s.Key == 0 {
 		return h, err
 	}

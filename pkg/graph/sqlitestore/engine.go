@@ -432,24 +432,6 @@ func (t *Tx) Touch(ctx context.Context, id events.ConversationID, dropped bool) 
 	return c, err
 }
 
-// touchAll calls Touch for the states that a unit changed, stores their numbers, and returns them. The functions of the
-// codec say where its state holds what touchAll needs.
-func touchAll[S any](ctx context.Context, t *Tx, states map[events.ConversationID]*S, of func(*S) (changed, dropped bool, key *int64)) ([]*S, error) {
-	touched := make([]*S, 0, len(states))
-	for id, s := range states {
-		changed, dropped, key := of(s)
-		if !changed {
-			continue
-		}
-		var err error
-		if *key, err = t.Touch(ctx, id, dropped); err != nil {
-			return nil, err
-		}
-		touched = append(touched, s)
-	}
-	return touched, nil
-}
-
 // Claim implements projection.Tx. It takes all keys at once, because they are nearly always free.
 // If one is not, it undoes that and goes through the events one by one.
 func (t *Tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {

@@ -47,39 +47,17 @@ func OpenFilesReader(path string) (*Files, error) {
 
 type filesTx struct{ *Tx }
 
-const filesStateColumns = "c, tenant, id, cwd, turn_count, last_seq, deleted_seq"
-
-// filesState returns the targets for scanning filesStateColumns.
-func filesState(s *graph.FilesState) []any {
-	return []any{&s.Key, &s.ID.Tenant, &s.ID.ID, &s.Cwd, &s.TurnCount, &s.LastSeq, &s.DeletedSeq}
-}
-
-func readFilesState(q Queryer, id events.ConversationID) (s graph.FilesState, err error) {
-	s.ID = id
-	rows, err := q("SELECT "+filesStateColumns+" FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
-	err = Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(filesState(&s)...) })
-	return s, err
+var filesStates = stateTable[graph.FilesState, *graph.FilesState]{
+	"c, tenant, id, cwd, turn_count, last_seq, deleted_seq",
+	func(rows *sql.Rows, s *graph.FilesState, before ...any) error {
+		return rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.Cwd, &s.TurnCount, &s.LastSeq, &s.DeletedSeq)...)
+	},
 }
 
 // Load implements Work.
 func (t filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.FilesUnit, error) {
 	u := graph.NewFilesUnit()
-	var ids []events.ConversationID
-	for _, e := range list {
-		if id := e.Conversation(); u.States[id] == nil {
-			ids, u.States[id] = append(ids, id), &graph.FilesState{ID: id}
-		}
-	}
-	err := t.Lookup(ctx, Selection{filesStateColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
-		return append(args, ids[i].Tenant, ids[i].ID)
-	}, func(rows *sql.Rows) error {
-		var i int
-		var s graph.FilesState
-		err := rows.Scan(append([]any{&i}, filesState(&s)...)...)
-		t.Keys[s.ID], *u.States[s.ID] = s.Key, s
-		return err
-	})
-	if err != nil {
+	if err := filesStates.load(ctx, t.Tx, u.States, list); err != nil {
 		return nil, err
 	}
 	var calls, results []graph.CallRef
@@ -147,11 +125,11 @@ func (t filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
 }
 
 func (t filesTx) saveStates(ctx context.Context, u *graph.FilesUnit) error {
-	touched, err := touchAll(ctx, t.Tx, u.States, func(s *graph.FilesState) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	touched, err := touch(ctx, t.Tx, u.States)
 	if err != nil {
 		return err
 	}
-	_, err = t.Insert(ctx, Insertion{"conversation (" + filesStateColumns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
+	_, err = t.Insert(ctx, Insertion{"conversation (" + filesStates.columns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
 		cwd = excluded.cwd, turn_count = excluded.turn_count, last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq`}, len(touched), func(args []any, i int) []any {
 		s := touched[i]
 		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.Cwd, s.TurnCount, s.LastSeq, s.DeletedSeq)
@@ -204,7 +182,7 @@ type place struct {
 
 // saveAccesses adds accesses. For each path and kind the newest access replaces the current one and
 // continues its count.
-func (t filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesState, graph.NewAccess]) error {
+func (t filesTx) saveAccesses(ctx context.Context, list []projection.Of[graph.FilesState, graph.NewAccess]) error {
 	counts, newest := map[place]int{}, map[place]int{}
 	at := func(i int) place {
 		a := &list[i]
@@ -284,7 +262,7 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, query graph
 		return err
 	}
 	err = f.Snapshot(ctx, func(q Queryer) error {
-		s, err := readFilesState(q, id)
+		s, err := filesStates.read(q, id)
 		if err != nil {
 			return err
 		}
@@ -301,7 +279,7 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, query graph
 // LastSeq implements graph.FilesReader.
 func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq, repairs uint64, err error) {
 	err = f.Snapshot(ctx, func(q Queryer) error {
-		s, err := readFilesState(q, id)
+		s, err := filesStates.read(q, id)
 		if seq = s.LastSeq; err == nil {
 			repairs, err = readRepairs(q)
 		}
@@ -312,7 +290,7 @@ func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq, rep
 
 func filesHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	s, err := readFilesState(q, id)
+	s, err := filesStates.read(q, id)
 	if err != nil || s.Key == 0 {
 		return h, err
 	}

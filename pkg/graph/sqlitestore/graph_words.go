@@ -11,6 +11,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // tag begins the terms of a tenant in the index. Two tenants may have the same tag: then they share
@@ -53,9 +54,9 @@ func tokens(terms []string) (list []string) {
 	return list
 }
 
-func (t graphTx) saveWords(ctx context.Context, bags []graph.Of[graph.State, graph.Bag]) error {
+func (t graphTx) saveWords(ctx context.Context, bags []projection.Of[graph.State, graph.Bag]) error {
 	tags := map[*graph.State]string{}
-	var list []*graph.Of[graph.State, graph.Bag]
+	var list []*projection.Of[graph.State, graph.Bag]
 	for i := range bags {
 		b := &bags[i]
 		if len(b.Row.Words) == 0 {

@@ -50,32 +50,25 @@ func OpenInsight(ctx context.Context, path string) (*Insight, error) {
 
 type insightTx struct{ *Tx }
 
-// Load implements Work.
-func (t insightTx) Load(ctx context.Context, list []*events.Recorded) (*insight.Unit, error) {
-	u, ids, days := insight.NewUnit(list)
-	if err := t.Lookup(ctx, Selection{"c, last_seq, deleted_seq, memory", "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
-		return append(args, ids[i].Tenant, ids[i].ID)
-	}, func(rows *sql.Rows) error {
-		var i int
+var insightStates = stateTable[insight.State, *insight.State]{
+	"c, tenant, id, last_seq, deleted_seq, memory",
+	func(rows *sql.Rows, s *insight.State, before ...any) (err error) {
 		var memory string
-		s := insight.State{}
-		if err := rows.Scan(&i, &s.Key, &s.LastSeq, &s.DeletedSeq, &memory); err != nil {
+		if err := rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq, &memory)...); err != nil {
 			return err
 		}
-		s.ID = ids[i]
-		t.Keys[s.ID], *u.States[s.ID] = s.Key, s
-		var err error
-		u.States[s.ID].Memory, err = insight.DecodeMemory(memory)
+		s.Memory, err = insight.DecodeMemory(memory)
 		return err
-	}); err != nil {
+	},
+}
+
+// Load implements Work.
+func (t insightTx) Load(ctx context.Context, list []*events.Recorded) (*insight.Unit, error) {
+	u := insight.NewUnit()
+	if err := insightStates.load(ctx, t.Tx, u.States, list); err != nil {
 		return nil, err
 	}
-	known := days[:0]
-	for _, d := range days {
-		if u.States[d.ID].Key != 0 {
-			known = append(known, d)
-		}
-	}
+	known := u.StoredDays(list)
 	err := t.Lookup(ctx, Selection{"day, project, agent, counts, detail", "day", []string{"c", "day"}}, len(known), func(args []any, i int) []any {
 		return append(args, u.States[known[i].ID].Key, known[i].Day)
 	}, func(rows *sql.Rows) error {
@@ -91,7 +84,7 @@ func (t insightTx) Load(ctx context.Context, list []*events.Recorded) (*insight.
 
 // Save implements Work.
 func (t insightTx) Save(ctx context.Context, u *insight.Unit) error {
-	touched, err := touchAll(ctx, t.Tx, u.States, func(s *insight.State) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	touched, err := touch(ctx, t.Tx, u.States)
 	if err != nil {
 		return err
 	}
@@ -105,7 +98,7 @@ func (t insightTx) Save(ctx context.Context, u *insight.Unit) error {
 			days = append(days, keyed{s.Key, r})
 		}
 	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (c, tenant, id, last_seq, deleted_seq, memory)", 6, `ON CONFLICT (c) DO UPDATE SET
+	if _, err := t.Insert(ctx, Insertion{"conversation (" + insightStates.columns + ")", 6, `ON CONFLICT (c) DO UPDATE SET
 		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, memory = excluded.memory`}, len(touched), func(args []any, i int) []any {
 		s := touched[i]
 		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq, insight.EncodeMemory(&s.Memory))

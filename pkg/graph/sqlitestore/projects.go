@@ -67,39 +67,31 @@ func OpenProjects(ctx context.Context, path string) (*Projects, error) {
 
 type projectsTx struct{ *Tx }
 
-// Load implements Work.
-func (t projectsTx) Load(ctx context.Context, list []*events.Recorded) (*project.Unit, error) {
-	u := project.NewUnit()
-	var ids []events.ConversationID
-	for _, e := range list {
-		if id := e.Conversation(); u.States[id] == nil {
-			ids, u.States[id] = append(ids, id), &project.State{ID: id}
-		}
-	}
-	err := t.Lookup(ctx, Selection{"c, tenant, id, last_seq, deleted_seq, digest, since", "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
-		return append(args, ids[i].Tenant, ids[i].ID)
-	}, func(rows *sql.Rows) error {
-		var i int
+var projectsStates = stateTable[project.State, *project.State]{
+	"c, tenant, id, last_seq, deleted_seq, digest, since",
+	func(rows *sql.Rows, s *project.State, before ...any) (err error) {
 		var digest string
-		s := project.State{}
-		err := rows.Scan(&i, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq, &digest, &s.Since)
-		if err != nil {
+		if err := rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq, &digest, &s.Since)...); err != nil {
 			return err
 		}
 		s.Digest, err = project.DecodeDigest(digest)
-		t.Keys[s.ID], *u.States[s.ID] = s.Key, s
 		return err
-	})
-	return u, err
+	},
+}
+
+// Load implements Work.
+func (t projectsTx) Load(ctx context.Context, list []*events.Recorded) (*project.Unit, error) {
+	u := project.NewUnit()
+	return u, projectsStates.load(ctx, t.Tx, u.States, list)
 }
 
 // Save implements Work.
 func (t projectsTx) Save(ctx context.Context, u *project.Unit) error {
-	touched, err := touchAll(ctx, t.Tx, u.States, func(s *project.State) (bool, bool, *int64) { return s.Touched, s.Dropped, &s.Key })
+	touched, err := touch(ctx, t.Tx, u.States)
 	if err != nil {
 		return err
 	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (c, tenant, id, last_seq, deleted_seq, digest, since)", 7, `ON CONFLICT (c) DO UPDATE SET
+	if _, err := t.Insert(ctx, Insertion{"conversation (" + projectsStates.columns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
 		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, digest = excluded.digest, since = excluded.since`}, len(touched), func(args []any, i int) []any {
 		s := touched[i]
 		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq, project.Encode(&s.Digest), s.Since)

@@ -46,20 +46,19 @@ func OpenSummariesReader(path string) (*Summaries, error) {
 
 type summariesTx struct{ *Tx }
 
-const (
-	summarisedColumns = `c, tenant, id, first_seq, last_seq, deleted_seq, ledger, turn, chars, covered_turn, covered_chars,
-		max_context_chars, profile, titled, first_user, answered`
-	takenColumns = "id, seq, level, first, last, first_turn, last_turn, chars, revised"
-)
+const takenColumns = "id, seq, level, first, last, first_turn, last_turn, chars, revised"
 
-// scanSummarised reads any preceding columns, then summarisedColumns.
-func scanSummarised(rows *sql.Rows, c *summary.Conversation, more ...any) error {
-	var ledger string
-	if err := rows.Scan(append(more, &c.Key, &c.ID.Tenant, &c.ID.ID, &c.FirstSeq, &c.LastSeq, &c.DeletedSeq, &ledger, &c.Turn, &c.Chars, &c.CoveredTurn, &c.CoveredChars,
-		&c.MaxContextChars, &c.Profile, &c.Titled, &c.FirstUser, &c.Answered)...); err != nil {
-		return err
-	}
-	return json.Unmarshal([]byte(ledger), &c.Ledger)
+var summarised = stateTable[summary.Conversation, *summary.Conversation]{
+	`c, tenant, id, first_seq, last_seq, deleted_seq, ledger, turn, chars, covered_turn, covered_chars,
+		max_context_chars, profile, titled, first_user, answered`,
+	func(rows *sql.Rows, c *summary.Conversation, before ...any) error {
+		var ledger string
+		if err := rows.Scan(append(before, &c.Key, &c.ID.Tenant, &c.ID.ID, &c.FirstSeq, &c.LastSeq, &c.DeletedSeq, &ledger, &c.Turn, &c.Chars, &c.CoveredTurn, &c.CoveredChars,
+			&c.MaxContextChars, &c.Profile, &c.Titled, &c.FirstUser, &c.Answered)...); err != nil {
+			return err
+		}
+		return json.Unmarshal([]byte(ledger), &c.Ledger)
+	},
 }
 
 func scanTaken(rows *sql.Rows, t *summary.Taken, more ...any) error {
@@ -69,22 +68,7 @@ func scanTaken(rows *sql.Rows, t *summary.Taken, more ...any) error {
 // Load implements Work.
 func (t summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summary.Unit, error) {
 	u := summary.NewUnit()
-	var ids []events.ConversationID
-	for _, e := range list {
-		if id := e.Conversation(); u.Conversations[id] == nil {
-			ids, u.Conversations[id] = append(ids, id), &summary.Conversation{ID: id}
-		}
-	}
-	err := t.Lookup(ctx, Selection{summarisedColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
-		return append(args, ids[i].Tenant, ids[i].ID)
-	}, func(rows *sql.Rows) error {
-		var i int
-		var c summary.Conversation
-		err := scanSummarised(rows, &c, &i)
-		t.Keys[c.ID], *u.Conversations[c.ID] = c.Key, c
-		return err
-	})
-	if err != nil {
+	if err := summarised.load(ctx, t.Tx, u.States, list); err != nil {
 		return nil, err
 	}
 	return u, t.loadNamed(ctx, u, list)
@@ -137,26 +121,19 @@ func (t summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*eve
 
 // Save implements Work.
 func (t summariesTx) Save(ctx context.Context, u *summary.Unit) error {
-	touched := make([]*summary.Conversation, 0, len(u.Conversations))
-	for id, c := range u.Conversations {
-		if !c.Touched {
+	touched, err := touch(ctx, t.Tx, u.States)
+	if err != nil {
+		return err
+	}
+	for _, c := range touched {
+		if !c.Trimmed {
 			continue
 		}
-		var err error
-		if c.Key, err = t.Key(ctx, id); err != nil {
+		if _, err := t.Exec(ctx, "DELETE FROM mark WHERE c = ? AND seq <= ?", c.Key, c.Ledger.Last(1)); err != nil {
 			return err
 		}
-		if c.Dropped {
-			err = t.Clear(ctx, c.Key)
-		} else if c.Trimmed {
-			_, err = t.Exec(ctx, "DELETE FROM mark WHERE c = ? AND seq <= ?", c.Key, c.Ledger.Last(1))
-		}
-		if err != nil {
-			return err
-		}
-		touched = append(touched, c)
 	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (" + summarisedColumns + ", pending, uncovered_turns, untitled)", 19, `ON CONFLICT (c) DO UPDATE SET
+	if _, err := t.Insert(ctx, Insertion{"conversation (" + summarised.columns + ", pending, uncovered_turns, untitled)", 19, `ON CONFLICT (c) DO UPDATE SET
 		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, ledger = excluded.ledger, turn = excluded.turn, chars = excluded.chars,
 		covered_turn = excluded.covered_turn, covered_chars = excluded.covered_chars, max_context_chars = excluded.max_context_chars,
 		profile = excluded.profile, titled = excluded.titled, first_user = excluded.first_user, answered = excluded.answered,
@@ -169,13 +146,13 @@ func (t summariesTx) Save(ctx context.Context, u *summary.Unit) error {
 	}
 	if _, err := t.Insert(ctx, Insertion{Into: "mark (c, seq, turn, chars)", Width: 4}, len(u.Marks), func(args []any, i int) []any {
 		m := &u.Marks[i]
-		return append(args, m.Conversation.Key, m.Row.Seq, m.Row.Turn, m.Row.Chars)
+		return append(args, m.State.Key, m.Row.Seq, m.Row.Turn, m.Row.Chars)
 	}); err != nil {
 		return err
 	}
-	_, err := t.Insert(ctx, Insertion{Into: "summary (c, " + takenColumns + ")", Width: 10}, len(u.Taken), func(args []any, i int) []any {
+	_, err = t.Insert(ctx, Insertion{Into: "summary (c, " + takenColumns + ")", Width: 10}, len(u.Taken), func(args []any, i int) []any {
 		s := &u.Taken[i].Row
-		return append(args, u.Taken[i].Conversation.Key, s.ID, s.Seq, s.Level, s.First, s.Last, s.FirstTurn, s.LastTurn, s.Chars, s.Revised)
+		return append(args, u.Taken[i].State.Key, s.ID, s.Seq, s.Level, s.First, s.Last, s.FirstTurn, s.LastTurn, s.Chars, s.Revised)
 	})
 	return err
 }
@@ -183,23 +160,16 @@ func (t summariesTx) Save(ctx context.Context, u *summary.Unit) error {
 // Conversation implements summary.Reader.
 func (s *Summaries) Conversation(ctx context.Context, id events.ConversationID) (c summary.Conversation, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
-		c, err = summarised(q, id)
+		c, err = summarised.read(q, id)
 		return err
 	})
-	return c, err
-}
-
-func summarised(q Queryer, id events.ConversationID) (c summary.Conversation, err error) {
-	c.ID = id
-	rows, err := q("SELECT "+summarisedColumns+" FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
-	err = Each(rows, err, func(rows *sql.Rows) error { return scanSummarised(rows, &c) })
 	return c, err
 }
 
 // Marks implements summary.Reader.
 func (s *Summaries) Marks(ctx context.Context, id events.ConversationID, after uint64, limit int) (list []summary.Mark, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
-		c, err := summarised(q, id)
+		c, err := summarised.read(q, id)
 		if err != nil {
 			return err
 		}
@@ -223,7 +193,7 @@ func marks(q Queryer, c int64, after uint64, limit int) (list []summary.Mark, er
 // Ranges implements summary.Reader.
 func (s *Summaries) Ranges(ctx context.Context, id events.ConversationID, level int, after uint64, limit int) (list []summary.Taken, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
-		c, err := summarised(q, id)
+		c, err := summarised.read(q, id)
 		if err != nil {
 			return err
 		}
@@ -247,12 +217,12 @@ func taken(q Queryer, where string, args ...any) (list []summary.Taken, err erro
 // Waiting implements summary.Reader.
 func (s *Summaries) Waiting(ctx context.Context, query summary.WaitingQuery) (list []summary.Conversation, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
-		rows, err := q("SELECT "+summarisedColumns+` FROM conversation WHERE (tenant, id) > (?, ?) AND deleted_seq = 0
+		rows, err := q("SELECT "+summarised.columns+` FROM conversation WHERE (tenant, id) > (?, ?) AND deleted_seq = 0
 			AND (pending >= ? OR ? > 0 AND uncovered_turns >= ? OR ? AND untitled) ORDER BY tenant, id LIMIT ?`,
 			query.After.Tenant, query.After.ID, query.Pending, query.Turns, query.Turns, query.Untitled, query.Limit)
 		return Each(rows, err, func(rows *sql.Rows) error {
 			var c summary.Conversation
-			err := scanSummarised(rows, &c)
+			err := summarised.scan(rows, &c)
 			list = append(list, c)
 			return err
 		})
@@ -262,7 +232,7 @@ func (s *Summaries) Waiting(ctx context.Context, query summary.WaitingQuery) (li
 
 func summariesHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	c, err := summarised(q, id)
+	c, err := summarised.read(q, id)
 	if err != nil || c.Key == 0 {
 		return h, err
 	}

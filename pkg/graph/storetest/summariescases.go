@@ -51,7 +51,7 @@ func summariesCases(w summariesShop) []namedCase {
 				require.NoError(t, err)
 				c.Key = 0
 				require.Equal(t, summary.Conversation{
-					ID: id("c"), FirstSeq: 1, LastSeq: 10, Turn: 2, Chars: step + 180, MaxContextChars: 5_000, Profile: "small", FirstUser: 2, Answered: true,
+					ConversationState: projection.ConversationState{ID: id("c"), LastSeq: 10}, FirstSeq: 1, Turn: 2, Chars: step + 180, MaxContextChars: 5_000, Profile: "small", FirstUser: 2, Answered: true,
 				}, c)
 				unknown, err := b.store.Conversation(b.ctx, id("unknown"))
 				require.NoError(t, err)
