@@ -20,20 +20,12 @@ var (
 
 // WatchEmbeddings exposes this process's counters.
 func (m *Metrics) WatchEmbeddings(now func() Embeddings) {
-	m.registry.MustRegister(embeddingsWatch(now))
-}
-
-type embeddingsWatch func() Embeddings
-
-// Describe implements prometheus.Collector.
-func (embeddingsWatch) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (w embeddingsWatch) Collect(out chan<- prometheus.Metric) {
-	e := w()
-	out <- counter(textsEmbedded, float64(e.Texts), "0")
-	out <- counter(textsEmbedded, float64(e.Cached), "1")
-	out <- counter(embeddingCalls, float64(e.Calls))
-	out <- counter(embeddingFailures, float64(e.Failures))
-	out <- counter(embeddingTokens, float64(e.Tokens))
+	m.registry.MustRegister(collector(func(out chan<- prometheus.Metric) {
+		e := now()
+		out <- counter(textsEmbedded, float64(e.Texts), "0")
+		out <- counter(textsEmbedded, float64(e.Cached), "1")
+		out <- counter(embeddingCalls, float64(e.Calls))
+		out <- counter(embeddingFailures, float64(e.Failures))
+		out <- counter(embeddingTokens, float64(e.Tokens))
+	}))
 }

@@ -19,19 +19,13 @@ var (
 )
 
 // WatchIndexes exposes these figures.
-func (m *Metrics) WatchIndexes(now func() Indexes) { m.registry.MustRegister(indexesWatch(now)) }
-
-type indexesWatch func() Indexes
-
-// Describe implements prometheus.Collector.
-func (indexesWatch) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (w indexesWatch) Collect(out chan<- prometheus.Metric) {
-	i := w()
-	out <- gauge(indexesHeld, float64(i.Held))
-	out <- gauge(indexesBytes, float64(i.Bytes))
-	out <- counter(indexesUsed, float64(i.Hits), "1")
-	out <- counter(indexesUsed, float64(i.Loads), "0")
-	out <- counter(indexesEvicted, float64(i.Evicted))
+func (m *Metrics) WatchIndexes(now func() Indexes) {
+	m.registry.MustRegister(collector(func(out chan<- prometheus.Metric) {
+		i := now()
+		out <- gauge(indexesHeld, float64(i.Held))
+		out <- gauge(indexesBytes, float64(i.Bytes))
+		out <- counter(indexesUsed, float64(i.Hits), "1")
+		out <- counter(indexesUsed, float64(i.Loads), "0")
+		out <- counter(indexesEvicted, float64(i.Evicted))
+	}))
 }

@@ -17,18 +17,10 @@ var (
 
 // WatchReranking exposes this process's counters.
 func (m *Metrics) WatchReranking(now func() Reranking) {
-	m.registry.MustRegister(rerankingWatch(now))
-}
-
-type rerankingWatch func() Reranking
-
-// Describe implements prometheus.Collector.
-func (rerankingWatch) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (w rerankingWatch) Collect(out chan<- prometheus.Metric) {
-	r := w()
-	out <- counter(rerankCalls, float64(r.Calls))
-	out <- counter(rerankFailures, float64(r.Failures))
-	out <- counter(rerankKept, float64(r.Kept))
+	m.registry.MustRegister(collector(func(out chan<- prometheus.Metric) {
+		r := now()
+		out <- counter(rerankCalls, float64(r.Calls))
+		out <- counter(rerankFailures, float64(r.Failures))
+		out <- counter(rerankKept, float64(r.Kept))
+	}))
 }

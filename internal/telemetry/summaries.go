@@ -38,29 +38,23 @@ var (
 )
 
 // WatchSummaries exposes the counters of this process's summarizer.
-func (m *Metrics) WatchSummaries(now func() Summaries) { m.registry.MustRegister(summariesWatch(now)) }
-
-type summariesWatch func() Summaries
-
-// Describe implements prometheus.Collector.
-func (summariesWatch) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (w summariesWatch) Collect(out chan<- prometheus.Metric) {
-	s := w()
-	out <- counter(summariesWritten, float64(s.Written), "0")
-	out <- counter(summariesWritten, float64(s.Fallbacks), "1")
-	out <- counter(titlesWritten, float64(s.Titles))
-	out <- counter(resultsCondensed, float64(s.Condensed))
-	out <- counter(insightsWritten, float64(s.Insights))
-	out <- counter(chaptersWritten, float64(s.Chapters))
-	out <- counter(modelCalls, float64(s.Calls))
-	out <- counter(modelTokens, float64(s.InputTokens), "input")
-	out <- counter(modelTokens, float64(s.OutputTokens), "output")
-	for class, n := range s.Failures {
-		out <- counter(modelFailures, float64(n), string(class))
-	}
-	out <- gauge(summariesQueued, float64(s.Queued))
-	out <- gauge(summariesRunning, float64(s.Running))
-	out <- gauge(summariesWaiting, float64(s.Waiting))
+func (m *Metrics) WatchSummaries(now func() Summaries) {
+	m.registry.MustRegister(collector(func(out chan<- prometheus.Metric) {
+		s := now()
+		out <- counter(summariesWritten, float64(s.Written), "0")
+		out <- counter(summariesWritten, float64(s.Fallbacks), "1")
+		out <- counter(titlesWritten, float64(s.Titles))
+		out <- counter(resultsCondensed, float64(s.Condensed))
+		out <- counter(insightsWritten, float64(s.Insights))
+		out <- counter(chaptersWritten, float64(s.Chapters))
+		out <- counter(modelCalls, float64(s.Calls))
+		out <- counter(modelTokens, float64(s.InputTokens), "input")
+		out <- counter(modelTokens, float64(s.OutputTokens), "output")
+		for class, n := range s.Failures {
+			out <- counter(modelFailures, float64(n), string(class))
+		}
+		out <- gauge(summariesQueued, float64(s.Queued))
+		out <- gauge(summariesRunning, float64(s.Running))
+		out <- gauge(summariesWaiting, float64(s.Waiting))
+	}))
 }

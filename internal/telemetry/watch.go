@@ -32,29 +32,29 @@ var (
 	natsReconnects = desc("mneme_nats_reconnects_total", "How often the connection to NATS was lost and restored.")
 )
 
-// WatchLog exposes the log and the connection to it.
-func (m *Metrics) WatchLog(log *eventlog.Log) {
-	m.registry.MustRegister(&logWatch{m, log})
-}
-
-type logWatch struct {
-	*Metrics
-	log *eventlog.Log
-}
+// collector is a [prometheus.Collector] that only collects.
+type collector func(out chan<- prometheus.Metric)
 
 // Describe implements prometheus.Collector. It announces nothing because some metrics may
 // be left out of a scrape.
-func (w *logWatch) Describe(chan<- *prometheus.Desc) {}
+func (collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (w *logWatch) Collect(out chan<- prometheus.Metric) {
+func (c collector) Collect(out chan<- prometheus.Metric) { c(out) }
+
+// WatchLog exposes the log and the connection to it.
+func (m *Metrics) WatchLog(log *eventlog.Log) {
+	m.registry.MustRegister(collector(func(out chan<- prometheus.Metric) { m.collectLog(log, out) }))
+}
+
+func (m *Metrics) collectLog(log *eventlog.Log, out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	conn := w.log.Conn()
+	conn := log.Conn()
 	out <- gauge(natsUp, one(conn.IsConnected()))
 	out <- counter(natsReconnects, float64(conn.Stats().Reconnects))
-	state, err := w.log.State(ctx)
-	if w.failed(out, "log", err) {
+	state, err := log.State(ctx)
+	if m.failed(out, "log", err) {
 		return
 	}
 	out <- gauge(logHead, float64(state.Head))
@@ -96,71 +96,61 @@ type Serving struct {
 
 // WatchProjection exposes a read model and its projector.
 func (m *Metrics) WatchProjection(log *eventlog.Log, p Projection) {
-	m.registry.MustRegister(&projectionWatch{m, log, p})
+	m.registry.MustRegister(collector(func(out chan<- prometheus.Metric) { m.collectProjection(log, p, out) }))
 }
 
-type projectionWatch struct {
-	*Metrics
-	log *eventlog.Log
-	Projection
-}
-
-// Describe implements prometheus.Collector.
-func (w *projectionWatch) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
+func (m *Metrics) collectProjection(log *eventlog.Log, p Projection, out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	serving, ok := w.Serving()
+	serving, ok := p.Serving()
 	if !ok {
 		return
 	}
 	defer serving.Release()
-	out <- gauge(projectionGeneration, float64(serving.Build.Generation), w.Name)
+	out <- gauge(projectionGeneration, float64(serving.Build.Generation), p.Name)
 	for suffix, file := range map[string]string{"": "db", "-wal": "wal"} {
 		if serving.Path == "" {
 			break
 		}
 		if info, err := os.Stat(serving.Path + suffix); err == nil {
-			out <- gauge(sqliteBytes, float64(info.Size()), w.Name, file)
+			out <- gauge(sqliteBytes, float64(info.Size()), p.Name, file)
 		}
 	}
 	for _, s := range serving.Statuses {
 		if s.Build != serving.Build {
 			continue
 		}
-		out <- gauge(projectionHeld, one(s.State != projection.StateIdle), w.Name, strconv.Itoa(s.Partition))
+		out <- gauge(projectionHeld, one(s.State != projection.StateIdle), p.Name, strconv.Itoa(s.Partition))
 	}
-	list, err := projection.Progress(ctx, serving.Build, w.log, serving.Model, serving.Statuses)
+	list, err := projection.Progress(ctx, serving.Build, log, serving.Model, serving.Statuses)
 	if err == nil {
-		err = w.collectFailed(ctx, serving.Model, out)
+		err = collectFailed(ctx, p.Name, serving.Model, out)
 	}
-	if w.Metrics.failed(out, w.Name, err) {
+	if m.failed(out, p.Name, err) {
 		return
 	}
 	for _, s := range list {
 		partition := strconv.Itoa(s.Partition)
-		out <- gauge(projectionCheckpoint, float64(s.Checkpoint.Seq), w.Name, partition)
-		out <- gauge(projectionEpoch, float64(s.Checkpoint.Epoch), w.Name, partition)
-		out <- gauge(projectionHead, float64(s.Head), w.Name, partition)
-		out <- gauge(projectionLag, float64(s.Lag), w.Name, partition)
-		out <- counter(projectionApplied, float64(s.Checkpoint.Applied), w.Name, partition)
-		out <- counter(projectionDuplicates, float64(s.Checkpoint.Duplicates), w.Name, partition)
-		out <- counter(projectionRetries, float64(s.Retries), w.Name, partition)
+		out <- gauge(projectionCheckpoint, float64(s.Checkpoint.Seq), p.Name, partition)
+		out <- gauge(projectionEpoch, float64(s.Checkpoint.Epoch), p.Name, partition)
+		out <- gauge(projectionHead, float64(s.Head), p.Name, partition)
+		out <- gauge(projectionLag, float64(s.Lag), p.Name, partition)
+		out <- counter(projectionApplied, float64(s.Checkpoint.Applied), p.Name, partition)
+		out <- counter(projectionDuplicates, float64(s.Checkpoint.Duplicates), p.Name, partition)
+		out <- counter(projectionRetries, float64(s.Retries), p.Name, partition)
 		for _, state := range []projection.State{projection.StateIdle, projection.StateCatchingUp, projection.StateLive, projection.StateHalted} {
-			out <- gauge(projectionState, one(s.State == state), w.Name, partition, string(state))
+			out <- gauge(projectionState, one(s.State == state), p.Name, partition, string(state))
 		}
 	}
 }
 
-func (w *projectionWatch) collectFailed(ctx context.Context, model projection.ReadStore, out chan<- prometheus.Metric) error {
+func collectFailed(ctx context.Context, name string, model projection.ReadStore, out chan<- prometheus.Metric) error {
 	failed, err := model.CountFailed(ctx)
 	if err != nil {
 		return err
 	}
 	for _, class := range []projection.Class{projection.ClassInvalid, projection.ClassError} {
-		out <- gauge(projectionFailed, float64(failed[class]), w.Name, string(class))
+		out <- gauge(projectionFailed, float64(failed[class]), name, string(class))
 	}
 	return nil
 }
