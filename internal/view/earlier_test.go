@@ -52,9 +52,9 @@ func (c counted) Members(ctx context.Context, tenant string, q project.MemberQue
 
 func sessionsOf(t *testing.T) *sessions {
 	s := &sessions{bundle: setupWith(t, natsdeploy.Settings{Partitions: 2}), behind: func(int) bool { return false }}
-	var err error
-	s.projects, err = sqlitestore.OpenProjects(t.Context(), filepath.Join(t.TempDir(), "projects.db"))
+	opened, err := sqlitestore.Open(t.Context(), filepath.Join(t.TempDir(), "projects.db"), sqlitestore.ProjectsCodec)
 	require.NoError(t, err)
+	s.projects = sqlitestore.NewProjects(opened)
 	t.Cleanup(func() { require.NoError(t, s.projects.Close()) })
 	return s
 }

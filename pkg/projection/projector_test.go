@@ -225,8 +225,9 @@ func TestReadersOfManyConversationsDoNotBlockEachOther(t *testing.T) {
 	b := setup(t, 1)
 	b.many(200, 5)
 	b.awaitAll(b.start(graph.Projection()))
-	reader, err := sqlitestore.OpenGraphReader(b.path)
+	opened, err := sqlitestore.OpenReader(b.path, sqlitestore.GraphCodec)
 	require.NoError(t, err)
+	reader := &sqlitestore.Graph{Store: opened}
 	defer reader.Close()
 	errs := make(chan error)
 	const readers = 64

@@ -40,8 +40,9 @@ func fill[U projection.Unit](t *testing.T, declared projection.Projection[U], st
 // checkFile returns the findings when a read model is checked against a log.
 func checkFile(t *testing.T, log []eventlog.Message, path string) string {
 	t.Helper()
-	store, err := sqlitestore.OpenGraphReader(path)
+	opened, err := sqlitestore.OpenReader(path, sqlitestore.GraphCodec)
 	require.NoError(t, err)
+	store := &sqlitestore.Graph{Store: opened}
 	defer func() { require.NoError(t, store.Close()) }()
 	var all []string
 	found := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -50,8 +51,9 @@ func checkFile(t *testing.T, log []eventlog.Message, path string) string {
 	require.NoError(t, o.graph.checkModel(t.Context(), "sqlite", store, found))
 	stored, err := hashes(t.Context(), store)
 	require.NoError(t, err)
-	right, err := sqlitestore.OpenGraphReader(graphOf(t, log))
+	replayed, err := sqlitestore.OpenReader(graphOf(t, log), sqlitestore.GraphCodec)
 	require.NoError(t, err)
+	right := &sqlitestore.Graph{Store: replayed}
 	defer func() { require.NoError(t, right.Close()) }()
 	other, err := hashes(t.Context(), right)
 	require.NoError(t, err)

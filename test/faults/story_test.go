@@ -218,14 +218,17 @@ func TestErrorsInSummariesOfAReadModelAreFound(t *testing.T) {
 			graphs, states := graphOf(t, log), stateOf(t, log)
 			doctor(t, graphs, c.inGraph)
 			doctor(t, states, c.inState)
-			g, err := sqlitestore.OpenGraphReader(graphs)
+			graphStore, err := sqlitestore.OpenReader(graphs, sqlitestore.GraphCodec)
 			require.NoError(t, err)
+			g := &sqlitestore.Graph{Store: graphStore}
 			defer func() { require.NoError(t, g.Close()) }()
-			s, err := sqlitestore.OpenSummariesReader(states)
+			stateStore, err := sqlitestore.OpenReader(states, sqlitestore.SummariesCodec)
 			require.NoError(t, err)
+			s := &sqlitestore.Summaries{Store: stateStore}
 			defer func() { require.NoError(t, s.Close()) }()
-			right, err := sqlitestore.OpenSummariesReader(stateOf(t, log))
+			replayed, err := sqlitestore.OpenReader(stateOf(t, log), sqlitestore.SummariesCodec)
 			require.NoError(t, err)
+			right := &sqlitestore.Summaries{Store: replayed}
 			defer func() { require.NoError(t, right.Close()) }()
 
 			var all []string

@@ -120,8 +120,9 @@ func TestSummariesAreTheSameInBothBackends(t *testing.T) {
 			lite, err := sqlitestore.OpenSummaries(t.Context(), filepath.Join(t.TempDir(), "summaries.db"))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, lite.Close()) })
-			neo, err := neo4jstore.OpenSummaries(t.Context(), shared(t), generation(t))
+			opened, err := neo4jstore.Open(t.Context(), shared(t), generation(t), neo4jstore.SummariesCodec)
 			require.NoError(t, err)
+			neo := &neo4jstore.Summaries{Store: opened}
 			t.Cleanup(func() { require.NoError(t, neo.Close()) })
 			for range rounds {
 				for range 1 + r.IntN(30) {

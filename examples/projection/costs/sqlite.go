@@ -33,11 +33,8 @@ CREATE INDEX used_by_conversation ON used (c, seq);
 		}
 		var uses []Use
 		rows, err = q("SELECT event_id, day, model, project, input, output, cost FROM used WHERE c = ? ORDER BY seq", c.Key)
-		err = sqlitestore.Each(rows, err, func(rows *sql.Rows) error {
-			var u Use
-			err := rows.Scan(&u.EventID, &u.Day, &u.Model, &u.Project, &u.Input, &u.Output, &u.Cost)
-			uses = append(uses, u)
-			return err
+		uses, err = sqlitestore.All(rows, err, func(rows *sql.Rows, u *Use) error {
+			return rows.Scan(&u.EventID, &u.Day, &u.Model, &u.Project, &u.Input, &u.Output, &u.Cost)
 		})
 		h.LastSeq, h.Hash = c.LastSeq, hashOf(c.ConversationState, uses)
 		return h, err
@@ -97,12 +94,10 @@ func totalsInSQLite(ctx context.Context, s *sqlitestore.Store[*Unit], tenant str
 	err = s.Snapshot(ctx, func(q sqlitestore.Queryer) error {
 		rows, err := q(`SELECT u.day, u.model, u.project, sum(u.input), sum(u.output), sum(u.cost)
 			FROM conversation c JOIN used u ON u.c = c.c WHERE c.tenant = ? GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, tenant)
-		return sqlitestore.Each(rows, err, func(rows *sql.Rows) error {
-			var t Total
-			err := rows.Scan(&t.Day, &t.Model, &t.Project, &t.Input, &t.Output, &t.Cost)
-			list = append(list, t)
-			return err
+		list, err = sqlitestore.All(rows, err, func(rows *sql.Rows, t *Total) error {
+			return rows.Scan(&t.Day, &t.Model, &t.Project, &t.Input, &t.Output, &t.Cost)
 		})
+		return err
 	})
 	return list, err
 }

@@ -26,16 +26,6 @@ var CodebaseCodec = Codec[*codebase.Unit]{
 	},
 }
 
-// OpenCodebase connects to write one generation of the read model, and makes the schema. It returns the
-// errors of the package comment.
-func OpenCodebase(ctx context.Context, c Config, generation int) (*Codebase, error) {
-	s, err := Open(ctx, c, generation, CodebaseCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Codebase{s}, nil
-}
-
 const (
 	upToCode  = "MATCH (s:CodeSettled {key: c.checkpoint}) WITH c, CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS upTo "
 	foundCode = "MATCH (c:CodeConversation {key: $key}) WHERE c.deleted_seq IS NULL " + upToCode

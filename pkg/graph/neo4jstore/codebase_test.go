@@ -19,7 +19,7 @@ import (
 // refuseProject makes a node that claims to be the index "c" of this project, and a constraint that no two are. Only such a
 // node can violate it, because no two indexes have the same id.
 func refuseProject(ctx context.Context, c Config, dir, name string) (undo func() error, err error) {
-	s, err := OpenCodebase(ctx, c, generationOf(dir))
+	s, err := Open(ctx, c, generationOf(dir), CodebaseCodec)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,8 @@ func codeBackend(t *testing.T) storetest.Backend[codebase.Store] {
 	return storetest.Backend[codebase.Store]{
 		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (codebase.Store, error) {
-			return OpenCodebase(ctx, c, generationOf(dir))
+			s, err := Open(ctx, c, generationOf(dir), CodebaseCodec)
+			return &Codebase{s}, err
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
 			return refuseProject(ctx, c, dir, text)
@@ -64,8 +65,9 @@ func TestConversationsAboutAFunction(t *testing.T) {
 // tellCodebase builds the read model "code" of a small history, with every kind of row.
 func tellCodebase(t *testing.T, generation int) *Codebase {
 	t.Helper()
-	s, err := OpenCodebase(t.Context(), testConfig(t), generation)
+	opened, err := Open(t.Context(), testConfig(t), generation, CodebaseCodec)
 	require.NoError(t, err)
+	s := &Codebase{opened}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	h := storetest.NewHistory()
 	file := func(id, path, text string) {

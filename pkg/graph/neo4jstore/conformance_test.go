@@ -77,7 +77,8 @@ func TestProjectsConformance(t *testing.T) {
 	storetest.RunProjects(t, storetest.Backend[project.Store]{
 		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (project.Store, error) {
-			return OpenProjects(ctx, c, generationOf(dir))
+			s, err := Open(ctx, c, generationOf(dir), ProjectsCodec)
+			return NewProjects(s), err
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
 			return refuse(ctx, c, dir, "ProjectsEvent", "payload_key", events.MessageKey(text))
@@ -91,7 +92,8 @@ func TestInsightConformance(t *testing.T) {
 	storetest.RunInsight(t, storetest.Backend[insight.Store]{
 		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (insight.Store, error) {
-			return OpenInsight(ctx, c, generationOf(dir))
+			s, err := Open(ctx, c, generationOf(dir), InsightCodec)
+			return &Insight{s}, err
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
 			return refuse(ctx, c, dir, "InsightEvent", "payload_key", events.MessageKey(text))
@@ -134,8 +136,9 @@ func generations(t *testing.T, d *db) {
 		cps, err := g.Checkpoints(t.Context(), "summaries", 2)
 		require.NoError(t, err)
 		require.Len(t, cps, 1)
-		r, err := OpenSummariesReader(t.Context(), c, 2)
+		opened, err := OpenReader(t.Context(), c, 2, SummariesCodec)
 		require.NoError(t, err)
+		r := &Summaries{opened}
 		defer func() { require.NoError(t, r.Close()) }()
 		found, err := r.Conversation(t.Context(), conversation("c"))
 		require.NoError(t, err)
@@ -153,8 +156,9 @@ func generations(t *testing.T, d *db) {
 		require.NoError(t, err)
 		require.Equal(t, projection.Builds{Serving: 2, Others: []int{}, Last: 2}, b)
 		for generation, want := range map[int]int{1: 0, 2: 1} {
-			r, err := OpenEmbeddingsReader(t.Context(), c, generation)
+			opened, err := OpenReader(t.Context(), c, generation, EmbeddingsCodec)
 			require.NoError(t, err)
+			r := &Embeddings{opened}
 			defer func() { require.NoError(t, r.Close()) }()
 			found, err := r.Embeddings(t.Context(), conversation("c"), graph.BagQuery{})
 			require.NoError(t, err)

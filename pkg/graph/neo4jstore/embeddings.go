@@ -22,26 +22,6 @@ var EmbeddingsCodec = Codec[*graph.EmbeddingsUnit]{
 	},
 }
 
-// OpenEmbeddings connects to write one generation of the read model, and makes the schema.
-// It returns the errors of the package comment.
-func OpenEmbeddings(ctx context.Context, c Config, generation int) (*Embeddings, error) {
-	s, err := Open(ctx, c, generation, EmbeddingsCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Embeddings{s}, nil
-}
-
-// OpenEmbeddingsReader connects to read. Until a writer has made the schema it returns
-// ErrNotThere.
-func OpenEmbeddingsReader(ctx context.Context, c Config, generation int) (*Embeddings, error) {
-	s, err := OpenReader(ctx, c, generation, EmbeddingsCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Embeddings{s}, nil
-}
-
 const foundEmbedded = "MATCH (c:EmbeddingsConversation {key: $key}) MATCH (s:EmbeddingsSettled {key: c.checkpoint}) "
 
 // The store reads a message's vectors as stored, in one byte string. The floats on its

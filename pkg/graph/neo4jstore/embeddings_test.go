@@ -26,7 +26,8 @@ func embeddingsBackend(t *testing.T) storetest.Backend[graph.EmbeddingsStore] {
 	return storetest.Backend[graph.EmbeddingsStore]{
 		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (graph.EmbeddingsStore, error) {
-			return OpenEmbeddings(ctx, c, generationOf(dir))
+			s, err := Open(ctx, c, generationOf(dir), EmbeddingsCodec)
+			return &Embeddings{s}, err
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
 			return refuse(ctx, c, dir, "EmbeddingsEvent", "payload_key", events.MessageKey(text))
@@ -92,8 +93,9 @@ type embeddedStore struct {
 
 func openEmbedded(t *testing.T, c Config, generation, dimensions int) *embeddedStore {
 	t.Helper()
-	store, err := OpenEmbeddings(t.Context(), c, generation)
+	opened, err := Open(t.Context(), c, generation, EmbeddingsCodec)
 	require.NoError(t, err)
+	store := &Embeddings{opened}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	s := &embeddedStore{Embeddings: store, projection: graph.EmbeddingsProjection(sized(dimensions)), history: storetest.NewHistory()}
 	s.spy = watch(&store.store)

@@ -34,16 +34,6 @@ func OpenFiles(ctx context.Context, c Config, generation int) (*Files, error) {
 	return &Files{s}, nil
 }
 
-// OpenFilesReader connects to read. Until a writer has made the schema it returns
-// ErrNotThere.
-func OpenFilesReader(ctx context.Context, c Config, generation int) (*Files, error) {
-	s, err := OpenReader(ctx, c, generation, FilesCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Files{s}, nil
-}
-
 const foundFiles = "MATCH (c:FilesConversation {key: $key}) MATCH (s:FilesSettled {key: c.checkpoint}) "
 
 // ranks is the factor in an access's position, seq * ranks + rank. No event makes a

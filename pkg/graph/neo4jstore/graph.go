@@ -34,16 +34,6 @@ func OpenGraph(ctx context.Context, c Config, generation int) (*Graph, error) {
 	return &Graph{s}, nil
 }
 
-// OpenGraphReader connects to read. Until a writer has made the schema it returns
-// ErrNotThere.
-func OpenGraphReader(ctx context.Context, c Config, generation int) (*Graph, error) {
-	s, err := OpenReader(ctx, c, generation, GraphCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Graph{s}, nil
-}
-
 // graphTx is a transaction of the projection "graph".
 type graphTx struct {
 	*Tx

@@ -24,16 +24,6 @@ var InsightCodec = Codec[*insight.Unit]{
 	},
 }
 
-// OpenInsight connects to write one generation of the read model, and makes the schema. It returns the
-// errors of the package comment.
-func OpenInsight(ctx context.Context, c Config, generation int) (*Insight, error) {
-	s, err := Open(ctx, c, generation, InsightCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Insight{s}, nil
-}
-
 // A row changes with its conversation's next event, so a read of rows sees each as of its last commit, settled or not.
 const (
 	daysOfTenant       = "MATCH (d:InsightDay) USING INDEX SEEK d:InsightDay(listed, day) WHERE d.listed = $listed"

@@ -20,8 +20,9 @@ import (
 // tellInsight builds the read model "insight" of a small history, whose properties the documentation lists.
 func tellInsight(t *testing.T, generation int) *Insight {
 	t.Helper()
-	s, err := OpenInsight(t.Context(), testConfig(t), generation)
+	opened, err := Open(t.Context(), testConfig(t), generation, InsightCodec)
 	require.NoError(t, err)
+	s := &Insight{opened}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	h := storetest.NewHistory()
 	h.Time = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -65,8 +66,9 @@ func TestQueriesOfInsightsSeekTheirRows(t *testing.T) {
 
 // It is not parallel, because it measures the heap.
 func TestRowsOfInsightsAreNotAllInMemory(t *testing.T) {
-	s, err := OpenInsight(t.Context(), testConfig(t), generationOf(t.Name()))
+	opened, err := Open(t.Context(), testConfig(t), generationOf(t.Name()), InsightCodec)
 	require.NoError(t, err)
+	s := &Insight{opened}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	const days, each, size = 30, 20, 64 << 10
 	for day := range days {

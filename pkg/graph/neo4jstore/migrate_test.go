@@ -100,13 +100,13 @@ func refused(t *testing.T, c Config, want error, text string) {
 	for name, open := range map[string]func() error{
 		"graph":             func() error { return errorOf(OpenGraph(ctx, c, 1)) },
 		"files":             func() error { return errorOf(OpenFiles(ctx, c, 1)) },
-		"summaries":         func() error { return errorOf(OpenSummaries(ctx, c, 1)) },
-		"embeddings":        func() error { return errorOf(OpenEmbeddings(ctx, c, 1)) },
+		"summaries":         func() error { return errorOf(Open(ctx, c, 1, SummariesCodec)) },
+		"embeddings":        func() error { return errorOf(Open(ctx, c, 1, EmbeddingsCodec)) },
 		"embeddings cache":  func() error { return errorOf(OpenEmbeddingsCache(ctx, c)) },
-		"graph reader":      func() error { return errorOf(OpenGraphReader(ctx, c, 1)) },
-		"files reader":      func() error { return errorOf(OpenFilesReader(ctx, c, 1)) },
-		"summaries reader":  func() error { return errorOf(OpenSummariesReader(ctx, c, 1)) },
-		"embeddings reader": func() error { return errorOf(OpenEmbeddingsReader(ctx, c, 1)) },
+		"graph reader":      func() error { return errorOf(OpenReader(ctx, c, 1, GraphCodec)) },
+		"files reader":      func() error { return errorOf(OpenReader(ctx, c, 1, FilesCodec)) },
+		"summaries reader":  func() error { return errorOf(OpenReader(ctx, c, 1, SummariesCodec)) },
+		"embeddings reader": func() error { return errorOf(OpenReader(ctx, c, 1, EmbeddingsCodec)) },
 	} {
 		err := open()
 		if want == ErrForeign && strings.HasSuffix(name, "reader") { // a reader only finds that mneme never wrote here
@@ -119,7 +119,7 @@ func refused(t *testing.T, c Config, want error, text string) {
 }
 
 func foreign(t *testing.T, d *db) {
-	require.ErrorIs(t, errorOf(OpenGraphReader(t.Context(), d.Config, 1)), ErrNotThere)
+	require.ErrorIs(t, errorOf(OpenReader(t.Context(), d.Config, 1, GraphCodec)), ErrNotThere)
 	execute(t, d, "CREATE (:Message {text: 'of somebody else'})")
 	refused(t, d.Config, ErrForeign, "nodes labelled Message")
 	execute(t, d, "MATCH (m:Message) DELETE m")
@@ -203,14 +203,14 @@ func moved(t *testing.T, d *db) {
 		return rows[0][0]
 	}
 	require.Equal(t, []any{"Message", "ONLINE"}, of())
-	require.ErrorIs(t, errorOf(OpenEmbeddingsReader(t.Context(), d.Config, 1)), ErrNotThere)
+	require.ErrorIs(t, errorOf(OpenReader(t.Context(), d.Config, 1, EmbeddingsCodec)), ErrNotThere)
 	var programs errgroup.Group
 	for n := range 6 {
 		programs.Go(func() error {
 			if n%2 == 0 {
 				return errorOf(OpenGraph(t.Context(), d.Config, 1))
 			}
-			return errorOf(OpenEmbeddings(t.Context(), d.Config, 1))
+			return errorOf(Open(t.Context(), d.Config, 1, EmbeddingsCodec))
 		})
 	}
 	require.NoError(t, programs.Wait())
@@ -222,7 +222,7 @@ func moved(t *testing.T, d *db) {
 
 func documented(t *testing.T, d *db) {
 	openBoth(t, d.Config, 1) // the second time there is nothing to do
-	require.NoError(t, errorOf(OpenGraphReader(t.Context(), d.Config, 1)))
+	require.NoError(t, errorOf(OpenReader(t.Context(), d.Config, 1, GraphCodec)))
 	names := map[string]int{}
 	for _, i := range Indexes() {
 		names[i.Name]++

@@ -31,16 +31,6 @@ var ProjectsCodec = Codec[*project.Unit]{
 	},
 }
 
-// OpenProjects connects to write one generation of the read model, and makes the schema. It returns the
-// errors of the package comment.
-func OpenProjects(ctx context.Context, c Config, generation int) (*Projects, error) {
-	s, err := Open(ctx, c, generation, ProjectsCodec)
-	if err != nil {
-		return nil, err
-	}
-	return NewProjects(s), nil
-}
-
 // Steps and members never change, so readers use those up to the settled sequence. Hints and the
 // order by the index keep a read on the way from a member to its conversation: without them, Neo4j may begin
 // with all conversations.

@@ -18,8 +18,9 @@ import (
 // tellProjects builds the read model "projects" of a small history, whose properties the documentation lists.
 func tellProjects(t *testing.T, generation int) {
 	t.Helper()
-	p, err := OpenProjects(t.Context(), testConfig(t), generation)
+	opened, err := Open(t.Context(), testConfig(t), generation, ProjectsCodec)
 	require.NoError(t, err)
+	p := NewProjects(opened)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	h := storetest.NewHistory()
 	h.Add("one", &events.ConversationStarted{Title: "First", Cwd: "/w/r/.worktrees/4"})
@@ -43,8 +44,9 @@ func TestReadsOfAProjectOfManyConversationsCostWhatThoseOfFewCost(t *testing.T) 
 	if mnemetest.All {
 		many = 5000
 	}
-	p, err := OpenProjects(t.Context(), testConfig(t), generationOf(t.Name()))
+	opened, err := Open(t.Context(), testConfig(t), generationOf(t.Name()), ProjectsCodec)
 	require.NoError(t, err)
+	p := NewProjects(opened)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	h := storetest.NewHistory()
 	ids := map[string][]events.ConversationID{}

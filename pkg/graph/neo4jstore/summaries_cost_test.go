@@ -29,8 +29,9 @@ type summarisedStore struct {
 
 func openSummarised(t *testing.T, c Config, generation int) *summarisedStore {
 	t.Helper()
-	store, err := OpenSummaries(t.Context(), c, generation)
+	opened, err := Open(t.Context(), c, generation, SummariesCodec)
 	require.NoError(t, err)
+	store := &Summaries{opened}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	s := &summarisedStore{Summaries: store, history: storetest.NewHistory(), next: map[string]uint64{}, open: map[string][]*events.SummaryWritten{}}
 	s.spy = watch(&store.store)

@@ -28,26 +28,6 @@ var SummariesCodec = Codec[*summary.Unit]{
 	},
 }
 
-// OpenSummaries connects to write one generation of the read model, and makes the schema.
-// It returns the errors of the package comment.
-func OpenSummaries(ctx context.Context, c Config, generation int) (*Summaries, error) {
-	s, err := Open(ctx, c, generation, SummariesCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Summaries{s}, nil
-}
-
-// OpenSummariesReader connects to read. Until a writer has made the schema it returns
-// ErrNotThere.
-func OpenSummariesReader(ctx context.Context, c Config, generation int) (*Summaries, error) {
-	s, err := OpenReader(ctx, c, generation, SummariesCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Summaries{s}, nil
-}
-
 // Marks, ranges and states are rows that never change, and readers use those up to the
 // settled sequence. Marks covered by level 1 stay, because they hold the claims of their
 // events; the state tells readers which ones are covered.

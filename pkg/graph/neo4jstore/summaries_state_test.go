@@ -19,7 +19,8 @@ func summariesBackend(t *testing.T) storetest.Backend[summary.Store] {
 	return storetest.Backend[summary.Store]{
 		SharedEngine: sharedEngine,
 		Open: func(ctx context.Context, dir string) (summary.Store, error) {
-			return OpenSummaries(ctx, c, generationOf(dir))
+			s, err := Open(ctx, c, generationOf(dir), SummariesCodec)
+			return &Summaries{s}, err
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
 			return refuseProfile(ctx, c, dir, text)
@@ -30,7 +31,7 @@ func summariesBackend(t *testing.T) storetest.Backend[summary.Store] {
 // onlyProfile makes a constraint that no two nodes have the same conversation and profile.
 // Only refuseProfile can violate it, because no two conversations have the same id.
 func onlyProfile(ctx context.Context, c Config) error {
-	s, err := OpenSummaries(ctx, c, 1) // makes the schema
+	s, err := Open(ctx, c, 1, SummariesCodec) // makes the schema
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,9 @@ func BenchmarkApply(b *testing.B) {
 		benchmarkApply(b, filesProjection, s, history)
 	})
 	b.Run("insight", func(b *testing.B) {
-		s, err := OpenInsight(b.Context(), Path(b.TempDir(), "insight", 1))
+		opened, err := Open(b.Context(), Path(b.TempDir(), "insight", 1), InsightCodec)
 		require.NoError(b, err)
+		s := &Insight{opened}
 		defer s.Close()
 		benchmarkApply(b, insightProjection, s, history)
 	})

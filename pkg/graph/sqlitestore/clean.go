@@ -34,13 +34,8 @@ func (d *db) clean(ctx context.Context) (c projection.Cleaned, err error) {
 	defer func() { err = d.trouble(err) }()
 	c.BytesBefore = d.bytes()
 	rows, err := d.writer.QueryContext(ctx, "SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5(%' ORDER BY name")
-	var indexes []string
-	if err := Each(rows, err, func(rows *sql.Rows) error {
-		var name string
-		err := rows.Scan(&name)
-		indexes = append(indexes, name)
-		return err
-	}); err != nil {
+	indexes, err := All(rows, err, func(rows *sql.Rows, name *string) error { return rows.Scan(name) })
+	if err != nil {
 		return c, err
 	}
 	// By default, VACUUM builds the new file in temporary storage that is in memory.

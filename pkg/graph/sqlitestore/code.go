@@ -43,13 +43,9 @@ func (g *Graph) Referring(ctx context.Context, tenant string, q graph.CodeQuery)
 	err = g.Snapshot(ctx, func(query Queryer) error {
 		found, err = q.Mentions(func(limit int) (list []graph.Mention, err error) {
 			rows, err := query(statements.ofTenant, tenant, key, limit)
-			err = Each(rows, err, func(rows *sql.Rows) error {
-				var m graph.Mention
-				err := rows.Scan(&m.Conversation, &m.Seq, &m.File, &m.StartLine, &m.EndLine, &m.Name)
-				list = append(list, m)
-				return err
+			return All(rows, err, func(rows *sql.Rows, m *graph.Mention) error {
+				return rows.Scan(&m.Conversation, &m.Seq, &m.File, &m.StartLine, &m.EndLine, &m.Name)
 			})
-			return list, err
 		})
 		return err
 	})
@@ -68,14 +64,11 @@ func (g *Graph) References(ctx context.Context, tenant string, list []graph.Ment
 			if err != nil {
 				return err
 			}
-			var references []graph.CodeReference
 			rows, err := query(statements.ofConversation, key, code, min(m.Seq, maxSeq), graph.MentionsEach)
-			if err := Each(rows, err, func(rows *sql.Rows) error {
-				var r graph.CodeReference
-				err := rows.Scan(&r.Seq, &r.Turn, &r.MessageID, &r.File, &r.StartLine, &r.EndLine, &r.Name)
-				references = append(references, r)
-				return err
-			}); err != nil {
+			references, err := All(rows, err, func(rows *sql.Rows, r *graph.CodeReference) error {
+				return rows.Scan(&r.Seq, &r.Turn, &r.MessageID, &r.File, &r.StartLine, &r.EndLine, &r.Name)
+			})
+			if err != nil {
 				return err
 			}
 			found = append(found, graph.CodeReferences{Conversation: c, References: q.NewestReferences(references)})
@@ -103,13 +96,7 @@ func (f *Files) Accessing(ctx context.Context, tenant string, q graph.CodeQuery)
 	err = f.Snapshot(ctx, func(query Queryer) error {
 		found, err = q.Mentions(func(limit int) (list []graph.Mention, err error) {
 			rows, err := query(selectAccessing, tenant, q.Base(), limit)
-			err = Each(rows, err, func(rows *sql.Rows) error {
-				var m graph.Mention
-				err := rows.Scan(&m.Conversation, &m.Seq, &m.File)
-				list = append(list, m)
-				return err
-			})
-			return list, err
+			return All(rows, err, func(rows *sql.Rows, m *graph.Mention) error { return rows.Scan(&m.Conversation, &m.Seq, &m.File) })
 		})
 		return err
 	})

@@ -44,16 +44,6 @@ CREATE TABLE scan (
 ) WITHOUT ROWID;
 `
 
-// OpenCodebase opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
-// projection.ErrRebuild, see the package comment.
-func OpenCodebase(ctx context.Context, path string) (*Codebase, error) {
-	s, err := Open(ctx, path, CodebaseCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Codebase{s}, nil
-}
-
 type codebaseTx struct{ *Tx }
 
 var codeStates = stateTable[codebase.State, *codebase.State]{
@@ -112,12 +102,8 @@ func scanScan(rows *sql.Rows, s *codebase.Scan) error {
 func (s *Codebase) Indexes(ctx context.Context, tenant string, asOf uint64) (list []codebase.Scan, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
 		rows, err := q(selectIndexes, min(asOf, maxSeq), tenant, codebase.MaxIndexes)
-		return Each(rows, err, func(rows *sql.Rows) error {
-			var one codebase.Scan
-			err := scanScan(rows, &one)
-			list = append(list, one)
-			return err
-		})
+		list, err = All(rows, err, scanScan)
+		return err
 	})
 	slices.SortFunc(list, func(a, b codebase.Scan) int {
 		return cmp.Or(strings.Compare(a.Project, b.Project), cmp.Compare(a.Seq, b.Seq))

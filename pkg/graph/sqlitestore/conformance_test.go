@@ -40,13 +40,15 @@ var (
 	}
 	embeddingsBackend = storetest.Backend[graph.EmbeddingsStore]{
 		Open: func(ctx context.Context, dir string) (graph.EmbeddingsStore, error) {
-			return OpenEmbeddings(ctx, Path(dir, "embeddings", 1))
+			s, err := Open(ctx, Path(dir, "embeddings", 1), EmbeddingsCodec)
+			return &Embeddings{s}, err
 		},
 		Refuse: refuse("embeddings", "embedding", "message_id"),
 	}
 	codeBackend = storetest.Backend[codebase.Store]{
 		Open: func(ctx context.Context, dir string) (codebase.Store, error) {
-			return OpenCodebase(ctx, Path(dir, "code", 1))
+			s, err := Open(ctx, Path(dir, "code", 1), CodebaseCodec)
+			return &Codebase{s}, err
 		},
 		Refuse: refuse("code", "scan", "project"),
 	}
@@ -71,7 +73,8 @@ func TestProjectsConformance(t *testing.T) {
 	t.Parallel()
 	storetest.RunProjects(t, storetest.Backend[project.Store]{
 		Open: func(ctx context.Context, dir string) (project.Store, error) {
-			return OpenProjects(ctx, Path(dir, "projects", 1))
+			s, err := Open(ctx, Path(dir, "projects", 1), ProjectsCodec)
+			return NewProjects(s), err
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
 			return refuse("projects", "step", "change")(ctx, dir, project.Encode(&project.Change{Turn: true, Request: &project.Said{Text: text}}))
@@ -83,7 +86,8 @@ func TestInsightConformance(t *testing.T) {
 	t.Parallel()
 	storetest.RunInsight(t, storetest.Backend[insight.Store]{
 		Open: func(ctx context.Context, dir string) (insight.Store, error) {
-			return OpenInsight(ctx, Path(dir, "insight", 1))
+			s, err := Open(ctx, Path(dir, "insight", 1), InsightCodec)
+			return &Insight{s}, err
 		},
 		Refuse: func(ctx context.Context, dir, _ string) (func() error, error) { // the message is refused for its length
 			return refusing(ctx, dir, "insight", fmt.Sprintf(`day WHEN json_extract(NEW.counts, '$."".c') >= %d`, storetest.RefusedLength))

@@ -421,6 +421,17 @@ func Each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
 	return rows.Err()
 }
 
+// All returns what scan reads from every row of a query. Its first two arguments are those of [Each].
+func All[T any](rows *sql.Rows, err error, scan func(*sql.Rows, *T) error) (list []T, _ error) {
+	err = Each(rows, err, func(rows *sql.Rows) error {
+		var row T
+		err := scan(rows, &row)
+		list = append(list, row)
+		return err
+	})
+	return list, err
+}
+
 // classify maps SQLite's refusals of data to projection.ErrRejected.
 func classify(err error) error {
 	var e *sqlite.Error

@@ -46,20 +46,21 @@ func TestAFileOfAnotherVersionNeedsARebuild(t *testing.T) {
 	matches, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*-[0-9]*.db*"))
 	require.NoError(t, err)
 	require.Contains(t, matches, path)
-	_, err = OpenFilesReader(path)
+	_, err = OpenReader(path, FilesCodec)
 	require.ErrorIs(t, err, projection.ErrRebuild)
 }
 
 func TestAReaderSeesWhatTheWriterCommits(t *testing.T) {
 	t.Parallel()
 	path := Path(filepath.Join(t.TempDir(), "a dir?with#odd%41 names"), "graph", 1)
-	_, err := OpenGraphReader(path)
+	_, err := OpenReader(path, GraphCodec)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	writer, err := OpenGraph(t.Context(), path)
 	require.NoError(t, err)
 	require.FileExists(t, path)
-	reader, err := OpenGraphReader(path)
+	opened, err := OpenReader(path, GraphCodec)
 	require.NoError(t, err)
+	reader := &Graph{opened}
 	defer reader.Close()
 
 	h := storetest.NewHistory()
@@ -81,8 +82,9 @@ func TestAReaderSeesWhatTheWriterCommits(t *testing.T) {
 	require.NoError(t, writer.Close())
 	require.Equal(t, "one", title(reader))
 	require.NoError(t, reader.Close())
-	again, err := OpenGraphReader(path)
+	opened, err = OpenReader(path, GraphCodec)
 	require.NoError(t, err)
+	again := &Graph{opened}
 	require.Equal(t, "one", title(again))
 	require.NoError(t, again.Close())
 }

@@ -23,16 +23,6 @@ var EmbeddingsCodec = Codec[*graph.EmbeddingsUnit]{
 	Hash:       embeddingsHash,
 }
 
-// OpenEmbeddings opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
-// projection.ErrRebuild, see the package comment.
-func OpenEmbeddings(ctx context.Context, path string) (*Embeddings, error) {
-	s, err := Open(ctx, path, EmbeddingsCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Embeddings{s}, nil
-}
-
 type embeddingsTx struct{ *Tx }
 
 var embeddedStates = stateTable[graph.EmbeddedState, *graph.EmbeddedState]{
@@ -76,12 +66,10 @@ func (e *Embeddings) Embeddings(ctx context.Context, id events.ConversationID, q
 			return err
 		}
 		rows, err := query("SELECT seq, message_id, dimensions, vectors FROM embedding INDEXED BY embedding_by_conversation WHERE c = ?"+inRange+oldestFirst, s.Key, min(q.From, maxSeq), before(q.Before), limit(q.Limit))
-		return Each(rows, err, func(rows *sql.Rows) error {
-			var row graph.Embedding
-			err := rows.Scan(&row.Seq, &row.MessageID, &row.Dimensions, &row.Vectors)
-			list = append(list, row)
-			return err
+		list, err = All(rows, err, func(rows *sql.Rows, row *graph.Embedding) error {
+			return rows.Scan(&row.Seq, &row.MessageID, &row.Dimensions, &row.Vectors)
 		})
+		return err
 	})
 	return list, err
 }

@@ -120,12 +120,8 @@ func (s *Store[U]) Hashes(ctx context.Context, yield func(projection.Conversatio
 	var ids []events.ConversationID
 	if err := s.Snapshot(ctx, func(q Queryer) error {
 		rows, err := q("SELECT tenant, id FROM conversation ORDER BY tenant, id")
-		return Each(rows, err, func(rows *sql.Rows) error {
-			var id events.ConversationID
-			err := rows.Scan(&id.Tenant, &id.ID)
-			ids = append(ids, id)
-			return err
-		})
+		ids, err = All(rows, err, func(rows *sql.Rows, id *events.ConversationID) error { return rows.Scan(&id.Tenant, &id.ID) })
+		return err
 	}); err != nil {
 		return err
 	}
@@ -228,12 +224,8 @@ func (s *store) advance(ctx context.Context, cp projection.Checkpoint) error {
 func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
 		rows, err := q("SELECT " + checkpointColumns + ", repairs FROM checkpoint ORDER BY partition")
-		return Each(rows, err, func(rows *sql.Rows) error {
-			var cp projection.Checkpoint
-			err := scanCheckpoint(rows, &cp, &cp.Repairs)
-			list = append(list, cp)
-			return err
-		})
+		list, err = All(rows, err, func(rows *sql.Rows, cp *projection.Checkpoint) error { return scanCheckpoint(rows, cp, &cp.Repairs) })
+		return err
 	})
 	return list, err
 }

@@ -35,16 +35,6 @@ func OpenFiles(ctx context.Context, path string) (*Files, error) {
 	return &Files{s}, nil
 }
 
-// OpenFilesReader opens a read model that another process writes. Until that process has made it,
-// the error is fs.ErrNotExist.
-func OpenFilesReader(path string) (*Files, error) {
-	s, err := OpenReader(path, FilesCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Files{s}, nil
-}
-
 type filesTx struct{ *Tx }
 
 var filesStates = stateTable[graph.FilesState, *graph.FilesState]{
@@ -218,14 +208,11 @@ func (t filesTx) revoke(ctx context.Context, c int64, r graph.Revocation) error 
 		path, kind  string
 		current     bool
 	}
-	var list []access
 	rows, err := t.Query(ctx, selectAccessesOf, c, r.Call)
-	if err := Each(rows, err, func(rows *sql.Rows) error {
-		var a access
-		err := rows.Scan(&a.rank, &a.path, &a.kind, &a.count, &a.current)
-		list = append(list, a)
-		return err
-	}); err != nil {
+	list, err := All(rows, err, func(rows *sql.Rows, a *access) error {
+		return rows.Scan(&a.rank, &a.path, &a.kind, &a.count, &a.current)
+	})
+	if err != nil {
 		return err
 	}
 	for _, a := range list {

@@ -35,16 +35,6 @@ func OpenGraph(ctx context.Context, path string) (*Graph, error) {
 	return &Graph{s}, nil
 }
 
-// OpenGraphReader opens a read model that another process writes. Until that process has made it,
-// the error is fs.ErrNotExist.
-func OpenGraphReader(path string) (*Graph, error) {
-	s, err := OpenReader(path, GraphCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Graph{s}, nil
-}
-
 type graphTx struct{ *Tx }
 
 // Load implements Work.

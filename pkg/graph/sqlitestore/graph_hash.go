@@ -44,42 +44,29 @@ func graphHash(q Queryer, id events.ConversationID) (projection.ConversationHash
 			break
 		}
 	}
-	rows, err = q("SELECT "+callColumns+" FROM tool_call WHERE c = ? ORDER BY seq", key)
-	if err := Each(rows, err, func(rows *sql.Rows) error {
-		var c graph.ToolCall
-		err := scanCall(rows, &c)
-		hasher.Call(c)
-		return err
-	}); err != nil {
+	if err := feed(q, "SELECT "+callColumns+" FROM tool_call WHERE c = ? ORDER BY seq", key, scanCall, hasher.Call); err != nil {
 		return h, err
 	}
-	rows, err = q("SELECT "+resultColumns+" FROM tool_result WHERE c = ? ORDER BY seq", key)
-	if err := Each(rows, err, func(rows *sql.Rows) error {
-		var r graph.ToolResult
-		err := scanResult(rows, &r)
-		hasher.Result(r)
-		return err
-	}); err != nil {
+	if err := feed(q, "SELECT "+resultColumns+" FROM tool_result WHERE c = ? ORDER BY seq", key, scanResult, hasher.Result); err != nil {
 		return h, err
 	}
-	rows, err = q("SELECT "+summaryColumns+", 0, 0 FROM summary WHERE c = ? ORDER BY seq", key)
-	if err := Each(rows, err, func(rows *sql.Rows) error {
-		var s graph.Summary
-		err := scanSummary(rows, &s)
-		hasher.Summary(s)
-		return err
-	}); err != nil {
+	if err := feed(q, "SELECT "+summaryColumns+", 0, 0 FROM summary WHERE c = ? ORDER BY seq", key, scanSummary, hasher.Summary); err != nil {
 		return h, err
 	}
-	rows, err = q("SELECT "+condensedColumns+" FROM condensed WHERE c = ? ORDER BY seq", key)
-	if err := Each(rows, err, func(rows *sql.Rows) error {
-		var c graph.Condensed
-		err := scanCondensed(rows, &c)
-		hasher.Condensed(c)
-		return err
-	}); err != nil {
+	if err := feed(q, "SELECT "+condensedColumns+" FROM condensed WHERE c = ? ORDER BY seq", key, scanCondensed, hasher.Condensed); err != nil {
 		return h, err
 	}
 	h.LastSeq, h.Hash = c.LastSeq, hasher.Sum()
 	return h, nil
+}
+
+// feed feeds the rows of a conversation that a query finds.
+func feed[T any](q Queryer, query string, key int64, scan func(*sql.Rows, *T) error, to func(T)) error {
+	rows, err := q(query, key)
+	return Each(rows, err, func(rows *sql.Rows) error {
+		var row T
+		err := scan(rows, &row)
+		to(row)
+		return err
+	})
 }

@@ -25,13 +25,7 @@ func (g *Graph) Bags(ctx context.Context, id events.ConversationID, q graph.BagQ
 }
 
 func bags(rows *sql.Rows, err error) (list []graph.Bag, _ error) {
-	err = Each(rows, err, func(rows *sql.Rows) error {
-		var b graph.Bag
-		err := rows.Scan(&b.Seq, &b.N, &b.Terms, &b.Vectors)
-		list = append(list, b)
-		return err
-	})
-	return list, err
+	return All(rows, err, func(rows *sql.Rows, b *graph.Bag) error { return rows.Scan(&b.Seq, &b.N, &b.Terms, &b.Vectors) })
 }
 
 const messagesAt = "SELECT " + messageColumns + " FROM message INDEXED BY message_by_conversation WHERE c = ? AND seq IN (SELECT k.value FROM json_each(?) AS k) ORDER BY seq"

@@ -120,14 +120,11 @@ func extentOf(q Queryer, key int64, t graph.TranscriptQuery) (first, end uint64,
 	var seqs []uint64
 	for _, kind := range kinds {
 		rows, err := q("SELECT seq"+kind+order(t.OldestFirst), key, first, end, limit(t.Limit))
-		if err := Each(rows, err, func(rows *sql.Rows) error {
-			var seq uint64
-			err := rows.Scan(&seq)
-			seqs = append(seqs, seq)
-			return err
-		}); err != nil {
+		of, err := All(rows, err, func(rows *sql.Rows, seq *uint64) error { return rows.Scan(seq) })
+		if err != nil {
 			return 0, 0, err
 		}
+		seqs = append(seqs, of...)
 	}
 	slices.Sort(seqs)
 	switch n := limit(t.Limit); {

@@ -87,12 +87,9 @@ func summarySeqsOf(query Queryer, key int64, q graph.SummaryQuery) (seqs []uint6
 			statement, args = statement+order, append(args, limit(q.Limit))
 		}
 		rows, err := query(statement, args...)
-		return Each(rows, err, func(rows *sql.Rows) error {
-			var seq uint64
-			err := rows.Scan(&seq)
-			seqs = append(seqs, seq)
-			return err
-		})
+		found, err := All(rows, err, func(rows *sql.Rows, seq *uint64) error { return rows.Scan(seq) })
+		seqs = append(seqs, found...)
+		return err
 	}
 	first, last := q.Level, q.Level
 	switch {

@@ -235,13 +235,7 @@ func matches(query Queryer, tenant string, q graph.CandidateQuery) (list []graph
 // postings returns the newest rows of the index that have a term.
 func postings(query Queryer, statement string, args ...any) (list []int64, err error) {
 	rows, err := query(statement, args...)
-	err = Each(rows, err, func(rows *sql.Rows) error {
-		var row int64
-		err := rows.Scan(&row)
-		list = append(list, row)
-		return err
-	})
-	return list, err
+	return All(rows, err, func(rows *sql.Rows, row *int64) error { return rows.Scan(row) })
 }
 
 // weighed returns the messages with the greatest weights, of the tenant and of the conversations that

@@ -38,16 +38,6 @@ CREATE TABLE day (
 CREATE INDEX day_by_tenant ON day (tenant, day);
 `
 
-// OpenInsight opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
-// projection.ErrRebuild, see the package comment.
-func OpenInsight(ctx context.Context, path string) (*Insight, error) {
-	s, err := Open(ctx, path, InsightCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Insight{s}, nil
-}
-
 type insightTx struct{ *Tx }
 
 var insightStates = stateTable[insight.State, *insight.State]{
@@ -166,11 +156,8 @@ func insightHash(q Queryer, id events.ConversationID) (projection.ConversationHa
 	}
 	var list []insight.Row
 	rows, err = q("SELECT day, project, agent, counts, detail FROM day WHERE c = ? ORDER BY day", c)
-	err = Each(rows, err, func(rows *sql.Rows) error {
-		var r insight.Row
-		err := rows.Scan(&r.Day, &r.Project, &r.Agent, &r.Counts, &r.Detail)
-		list = append(list, r)
-		return err
+	list, err = All(rows, err, func(rows *sql.Rows, r *insight.Row) error {
+		return rows.Scan(&r.Day, &r.Project, &r.Agent, &r.Counts, &r.Detail)
 	})
 	h.Hash = insight.Hash(id, deleted != 0, memory, list)
 	return h, err

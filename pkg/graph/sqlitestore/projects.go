@@ -55,16 +55,6 @@ const projectsIndexes = `
 CREATE INDEX IF NOT EXISTS conversation_by_deletion ON conversation (tenant, deleted_seq) WHERE deleted_seq <> 0;
 `
 
-// OpenProjects opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
-// projection.ErrRebuild, see the package comment.
-func OpenProjects(ctx context.Context, path string) (*Projects, error) {
-	s, err := Open(ctx, path, ProjectsCodec)
-	if err != nil {
-		return nil, err
-	}
-	return NewProjects(s), nil
-}
-
 type projectsTx struct{ *Tx }
 
 var projectsStates = stateTable[project.State, *project.State]{
@@ -275,14 +265,9 @@ func projectsHash(q Queryer, id events.ConversationID) (projection.ConversationH
 	if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c, &h.LastSeq, &deleted) }); err != nil || c == 0 {
 		return h, err
 	}
-	var changes []string
 	rows, err = q("SELECT change FROM step WHERE c = ? ORDER BY seq", c)
-	if err := Each(rows, err, func(rows *sql.Rows) error {
-		var change string
-		err := rows.Scan(&change)
-		changes = append(changes, change)
-		return err
-	}); err != nil {
+	changes, err := All(rows, err, func(rows *sql.Rows, change *string) error { return rows.Scan(change) })
+	if err != nil {
 		return h, err
 	}
 	h.Hash, err = project.Hash(id, deleted != 0, changes)

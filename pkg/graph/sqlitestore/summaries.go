@@ -34,16 +34,6 @@ func OpenSummaries(ctx context.Context, path string) (*Summaries, error) {
 	return &Summaries{s}, nil
 }
 
-// OpenSummariesReader opens a read model that another process writes. Until that process has made
-// it, the error is fs.ErrNotExist.
-func OpenSummariesReader(path string) (*Summaries, error) {
-	s, err := OpenReader(path, SummariesCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Summaries{s}, nil
-}
-
 type summariesTx struct{ *Tx }
 
 const takenColumns = "id, seq, level, first, last, first_turn, last_turn, chars, revised"
@@ -181,13 +171,7 @@ func (s *Summaries) Marks(ctx context.Context, id events.ConversationID, after u
 
 func marks(q Queryer, c int64, after uint64, limit int) (list []summary.Mark, err error) {
 	rows, err := q("SELECT seq, turn, chars FROM mark WHERE c = ? AND seq > ? ORDER BY seq LIMIT ?", c, after, limit)
-	err = Each(rows, err, func(rows *sql.Rows) error {
-		var m summary.Mark
-		err := rows.Scan(&m.Seq, &m.Turn, &m.Chars)
-		list = append(list, m)
-		return err
-	})
-	return list, err
+	return All(rows, err, func(rows *sql.Rows, m *summary.Mark) error { return rows.Scan(&m.Seq, &m.Turn, &m.Chars) })
 }
 
 // Ranges implements summary.Reader.
@@ -205,13 +189,7 @@ func (s *Summaries) Ranges(ctx context.Context, id events.ConversationID, level 
 
 func taken(q Queryer, where string, args ...any) (list []summary.Taken, err error) {
 	rows, err := q("SELECT "+takenColumns+" FROM summary WHERE "+where, args...)
-	err = Each(rows, err, func(rows *sql.Rows) error {
-		var t summary.Taken
-		err := scanTaken(rows, &t)
-		list = append(list, t)
-		return err
-	})
-	return list, err
+	return All(rows, err, func(rows *sql.Rows, t *summary.Taken) error { return scanTaken(rows, t) })
 }
 
 // Waiting implements summary.Reader.
@@ -220,12 +198,8 @@ func (s *Summaries) Waiting(ctx context.Context, query summary.WaitingQuery) (li
 		rows, err := q("SELECT "+summarised.columns+` FROM conversation WHERE (tenant, id) > (?, ?) AND deleted_seq = 0
 			AND (pending >= ? OR ? > 0 AND uncovered_turns >= ? OR ? AND untitled) ORDER BY tenant, id LIMIT ?`,
 			query.After.Tenant, query.After.ID, query.Pending, query.Turns, query.Turns, query.Untitled, query.Limit)
-		return Each(rows, err, func(rows *sql.Rows) error {
-			var c summary.Conversation
-			err := summarised.scan(rows, &c)
-			list = append(list, c)
-			return err
-		})
+		list, err = All(rows, err, func(rows *sql.Rows, c *summary.Conversation) error { return summarised.scan(rows, c) })
+		return err
 	})
 	return list, err
 }

@@ -30,8 +30,9 @@ type tester interface {
 
 // open builds the read model of a history.
 func openStore(t tester, dir string, h *storetest.History) *sqlitestore.Projects {
-	s, err := sqlitestore.OpenProjects(context.Background(), filepath.Join(dir, "projects.db"))
+	opened, err := sqlitestore.Open(context.Background(), filepath.Join(dir, "projects.db"), sqlitestore.ProjectsCodec)
 	require.NoError(t, err)
+	s := sqlitestore.NewProjects(opened)
 	t.Cleanup(func() { _ = s.Close() })
 	declared := project.Projection(files.DefaultTable())
 	cp, err := s.Acquire(context.Background(), 0, declared.Fingerprint())
