@@ -28,7 +28,7 @@ const retries = 2
 // embed calls the endpoint for texts. If the endpoint refuses them, embed tries each half, down to
 // the refused text.
 func (e *Embedder) embed(ctx context.Context, texts []string) ([]recall.Vector, error) {
-	within, cancel := context.WithTimeout(ctx, e.config.Timeout)
+	within, cancel := context.WithTimeoutCause(ctx, e.config.Timeout, errSlow)
 	made, err := e.call(within, texts, retries)
 	cancel()
 	if !refusal(err) {
@@ -44,7 +44,7 @@ func (e *Embedder) embed(ctx context.Context, texts []string) ([]recall.Vector, 
 		return append(first, second...), err
 	}
 	if !e.works.Load() { // or it refuses everything, as with a wrong model
-		within, cancel := context.WithTimeout(ctx, e.config.Timeout)
+		within, cancel := context.WithTimeoutCause(ctx, e.config.Timeout, errSlow)
 		_, probe := e.call(within, []string{"text"}, retries)
 		cancel()
 		if probe != nil {
@@ -60,7 +60,7 @@ func (e *Embedder) call(ctx context.Context, texts []string, retries int) ([]rec
 		made, err := e.ask(ctx, texts, retries)
 		e.count(func(s *Stats) {
 			s.Calls++
-			if err != nil && !errors.Is(err, context.Canceled) { // else the caller has left, or another call of it failed
+			if err != nil && !gaveUp(err) {
 				s.Failures++
 				e.reason = err
 			}
@@ -213,12 +213,24 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// ended returns the error of a call whose context has ended.
+// ended returns the error of a call whose context has ended: errSlow if the call took too long, else that of the caller,
+// who gave up.
 func ended(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return ctx.Err()
+	if errors.Is(context.Cause(ctx), errSlow) {
+		return errSlow
 	}
-	return errors.New("the endpoint does not answer in time")
+	return ctx.Err()
 }
+
+// gaveUp reports whether a call ended because its caller has left, or has less time than the call may take, or because
+// another call of the caller failed. That says nothing about the endpoint.
+func gaveUp(err error) bool {
+	if _, network := errors.AsType[*modelapi.NetworkError](err); network { // which has time limits of its own
+		return false
+	}
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+var errSlow = errors.New("the endpoint does not answer in time")
 
 var errForm = errors.New("the endpoint's answer is not what its API describes")

@@ -91,7 +91,7 @@ func New(c Config, cache graph.EmbeddingsCache) (*Embedder, error) {
 		Timeout:      30 * time.Second,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 5 },
 		IsSuccessful: func(err error) bool { return err == nil || refusal(err) },
-		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
+		IsExcluded:   gaveUp,
 	})
 	return e, nil
 }
@@ -170,7 +170,7 @@ func (e *Embedder) Query(ctx context.Context, text string) (recall.Vector, error
 	if v, ok := e.queries.get(text); ok {
 		return v, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.config.QueryTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, e.config.QueryTimeout, errSlow)
 	defer cancel()
 	made, err := e.call(ctx, []string{text}, 0)
 	if err != nil {

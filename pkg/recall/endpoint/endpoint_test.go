@@ -263,6 +263,18 @@ func TestASearchDoesNotWaitLongForItsQuery(t *testing.T) {
 	require.ErrorContains(t, err, "in time")
 }
 
+func TestCallersWithoutTimeSayNothingOfTheEndpoint(t *testing.T) {
+	e := llmtest.Embedding(t)
+	m := model(t, e, nil)
+	for range 10 { // more than open the breaker
+		_, err := m.Query(tooLate(t), "hello")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	_, err := m.Query(t.Context(), "hello")
+	require.NoError(t, err)
+	require.Zero(t, m.Stats().Failures)
+}
+
 func TestAModelNeedsANameAndAURL(t *testing.T) {
 	for _, c := range []endpoint.Config{{}, {URL: "localhost:1/v1", Model: "m"}, {URL: "ftp://localhost/v1", Model: "m"}, {URL: "http://localhost/v1"}} {
 		_, err := endpoint.New(c, nil)

@@ -82,7 +82,7 @@ func NewReranker(c RerankConfig) (*Reranker, error) {
 		Timeout:      30 * time.Second,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 5 },
 		IsSuccessful: func(err error) bool { return err == nil || refusal(err) },
-		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
+		IsExcluded:   gaveUp,
 	})
 	return r, nil
 }
@@ -118,13 +118,10 @@ func (r *Reranker) Rerank(ctx context.Context, query string, texts []string) ([]
 		return scores, nil
 	}
 	scores, err := r.breaker.Execute(func() ([]float64, error) {
-		within, cancel := context.WithTimeout(ctx, r.config.Timeout)
+		within, cancel := context.WithTimeoutCause(ctx, r.config.Timeout, errSlow)
 		defer cancel()
 		scores, err := r.ask(within, query, texts)
-		if ctx.Err() != nil { // the client went away, which says nothing about the endpoint
-			return nil, ctx.Err()
-		}
-		if err != nil {
+		if err != nil && !gaveUp(err) {
 			r.count(func(s *RerankStats) {
 				s.Failures++
 				r.reason = err

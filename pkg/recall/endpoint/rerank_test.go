@@ -203,6 +203,20 @@ func TestAnAnswerOfARerankerIsKept(t *testing.T) {
 	_, err = r.Rerank(gone, "other", []string{"a"})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Zero(t, r.Stats().Failures, "a client that goes away says nothing of the endpoint")
+	for range 10 { // more than open the breaker
+		_, err = r.Rerank(tooLate(t), "other", []string{"a"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	require.Zero(t, r.Stats().Failures, "nor does one that has no time left")
+	_, err = r.Rerank(t.Context(), "other", []string{"a"})
+	require.NoError(t, err)
+}
+
+// tooLate is the context of a caller that has no time left.
+func tooLate(t *testing.T) context.Context {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func TestARerankerNeedsAURLAndAModel(t *testing.T) {
