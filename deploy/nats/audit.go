@@ -42,8 +42,8 @@ const (
 	maxAuditEntry = 8 << 10
 )
 
-// AuditConfig is the definition of the audit log. Entries end by age; nobody can delete or change single ones.
-func AuditConfig(replicas int, age time.Duration) jetstream.StreamConfig {
+// auditConfig is the definition of the audit log. Entries end by age; nobody can delete or change single ones.
+func auditConfig(replicas int, age time.Duration) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:              AuditStream,
 		Description:       "who did what",
@@ -76,7 +76,7 @@ func ApplyAudit(ctx context.Context, js jetstream.JetStream, age time.Duration) 
 		if info, err = Inspect(ctx, js); err != nil {
 			return nil, 0, err
 		}
-		stream, err = js.CreateStream(ctx, AuditConfig(info.Replicas, age))
+		stream, err = js.CreateStream(ctx, auditConfig(info.Replicas, age))
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another program has just made it, with another age
 			stream, err = js.Stream(ctx, AuditStream)
 		}

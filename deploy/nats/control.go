@@ -15,9 +15,9 @@ const ControlBucket = "AGENT_CONTROL"
 // maxControlBytes is room for thousands of requests.
 const maxControlBytes = 1 << 20
 
-// ControlConfig is the definition of the bucket for requests. It is stored on disk,
+// controlConfig is the definition of the bucket for requests. It is stored on disk,
 // because a request must survive the processes that carry it out.
-func ControlConfig(replicas int) jetstream.KeyValueConfig {
+func controlConfig(replicas int) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket:      ControlBucket,
 		Description: "what operators want of the running processes",
@@ -33,7 +33,7 @@ func ControlConfig(replicas int) jetstream.KeyValueConfig {
 //
 // It returns [ErrNoStream].
 func ApplyControl(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
-	return applyBucket(ctx, js, ControlBucket, ControlConfig)
+	return applyBucket(ctx, js, ControlBucket, controlConfig)
 }
 
 // applyBucket makes sure that a bucket exists, with as many replicas as the stream.

@@ -26,9 +26,9 @@ const (
 	maxLeaseBytes = 4 << 20
 )
 
-// LeaseConfig is the definition of the bucket for leases. It is in memory: after a
+// leaseConfig is the definition of the bucket for leases. It is in memory: after a
 // restart of the server, the processes write their leases again.
-func LeaseConfig(replicas int, ttl time.Duration) jetstream.KeyValueConfig {
+func leaseConfig(replicas int, ttl time.Duration) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket:         LeaseBucket,
 		Description:    "which process drives which partition",
@@ -57,7 +57,7 @@ func ApplyLeases(ctx context.Context, js jetstream.JetStream, ttl time.Duration)
 		if info, err = Inspect(ctx, js); err != nil {
 			return nil, 0, err
 		}
-		bucket, err = js.CreateKeyValue(ctx, LeaseConfig(info.Replicas, ttl))
+		bucket, err = js.CreateKeyValue(ctx, leaseConfig(info.Replicas, ttl))
 		if errors.Is(err, jetstream.ErrBucketExists) { // another program has just made it, with another TTL
 			bucket, err = js.KeyValue(ctx, LeaseBucket)
 		}

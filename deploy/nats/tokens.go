@@ -12,9 +12,9 @@ const TokenBucket = "AGENT_TOKENS"
 // maxTokenBytes is room for tens of thousands of tokens.
 const maxTokenBytes = 32 << 20
 
-// TokenConfig is the definition of the bucket for access tokens. It is stored on disk: if
+// tokenConfig is the definition of the bucket for access tokens. It is stored on disk: if
 // it is lost, every token has to be made again.
-func TokenConfig(replicas int) jetstream.KeyValueConfig {
+func tokenConfig(replicas int) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket:      TokenBucket,
 		Description: "hashes of access tokens, what each grants, and its last use",
@@ -30,5 +30,5 @@ func TokenConfig(replicas int) jetstream.KeyValueConfig {
 //
 // It returns [ErrNoStream].
 func ApplyTokens(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
-	return applyBucket(ctx, js, TokenBucket, TokenConfig)
+	return applyBucket(ctx, js, TokenBucket, tokenConfig)
 }

@@ -86,23 +86,23 @@ func (b *sqliteBackend) files(ctx context.Context, log *eventlog.Log, head uint6
 
 // statements applies the whole log with each projection and times its statements.
 func (b *sqliteBackend) statements(ctx context.Context, log *eventlog.Log, head uint64) (map[string]Statements, error) {
-	g, err := sqlitestore.OpenGraph(ctx, b.path("graph-timed"))
+	g, err := sqlitestore.Open(ctx, b.path("graph-timed"), sqlitestore.GraphCodec)
 	if err != nil {
 		return nil, err
 	}
-	f, err := sqlitestore.OpenFiles(ctx, b.path("files-timed"))
+	f, err := sqlitestore.Open(ctx, b.path("files-timed"), sqlitestore.FilesCodec)
 	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	s, err := sqlitestore.OpenSummaries(ctx, b.path("summaries-timed"))
+	s, err := sqlitestore.Open(ctx, b.path("summaries-timed"), sqlitestore.SummariesCodec)
 	if err != nil {
 		return nil, errors.Join(err, g.Close(), f.Close())
 	}
 	out := map[string]Statements{}
 	return out, errors.Join(
-		timed(ctx, log, graph.Projection(), g.Store, head, out),
-		timed(ctx, log, graph.FilesProjection(files.DefaultTable()), f.Store, head, out),
-		timed(ctx, log, summary.Projection(), s.Store, head, out))
+		timed(ctx, log, graph.Projection(), g, head, out),
+		timed(ctx, log, graph.FilesProjection(files.DefaultTable()), f, head, out),
+		timed(ctx, log, summary.Projection(), s, head, out))
 }
 
 func timed[U projection.Unit](ctx context.Context, log *eventlog.Log, p projection.Projection[U], store *sqlitestore.Store[U], head uint64, out map[string]Statements) error {

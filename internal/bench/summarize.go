@@ -72,10 +72,11 @@ func RunSummarize(ctx context.Context, paths []string, o SummarizeOptions, say S
 	}
 	defer s.close()
 	out.Events = state.Messages
-	store, err := sqlitestore.OpenSummaries(ctx, filepath.Join(s.dir, "summaries-1.db"))
+	file, err := sqlitestore.Open(ctx, filepath.Join(s.dir, "summaries-1.db"), sqlitestore.SummariesCodec)
 	if err != nil {
 		return out, err
 	}
+	store := &sqlitestore.Summaries{Store: file}
 	defer func() { _ = store.Close() }()
 	declared := summary.Projection()
 	cp, err := store.Acquire(ctx, 0, declared.Fingerprint())

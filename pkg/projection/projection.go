@@ -62,7 +62,7 @@ func OtherBuild(projection, built, mine string) error {
 }
 
 // Unit is a unit of work: the state that a store loaded for one batch, and the changes
-// that reducers made to it.
+// that reducers made to it. A struct that embeds [States] is one.
 type Unit interface {
 	// Tombstone returns the sequence of the event that deleted a conversation, 0 if it is
 	// not deleted. Deletions made in this unit must show at once.

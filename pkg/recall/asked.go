@@ -23,7 +23,7 @@ var roles = map[string]role{"user": userRole, "assistant": assistantRole}
 
 // asked reads a query, given the speakers of the first n messages.
 func (x *Index) asked(query string, n int) asked {
-	a := asked{speaker: -1, dates: Dates(query), role: userRole}
+	a := asked{speaker: -1, dates: datesIn(query), role: userRole}
 	if ofAssistant(query) {
 		a.role = assistantRole
 	}

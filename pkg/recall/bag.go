@@ -45,7 +45,7 @@ type Count struct {
 // NewBag makes the bag of a message. The speaker's name is a term of each passage, so that
 // a query that names the speaker finds it.
 func NewBag(m Message) Bag {
-	b := Bag{Role: m.Role, Speaker: m.Speaker, Session: m.Session, Date: DateOf(m.Time)}
+	b := Bag{Role: m.Role, Speaker: m.Speaker, Session: m.Session, Date: dateOf(m.Time)}
 	speaker := AppendTerms(nil, m.Speaker)
 	var terms [][]string // of each passage, sorted, with repetitions
 	for start, end := range passages(m.Content) {

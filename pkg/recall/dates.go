@@ -12,9 +12,9 @@ type Date struct {
 	Year, Month, Day int16
 }
 
-// DateOf returns the date of a time in its own zone, or none for the zero time and for
+// dateOf returns the date of a time in its own zone, or none for the zero time and for
 // years that do not fit four digits.
-func DateOf(t time.Time) Date {
+func dateOf(t time.Time) Date {
 	year, month, day := t.Date()
 	if t.IsZero() || year < 0 || year > 9999 {
 		return Date{}
@@ -32,15 +32,15 @@ var months = map[string]int16{
 	"july": 7, "august": 8, "september": 9, "october": 10, "november": 11, "december": 12,
 }
 
-// Dates returns the dates that an English text names: 8 May 2023, 8th of May, May 8, May
+// datesIn returns the dates that an English text names: 8 May 2023, 8th of May, May 8, May
 // 2023, May, 2023-05-08. "May" and "March" alone are dates only after a word such as in or
 // since.
-func Dates(text string) []Date {
+func datesIn(text string) []Date {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWordRune(r) && r != '-' })
 	var dates []Date
 	for i, word := range words {
 		if t, err := time.Parse(time.DateOnly, word); err == nil {
-			dates = append(dates, DateOf(t))
+			dates = append(dates, dateOf(t))
 			continue
 		}
 		month, ok := months[word]

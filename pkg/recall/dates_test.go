@@ -27,16 +27,16 @@ func TestDates(t *testing.T) {
 		"in the summer of 2023, or yesterday": nil,
 		"":                                    nil,
 	} {
-		t.Run(text, func(t *testing.T) { assert.Equal(t, want, Dates(text)) })
+		t.Run(text, func(t *testing.T) { assert.Equal(t, want, datesIn(text)) })
 	}
 }
 
 func TestDateIsTakenInItsOwnZone(t *testing.T) {
 	at, err := time.Parse(time.RFC3339, "2023-05-08T23:30:00-07:00")
 	assert.NoError(t, err)
-	d := DateOf(at)
+	d := dateOf(at)
 	assert.Equal(t, Date{2023, 5, 8}, d)
-	assert.Zero(t, DateOf(time.Time{}))
+	assert.Zero(t, dateOf(time.Time{}))
 	for said, want := range map[Date]bool{{2023, 5, 8}: true, {0, 5, 0}: true, {0, 5, 8}: true, {2022, 5, 8}: false, {0, 6, 8}: false, {0, 5, 9}: false, {}: false} {
 		assert.Equal(t, want, d.Matches(said), said)
 	}

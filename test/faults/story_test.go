@@ -21,8 +21,9 @@ import (
 func summarized(t *testing.T) []eventlog.Message {
 	t.Helper()
 	r, declared := &recording{}, summary.Projection()
-	store, err := sqlitestore.OpenSummaries(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	file, err := sqlitestore.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"), sqlitestore.SummariesCodec)
 	require.NoError(t, err)
+	store := &sqlitestore.Summaries{Store: file}
 	defer func() { require.NoError(t, store.Close()) }()
 	cp, err := store.Acquire(t.Context(), 0, declared.Fingerprint())
 	require.NoError(t, err)
@@ -189,7 +190,7 @@ func TestErrorsInSummariesOfALogAreFound(t *testing.T) {
 func stateOf(t *testing.T, log []eventlog.Message) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state.db")
-	store, err := sqlitestore.OpenSummaries(t.Context(), path)
+	store, err := sqlitestore.Open(t.Context(), path, sqlitestore.SummariesCodec)
 	require.NoError(t, err)
 	fill(t, summary.Projection(), store, log)
 	require.NoError(t, store.Close())

@@ -117,12 +117,13 @@ func TestSummariesAreTheSameInBothBackends(t *testing.T) {
 		t.Run(fmt.Sprint("history ", seed), func(t *testing.T) {
 			t.Parallel()
 			r := newRandom(uint64(seed))
-			lite, err := sqlitestore.OpenSummaries(t.Context(), filepath.Join(t.TempDir(), "summaries.db"))
+			file, err := sqlitestore.Open(t.Context(), filepath.Join(t.TempDir(), "summaries.db"), sqlitestore.SummariesCodec)
 			require.NoError(t, err)
+			lite := &sqlitestore.Summaries{Store: file}
 			t.Cleanup(func() { require.NoError(t, lite.Close()) })
-			opened, err := neo4jstore.Open(t.Context(), shared(t), generation(t), neo4jstore.SummariesCodec)
+			node, err := neo4jstore.Open(t.Context(), shared(t), generation(t), neo4jstore.SummariesCodec)
 			require.NoError(t, err)
-			neo := &neo4jstore.Summaries{Store: opened}
+			neo := &neo4jstore.Summaries{Store: node}
 			t.Cleanup(func() { require.NoError(t, neo.Close()) })
 			for range rounds {
 				for range 1 + r.IntN(30) {

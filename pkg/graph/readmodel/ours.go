@@ -126,6 +126,7 @@ func Insight() *Typed[*insight.Unit, insight.Store] {
 }
 
 // Code is the read model of what the files of projects hold.
+// Code is the read model of the indexes of projects' code.
 func Code() *Typed[*codebase.Unit, codebase.Store] {
 	return &Typed[*codebase.Unit, codebase.Store]{
 		Spec[*codebase.Unit]{codebase.Projection(), &sqlitestore.CodebaseCodec, &neo4jstore.CodebaseCodec},

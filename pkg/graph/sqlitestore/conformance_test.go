@@ -34,7 +34,8 @@ var (
 	}
 	summariesBackend = storetest.Backend[summary.Store]{
 		Open: func(ctx context.Context, dir string) (summary.Store, error) {
-			return OpenSummaries(ctx, Path(dir, "summaries", 1))
+			s, err := Open(ctx, Path(dir, "summaries", 1), SummariesCodec)
+			return &Summaries{s}, err
 		},
 		Refuse: refuse("summaries", "conversation", "profile"),
 	}

@@ -24,16 +24,6 @@ var SummariesCodec = Codec[*summary.Unit]{
 	Hash:       summariesHash,
 }
 
-// OpenSummaries opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
-// projection.ErrRebuild, see the package comment.
-func OpenSummaries(ctx context.Context, path string) (*Summaries, error) {
-	s, err := Open(ctx, path, SummariesCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Summaries{s}, nil
-}
-
 type summariesTx struct{ *Tx }
 
 const takenColumns = "id, seq, level, first, last, first_turn, last_turn, chars, revised"
