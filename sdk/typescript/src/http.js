@@ -134,11 +134,12 @@ export class Sender {
     const [body, watch] = await this.#send(request, silence, async (body, watch) => /** @type {const} */ ([body, watch]));
     try {
       const decoder = new TextDecoder();
-      let rest = "";
+      let begun = ""; // of the line that has not ended; only added to, as it may be long
       // Only line feeds end lines: JSON may hold every other line end.
       for await (const piece of pieces(body, watch)) {
-        const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
-        rest = lines.pop() ?? "";
+        const lines = decoder.decode(piece, { stream: true }).split("\n");
+        lines[0] = begun + lines[0];
+        begun = lines.pop() ?? "";
         yield* lines;
       }
     } finally {

@@ -293,11 +293,16 @@ class Lines:
     """Splits bytes into lines at line feeds alone: JSON may hold every other line end that str.splitlines knows."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._begun: list[bytes] = []  # pieces of the line that has not ended; joined once, as it may be long
 
     def feed(self, piece: bytes) -> list[str]:
         """Return the lines that end in this piece."""
-        *whole, self._rest = (self._rest + piece).split(b"\n")
+        first, *others = piece.split(b"\n")
+        self._begun.append(first)
+        if not others:
+            return []
+        whole = [b"".join(self._begun), *others[:-1]]
+        self._begun = others[-1:]
         return [line.decode() for line in whole]
 
 
