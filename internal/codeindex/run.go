@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	conc "github.com/sourcegraph/conc/iter"
@@ -436,11 +437,15 @@ func (r *run) clean(o *outcome, content []byte) {
 			o.why = string(reason)
 		}
 	}
+	lines := sync.OnceValue(func() []string { return linesOf(content) })
 	for i := range o.cut.Scopes {
 		s := &o.cut.Scopes[i]
 		whole := s.Text
-		if at := strings.LastIndex(whole, "<private>"); at > strings.LastIndex(whole, "</private>") && strings.Contains(linesOf(content, s.Start, s.End), "</private>") {
-			whole += "</private>"
+		if at := strings.LastIndex(whole, "<private>"); at > strings.LastIndex(whole, "</private>") {
+			all := lines()
+			if slices.ContainsFunc(all[min(s.Start-1, len(all)):min(s.End, len(all))], func(line string) bool { return strings.Contains(line, "</private>") }) {
+				whole += "</private>"
+			}
 		}
 		if strings.Contains(whole, "</private>") {
 			if text, kinds := r.Redact.Lines(whole); len(kinds) > 0 {
@@ -454,10 +459,9 @@ func (r *run) clean(o *outcome, content []byte) {
 	}
 }
 
-// linesOf returns lines of a file, from 1, as package scopes counts them.
-func linesOf(content []byte, from, to int) string {
-	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(content)), "\n")
-	return strings.Join(lines[min(from-1, len(lines)):min(to, len(lines))], "\n")
+// linesOf returns the lines of a file as package scopes counts them.
+func linesOf(content []byte) []string {
+	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(content)), "\n")
 }
 
 // publishFiles publishes what has changed, and remembers it.
