@@ -304,18 +304,19 @@ func (c *InsightsCmd) table(t *terminal, in *httpapi.Insights) error {
 
 // remark says what the numbers leave out.
 func (c *InsightsCmd) remark(t *terminal, in *httpapi.Insights) {
+	say := func(format string, args ...any) { t.say("%s", t.hang(fmt.Sprintf(format, args...), 0)) }
 	if in.LeftOut > 0 {
-		t.say("%s more; --limit shows them", number(in.LeftOut))
+		say("%s more; --limit shows them", number(in.LeftOut))
 	}
 	if c.By == "tool" { // the total has tokens, but no row does
 		return
 	}
 	if u := in.Total.Usage; u != nil && u.Unknown > 0 {
-		t.say("%s of %s have no known tokens", number(u.Unknown), counted(uint64(in.Total.Work.Steps), "step"))
+		say("%s of %s have no known tokens", number(u.Unknown), counted(uint64(in.Total.Work.Steps), "step"))
 	}
 	switch cost := in.Total.Cost; {
 	case cost == nil && in.Total.Usage != nil:
-		t.say("Costs are unknown: the server has no price file (MNEME_PRICES_FILE)")
+		say("Costs are unknown: the server has no price file (MNEME_PRICES_FILE)")
 	case cost != nil && len(cost.Unknown) > 0:
 		names := slices.Clone(cost.Unknown)
 		for i, name := range names {
@@ -323,9 +324,9 @@ func (c *InsightsCmd) remark(t *terminal, in *httpapi.Insights) {
 				names[i] = unknownName
 			}
 		}
-		t.say("Costs in %s, without those of %s, whose price is unknown", cost.Currency, strings.Join(names, ", "))
+		say("Costs in %s, without those of %s, whose price is unknown", cost.Currency, strings.Join(names, ", "))
 	case cost != nil:
-		t.say("Costs in %s", cost.Currency)
+		say("Costs in %s", cost.Currency)
 	}
 	left, what := in.Uncounted.Errors, "failed calls"
 	switch c.By {
@@ -338,7 +339,7 @@ func (c *InsightsCmd) remark(t *terminal, in *httpapi.Insights) {
 		return
 	}
 	if left > 0 {
-		t.say("%s %s are in no row: only so many different names are kept of one conversation and day", number(left), what)
+		say("%s %s are in no row: only so many different names are kept of one conversation and day", number(left), what)
 	}
 }
 
