@@ -54,6 +54,9 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if !g.given["MNEME_DATA"] && os.Getenv("MNEME_DATA") == "" && shipped(ctx, c.Data) {
+		return usageError("the folder %[1]s belongs to this git repository, so its log was made by whoever committed it, and agents would be told what it says. Name another folder with --data; if the log is yours, say so with --data %[1]s", c.Data)
+	}
 	service.LimitMemory(c.Memory)
 	config := instance.Config{
 		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Insights: c.Insights, Erasing: c.Erasing, Auditing: c.Auditing, Capture: c.Agents(), OTLP: c.Addresses(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
