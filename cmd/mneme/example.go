@@ -16,7 +16,7 @@ const exampleChars = 8000
 
 // example runs the agent of examples/scout once if the log is empty, and prints the
 // context that mneme would show it next.
-func example(ctx context.Context, i *instance.Instance, t *terminal) error {
+func example(ctx context.Context, g *Globals, i *instance.Instance, t *terminal) error {
 	conversationID := "scout-example"
 	state, err := i.Log.State(ctx)
 	if err != nil {
@@ -47,8 +47,12 @@ func example(ctx context.Context, i *instance.Instance, t *terminal) error {
 		return err
 	}
 	view := i.HTTPURL() + "/?c=" + conversationID + "&view=context"
+	elsewhere := "" // what makes the commands reach this server
+	if i.HTTPURL() != g.URL || i.NATSURL() != g.NATSURL {
+		elsewhere = fmt.Sprintf("  export MNEME_URL=%s MNEME_NATS_URL=%s\n", i.HTTPURL(), i.NATSURL())
+	}
 	fmt.Fprintf(t.out, `%s
-  bin/mneme conversations list
+%[7]s  bin/mneme conversations list
   bin/mneme files %[2]s
   bin/mneme context %[2]s --max-chars 2000
   bin/scout "how does a projector find out that it was fenced?"
@@ -61,6 +65,6 @@ func example(ctx context.Context, i *instance.Instance, t *terminal) error {
   %[5]s   all conversations
   %[6]s   this context, each line beside its reason, and what was left out
 `, t.paint(bold, "Try next, in another terminal"), conversationID, i.HTTPURL(), t.paint(bold, "Or look, in a browser"),
-		fmt.Sprintf("%-*s", len(view), i.HTTPURL()+"/"), view)
+		fmt.Sprintf("%-*s", len(view), i.HTTPURL()+"/"), view, elsewhere)
 	return nil
 }

@@ -77,7 +77,7 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s\n  NATS  %s\n%s  data  %s\n", running.HTTPURL(), running.NATSURL(), exporters, data))
 	}
 	if err == nil && c.Example {
-		err = example(ctx, running, t)
+		err = example(ctx, g, running, t)
 	}
 	if err == nil && !g.JSON {
 		err = t.text("\nCtrl-C ends it.\n")
