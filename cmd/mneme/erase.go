@@ -69,6 +69,11 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if c.What == "conversation" {
+		if err := api.whole(ctx, c.Name); err != nil {
+			return err
+		}
+	}
 	if c.Out != "" && !c.DryRun {
 		if err := writable(c.Out); err != nil {
 			return usageError("--out: nothing was erased, because the report could not be written: %v", err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/window/projects"
 )
 
 // change sends a change of a conversation and prints its sequence.
@@ -217,6 +218,24 @@ func confirm(ctx context.Context, t *terminal, question, what, nothing string) e
 	return errors.New(nothing)
 }
 
+// whole returns an error that names a conversation's whole id if it was given by its short name. What is removed for good is
+// named in full: the server takes a short name for the id of a conversation that it does not know.
+func (c *client) whole(ctx context.Context, name string) error {
+	if !projects.IsShort(name) {
+		return nil
+	}
+	var meant httpapi.Conversation
+	err := c.get(ctx, conversation(name), nil, &meant)
+	var answered *answeredError
+	switch {
+	case errors.As(err, &answered) && answered.status == http.StatusUnprocessableEntity: // several have this name
+		return err
+	case err != nil || meant.ID == name:
+		return nil
+	}
+	return usageError("%s is the short name of conversation %s: name what is to be removed by its whole id", name, meant.ID)
+}
+
 // ConversationsDeleteCmd deletes a conversation.
 type ConversationsDeleteCmd struct {
 	ID     string `arg:"" help:"The id of the conversation, in full." complete:"conversation"`
@@ -236,7 +255,14 @@ Examples:
 
 // Run deletes it after confirmation.
 func (c *ConversationsDeleteCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	lost := c.lost(ctx, g)
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	if err := api.whole(ctx, c.ID); err != nil {
+		return err
+	}
+	lost := c.lost(ctx, api)
 	if !c.Yes {
 		of := ""
 		if g.Tenant != "" {
@@ -254,11 +280,7 @@ func (c *ConversationsDeleteCmd) Run(ctx context.Context, g *Globals, t *termina
 
 // lost says what branches lose with the conversation, "" if it has none or if that is not known: if the server can't
 // list them, it says itself whether it can delete.
-func (c *ConversationsDeleteCmd) lost(ctx context.Context, g *Globals) string {
-	api, err := g.client()
-	if err != nil {
-		return ""
-	}
+func (c *ConversationsDeleteCmd) lost(ctx context.Context, api *client) string {
 	branches, err := api.pages(ctx, "/v1/conversations", "conversations", 0, parameters{"branch_of": c.ID})
 	switch {
 	case err != nil || len(branches) == 0:
