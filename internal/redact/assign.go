@@ -110,8 +110,8 @@ func valueAfter(text string, at int) (start, end int, quoted bool) {
 	return at, at + n, quoted
 }
 
-// callee matches the name of a function: digits stand in it at one place at most, as in hmacSHA256.
-var callee = regexp.MustCompile(`^[A-Za-z_][A-Za-z_.]*\d*[A-Za-z_.]*$`)
+// callee matches the name of a function: at most three digits stand in it, at one place, as in hmacSHA256.
+var callee = regexp.MustCompile(`^[A-Za-z_][A-Za-z_.]*\d{0,3}[A-Za-z_.]*$`)
 
 // phraseEnd returns the end of a quoted value of several words, of which the first ends at end. It returns end if the
 // quotes are not closed in the same line.
@@ -146,14 +146,14 @@ func following(text string, start, end int) []string {
 	return strings.Fields(rest)
 }
 
-// assignments adds the values that are secrets, and that no rule has found, by position.
-func (r *rule) assignments(text string, all []Finding, done [][]int) []Finding {
+// assignments adds the values that are secrets.
+func (r *rule) assignments(text string, f *findings) {
 	assigned(text, func(start, end int, _ string, quoted bool) {
 		value := text[start:end]
 		if !quoted {
 			call := end < len(text) && text[end] == '(' && callee.MatchString(value)
 			if len(value) >= 8 && !call && bare(value) {
-				all = insert(all, Finding{r.kind, start, end}, done)
+				f.add(Finding{r.kind, start, end})
 			}
 			return
 		}
@@ -162,7 +162,6 @@ func (r *rule) assignments(text string, all []Finding, done [][]int) []Finding {
 		} else if !first(value, following(text, start, end)) {
 			return
 		}
-		all = insert(all, Finding{r.kind, start, end}, done)
+		f.add(Finding{r.kind, start, end})
 	})
-	return all
 }

@@ -14,6 +14,12 @@ const (
 	quoted   = `\\?["']?`
 )
 
+// jsonBlanks and jsonText are parts of a list in JSON, also of one that is itself in a text of JSON.
+const (
+	jsonBlanks = `(?:\s|\\[nrt])*`
+	jsonText   = `\\?["'][^"'\\\r\n]*\\?["']`
+)
+
 // commandPlaces are secrets among the arguments of commands.
 var commandPlaces = []rule{
 	{kind: "password", gates: []string{" -", "\t-"}, find: match(`^[ \t]` + curlUser + quoted + `[^\s:/"'\\]{1,64}:(/?[^\s/"'\\][^\s"'\\]{5,199})`), before: anywhere, within: command("curl"), plausible: password},
@@ -44,21 +50,25 @@ var headerPlaces = []rule{
 	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: match(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+([A-Za-z0-9+/=_.~-]{12,})`), plausible: credential},
 	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: match(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:[a-z][a-z0-9_-]{1,30} +)?([A-Za-z0-9+/=_~-]{20,})`), plausible: scattered},
 	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER ", "Bearer%20", "SSWS "}, find: match(`^(?:(?:Bearer|bearer|BEARER|SSWS) +|Bearer%20)([A-Za-z0-9+/=_.~-]{20,})`), before: noWord, plausible: credential},
-	{kind: "cookie", gates: []string{"ookie:", `ookie":`, `ookie\":`, `ookie':`}, find: match(`^ookie(?:\\?"|')?:[ \t]*` + quoted + `([^\r\n"'\\]{16,})`), before: anywhere, parts: cookies},
+	{kind: "cookie", gates: []string{"ookie:", `ookie":`, `ookie\":`, `ookie':`}, find: match(`^ookie(?:\\?"|')?:[ \t]*(\[` + jsonBlanks + `(?:,?` + jsonBlanks + jsonText + jsonBlanks + `)+|` + quoted + `[^\r\n"'\\]{16,})`), before: anywhere, parts: cookies},
 }
 
-// cookies returns where the values of a header Cookie or Set-Cookie are that can be the key of a session.
-func cookies(header string) (places [][2]int) {
-	at := 0
-	for pair := range strings.SplitSeq(header, ";") {
-		name, value, ok := strings.Cut(pair, "=")
+// cookies returns where the values of a header Cookie or Set-Cookie, or of a list of such headers, are that can be the key of
+// a session.
+func cookies(headers string) (places [][2]int) {
+	for at := 0; at < len(headers); {
+		end := len(headers)
+		if n := strings.IndexAny(headers[at:], `;"'\`); n >= 0 {
+			end = at + n
+		}
+		name, value, ok := strings.Cut(headers[at:end], "=")
 		if n := strings.IndexAny(value, " \t,"); n >= 0 {
 			value = value[:n] // a value has neither, so more than the header is in the line
 		}
 		if start := at + len(name) + 1; ok && len(value) >= 16 && credential(value) {
 			places = append(places, [2]int{start, start + len(value)})
 		}
-		at += len(pair) + 1
+		at = end + 1
 	}
 	return places
 }
@@ -70,6 +80,13 @@ const base64Begin = "LS0tLS1CRUdJTi"
 func encodedKey(s string) bool {
 	head, _ := base64.StdEncoding.DecodeString(s[:56])
 	return strings.Contains(string(head), "PRIVATE KEY-----")
+}
+
+// botToken accepts a token of Discord by its first part, the base64 of the number of an account.
+func botToken(s string) bool {
+	id, _, _ := strings.Cut(s, ".")
+	raw, err := base64.RawStdEncoding.DecodeString(id)
+	return err == nil && len(strings.Trim(string(raw), "0123456789")) == 0 && varied(s)
 }
 
 // basic accepts the base64 of a user and a password.

@@ -55,7 +55,7 @@ var forms = []func(r *rand.Rand) (text, secret string){
 	alone("nap"+"i_", "abcdefghij0123456789", 64), alone("psca"+"le_tkn_", alnum, 43), alone("da"+"pi", hexa, 32), alone("gl"+"c_eyJ", alnum, 100), alone("NR"+"AK-", upper32, 27), alone("sntr"+"yu_", hexa, 64), alone("ph"+"x_", alnum, 43),
 	alone("bk"+"ua_", hexa, 40), alone("sq"+"p_", hexa, 40), alone("AK"+"Cp", alnum, 69), alone("oy"+"2", "abcdefghij0123456789", 43), alone("rubyg"+"ems_", hexa, 48), alone("CLOJ"+"ARS_", hexa, 60), alone("dp"+".pt.", alnum, 43),
 	alone("ops"+"_eyJ", alnum, 300), alone("xkey"+"sib-"+strings.Repeat("0a1b2c3d", 8)+"-", alnum, 16), alone("ke"+"y-", hexa, 32), alone("ATAT"+"T3", alnum, 180), alone("AT"+"BB", alnum, 40), alone("nt"+"n_12345678901", alnum, 35),
-	alone("fig"+"d_", alnum, 40), alone("sq"+"0csp-", alnum, 43), alone("EA"+"AA", alnum, 60), alone("S"+"UA", upper32, 55), alone("S"+"OA", upper32, 55), around("https://discord.com/api/webhooks/1234567890123456789/", "", alnum, 68, ""),
+	alone("fig"+"d_", alnum, 40), alone("sq"+"0csp-", alnum, 43), alone("MT"+"E5ODYyMjQ4MzQ3MTkyNTI0OA.Cl2FMQ.", alnum, 27), alone("EA"+"AA", alnum, 60), alone("S"+"UA", upper32, 55), alone("S"+"OA", upper32, 55), around("https://discord.com/api/webhooks/1234567890123456789/", "", alnum, 68, ""),
 	around("https://eth-mainnet.g.alchemy.com/v2/", "", alnum, 32, ""), around("https://api:", "", alnum, 20, "@registry.internal"),
 	around("postgres://app:", "", alnum, 16, "@db.internal:5432/app"), around("git clone https://oauth2:", "", alnum, 20, "@git.internal/x.git"),
 	around(`curl -H "Authorization: Bearer `, "", alnum, 40, `" https://api.internal`), around("authorization: Basic ", "", alnum, 28, ""),

@@ -2,7 +2,7 @@
 //
 // It works on decoded texts, never on raw JSON, whose escapes hide secrets and whose ids it would
 // break. The rules are few and of one kind each: prefixes that providers give their keys, blocks of
-// PEM, JSON web tokens, passwords in URLs, and assignments such as password=… and Authorization: Bearer ….
+// PEM, JSON web tokens, passwords in URLs, and assignments such as password=… and Authorization: Bearer …, also in tables.
 // None of them guesses by entropy, because what tools print is full of hashes. A secret without a
 // known form is therefore not found.
 //
@@ -127,87 +127,111 @@ type Finding struct {
 
 // Find returns the secrets in a text by position. They don't overlap.
 func (r *Rules) Find(text string) []Finding {
-	var all []Finding
-	var done [][]int // what was replaced before
+	var f findings
 	if strings.Contains(text, placeholder) {
-		done = replaced.FindAllStringIndex(text, -1)
+		f.done = replaced.FindAllStringIndex(text, -1)
 	}
 	places := r.gates.in(text)
 	for i := range r.list {
 		switch rule := &r.list[i]; {
 		case rule.find == nil:
-			all = rule.assignments(text, all, done)
+			rule.assignments(text, &f)
+			f.join()
+			rule.tables(text, &f)
 		case rule.before != nil:
-			all = rule.at(text, places[i], all, done)
+			rule.at(text, places[i], &f)
 		case len(rule.gates) == 0 || len(places[i]) > 0:
-			all = rule.in(text, all, done)
+			rule.in(text, &f)
 		}
+		f.join()
 	}
-	return all
+	return f.list
 }
 
 var replaced = regexp.MustCompile(`\[redacted:[a-z0-9-]{1,40}\]`)
 
-// at adds the secrets that begin at one of the places and that no earlier rule has found, by position.
-func (r *rule) at(text string, places []int, all []Finding, done [][]int) []Finding {
+// at adds the secrets that begin at one of the places.
+func (r *rule) at(text string, places []int, f *findings) {
 	from := 0
 	for _, place := range places {
 		if place < from || !r.before(text[from:place]) {
 			continue
 		}
 		if m := r.find.re().FindStringSubmatchIndex(text[place:]); m != nil && (r.within == nil || r.within(text[:place])) {
-			all, from = r.add(text, place, m, all, done)
+			from = r.add(text, place, m, f)
 		}
 	}
-	return all
 }
 
-// in adds the secrets that the rule finds and no earlier rule has found, by position.
-func (r *rule) in(text string, all []Finding, done [][]int) []Finding {
+// in adds the secrets in a text.
+func (r *rule) in(text string, f *findings) {
 	for from := 0; from < len(text); {
 		m := r.find.re().FindStringSubmatchIndex(text[from:])
 		if m == nil {
 			break
 		}
-		all, from = r.add(text, from, m, all, done)
+		from = r.add(text, from, m, f)
 	}
-	return all
 }
 
 // add adds the secret of a match in text[from:], and returns where the next match can begin.
-func (r *rule) add(text string, from int, m []int, all []Finding, done [][]int) (_ []Finding, next int) {
+func (r *rule) add(text string, from int, m []int, f *findings) (next int) {
 	start, end := from+m[0], from+m[1]
 	if len(m) == 4 {
 		start, end = from+m[2], from+m[3]
 	}
 	if len(m) == 4 && m[2] < 0 || start == end { // the group did not take part in the match
-		return all, from + max(m[1], m[0]+1)
+		return from + max(m[1], m[0]+1)
 	}
 	if r.extend != nil {
 		match := end
 		if end = r.extend(text, end); end == match {
-			return all, end
+			return end
 		}
 	}
 	if r.parts != nil {
 		for _, p := range r.parts(text[start:end]) {
-			all = insert(all, Finding{r.kind, start + p[0], start + p[1]}, done)
+			f.add(Finding{r.kind, start + p[0], start + p[1]})
 		}
-		return all, end
+		return end
 	}
 	if r.plausible == nil || r.plausible(text[start:end]) {
-		all = insert(all, Finding{r.kind, start, end}, done)
+		f.add(Finding{r.kind, start, end})
 	}
-	return all, end // the text after the secret can begin the next match
+	return end // the text after the secret can begin the next match
 }
 
-// insert adds a finding at its place, unless it overlaps an existing one.
-func insert(all []Finding, f Finding, done [][]int) []Finding {
-	at, _ := slices.BinarySearchFunc(all, f.Start, func(f Finding, start int) int { return f.End - start - 1 })
-	if at < len(all) && all[at].Start < f.End || !fresh(f.Start, f.End, done) {
-		return all
+// findings collects what rules find in a text: what an earlier one has found stays.
+type findings struct {
+	list []Finding // of earlier rules, by position
+	more []Finding // of the current rule, by position; joined at its end, since to insert each costs the square of their number
+	done [][]int   // what was replaced before
+}
+
+// add adds a finding of the current rule, unless it overlaps an existing one. A rule finds secrets in their order.
+func (f *findings) add(n Finding) {
+	if last := len(f.more) - 1; last >= 0 && n.Start < f.more[last].End {
+		return
 	}
-	return slices.Insert(all, at, f)
+	at, _ := slices.BinarySearchFunc(f.list, n.Start, func(f Finding, start int) int { return f.End - start - 1 })
+	if at < len(f.list) && f.list[at].Start < n.End || !fresh(n.Start, n.End, f.done) {
+		return
+	}
+	f.more = append(f.more, n)
+}
+
+// join ends a rule.
+func (f *findings) join() {
+	if len(f.more) == 0 {
+		return
+	}
+	all := make([]Finding, 0, len(f.list)+len(f.more))
+	for _, n := range f.more {
+		at, _ := slices.BinarySearchFunc(f.list, n.Start, func(f Finding, start int) int { return f.Start - start })
+		all = append(append(all, f.list[:at]...), n)
+		f.list = f.list[at:]
+	}
+	f.list, f.more = append(all, f.list...), f.more[:0]
 }
 
 // fresh reports whether a place holds more than earlier replacements, and cuts none of them.

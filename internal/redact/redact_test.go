@@ -222,7 +222,7 @@ func TestRulesOfOnesOwn(t *testing.T) {
 func pieces() *rapid.Generator[string] {
 	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom(append([]string{
 		"password=", `"`, "'", " ", "\n", "Bearer ", "://u:", "@h", "token: ", "[redacted:", "]", "[redacted:x]", "<private>", "</private>", "eyJ", "sk-", "abc123DEF456", "curl ", " -u ", "secret: \"", "OAuth2 ", "Tr0ub4dor3 ", "words ", `\"`,
-		"Cookie: a=", "; b=", "Authorization: ", "machine h login u password ", " --token ", "mysql -p", "<password>", "</password>", "&sig=", "auth\": \"", "\x1b[32m", `\n`, "%20", "==", "aB3dE5gH7jK9mN2pQ4sT",
+		"Cookie: a=", "; b=", "Authorization: ", "machine h login u password ", " --token ", "mysql -p", "<password>", "</password>", "&sig=", "auth\": \"", "\x1b[32m", `\n`, "%20", "==", "aB3dE5gH7jK9mN2pQ4sT", "| password |", "|--|--|\n", "|", `"set-cookie": ["`,
 	}, secrets(len(forms))...)))
 	return rapid.Map(rapid.SliceOfN(piece, 0, 10), func(s []string) string { return strings.Join(s, "") })
 }

@@ -10,7 +10,7 @@ import (
 
 // Version is the version of the rules in this package. It grows whenever a text can be redacted
 // differently than before.
-const Version = "5"
+const Version = "6"
 
 // rule finds secrets of one kind.
 type rule struct {
@@ -173,11 +173,15 @@ var prefixes = []rule{
 	prefixed("vault-token", `hv[sb]\.[A-Za-z0-9_-]{24,}`, "hvs.", "hvb."),
 	prefixed("shopify-token", `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`, "shpat_", "shpca_", "shppa_", "shpss_"),
 	unprefixed("telegram-token", `\d{8,10}:AA[A-Za-z0-9_-]{33}`, ":AA"),
+	{kind: "discord-token", gates: discordGates, find: match(`^((?:M[Tjz]|N[DTjz]|O[DT])[A-Za-z0-9]{21,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40})` + wordEnd), before: noWord, plausible: botToken},
 	prefixed("age-key", `AGE-SECRET-KEY-1[0-9A-Z]{58}`, "AGE-SECRET-KEY-1"),
 	prefixed("linear-key", `lin_(?:api|oauth)_[A-Za-z0-9]{32,64}`, "lin_api_", "lin_oauth_"),
 	prefixed("mneme-token", `mneme_[0-9A-Za-z]{49}`, "mneme_"),
 	unprefixed("jwt", `eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, "eyJ"),
 }
+
+// discordGates are the base64 of the digits 1 to 9 before another digit.
+var discordGates = []string{"MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"}
 
 // memberName matches the name of a member of a JSON object that holds a secret.
 var memberName = regexp.MustCompile(`(?i)^[._-]*(?:[a-z0-9]+[_.-])*(?:(?-i:[A-Z0-9]+(?:SECRET|TOKEN|APIKEY))|[a-z0-9]*(?-i:[a-z0-9](?:Password|Passphrase|Secret|Token|ApiKey|AccessKey))|` + secretName + `)$`)
