@@ -383,6 +383,25 @@ func TestAnInterruptedBackupLeavesNone(t *testing.T) {
 	require.ErrorIs(t, err, backup.ErrExists)
 }
 
+func TestABackupThatIsBeingWrittenIsLeftAloneByAnother(t *testing.T) {
+	t.Parallel()
+	from := start(t)
+	from.apply(1 << 30)
+	from.publish(1, 100, 8000)
+	dir, tried := filepath.Join(t.TempDir(), "backup"), false
+	_, err := backup.Create(t.Context(), from.conn, dir, func(string, int64, int64) {
+		if !tried {
+			tried = true
+			_, err := backup.Create(t.Context(), from.conn, dir, quiet)
+			require.ErrorIs(t, err, backup.ErrRunning)
+		}
+	})
+	require.NoError(t, err)
+	require.True(t, tried)
+	_, err = backup.Verify(dir, nil)
+	require.NoError(t, err)
+}
+
 // When the sender of a snapshot dies, the server activates what it has received.
 func TestAnInterruptedRestoreIsRefusedByProgramsAndRepeated(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/nats-io/nats.go"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
@@ -28,6 +29,9 @@ const (
 // ErrExists: the place of a new backup is taken.
 var ErrExists = errors.New("already exists")
 
+// ErrRunning: another Create is writing the same backup.
+var ErrRunning = errors.New("another backup is being written there")
+
 // Progress is called while bytes are written or read. Total is an estimate, 0 if unknown.
 type Progress func(what string, bytes, total int64)
 
@@ -42,7 +46,7 @@ type apiError struct {
 //
 // A directory DIR.partial that an interrupted Create left is replaced; what else has this name stays, and is an error.
 //
-// It returns [ErrExists], [natsdeploy.ErrNoStream], or an error of the server or the disk; then
+// It returns [ErrExists], [ErrRunning], [natsdeploy.ErrNoStream], or an error of the server or the disk; then
 // no backup exists.
 func Create(ctx context.Context, conn *nats.Conn, dir string, progress Progress) (Manifest, error) {
 	dir = filepath.Clean(dir)
@@ -53,10 +57,15 @@ func Create(ctx context.Context, conn *nats.Conn, dir string, progress Progress)
 		return Manifest{}, err
 	}
 	partial := dir + partialSuffix
-	if err := removeInterrupted(partial); err != nil {
+	if err := os.MkdirAll(partial, 0o700); err != nil {
 		return Manifest{}, err
 	}
-	if err := os.MkdirAll(partial, 0o700); err != nil {
+	lock := flock.New(partial, flock.SetFlag(os.O_RDONLY))
+	if ok, err := lock.TryLock(); err == nil && !ok { // a network's file system may have no locks for directories
+		return Manifest{}, fmt.Errorf("%s: %w", dir, ErrRunning)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := removeInterrupted(partial); err != nil {
 		return Manifest{}, err
 	}
 	m, err := create(ctx, conn, partial, progress)
@@ -69,12 +78,9 @@ func Create(ctx context.Context, conn *nats.Conn, dir string, progress Progress)
 	return m, syncDir(filepath.Dir(dir))
 }
 
-// removeInterrupted removes what an interrupted Create left, if anything.
+// removeInterrupted removes the files that an interrupted Create left.
 func removeInterrupted(partial string) error {
 	files, err := os.ReadDir(partial)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -83,7 +89,10 @@ func removeInterrupted(partial string) error {
 			return fmt.Errorf("%s, where the backup is written first, holds %q, which is not of a backup: move it away, or name another directory", partial, f.Name())
 		}
 	}
-	return os.RemoveAll(partial)
+	for _, f := range files {
+		err = errors.Join(err, os.Remove(filepath.Join(partial, f.Name())))
+	}
+	return err
 }
 
 func create(ctx context.Context, conn *nats.Conn, dir string, progress Progress) (Manifest, error) {
