@@ -129,7 +129,7 @@ func (c *IndexCmd) options(ctx context.Context, g *Globals) (o codeindex.Options
 	o = codeindex.Options{
 		Root: root, Below: strings.TrimPrefix(filepath.ToSlash(below), "."), Project: cmp.Or(c.Project, repositoryOf(root)), Tenant: g.Tenant,
 		Redact: rules, MaxFiles: c.MaxFiles, ListSkipped: c.ListSkipped, DryRun: c.DryRun, State: c.State,
-		Ignores: codeindex.UserIgnores(ctx, root),
+		Ignores: codeindex.UserIgnores(ctx, root), AnyCase: codeindex.IgnoresCase(ctx, root),
 	}
 	if o.State == "" {
 		o.State, err = stateFile("index", strings.TrimRight(g.URL, "/"), g.Tenant, root, o.Project)

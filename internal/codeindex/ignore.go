@@ -122,6 +122,15 @@ func UserIgnores(ctx context.Context, root string) string {
 
 const gitWithin = 10 * time.Second
 
+// IgnoresCase reports whether git takes names that differ in their case for the same, as it does on macOS and Windows.
+// Without git it is false.
+func IgnoresCase(ctx context.Context, root string) bool {
+	ctx, cancel := context.WithTimeout(ctx, gitWithin)
+	defer cancel()
+	is, err := exec.CommandContext(ctx, "git", "-C", root, "config", "--type=bool", "--get", "core.ignoreCase").Output()
+	return err == nil && strings.TrimSpace(string(is)) == "true"
+}
+
 // readOutside is as readPatterns, of a file outside of the working tree. There git follows links.
 func readOutside(list []pattern, file string) []pattern {
 	file, err := filepath.EvalSymlinks(file)

@@ -60,6 +60,8 @@ type Options struct {
 	// Ignores is a file of further paths to leave out, as in a .gitignore file, which has precedence: see [UserIgnores].
 	// It may be absent.
 	Ignores string
+	// AnyCase says that patterns in .gitignore files match names in any case: see [IgnoresCase].
+	AnyCase bool
 	// ListSkipped fills [Report].SkippedFiles.
 	ListSkipped bool
 	// DryRun publishes nothing and remembers nothing.
@@ -156,6 +158,7 @@ func (r *run) run(ctx context.Context) error {
 		return err
 	}
 	w := newWalker(r.Root, r.Ignores, r.MaxFiles, r.skip)
+	w.anyCase = r.AnyCase
 	if err := w.walk(ctx, r.Below); err != nil {
 		return err
 	}

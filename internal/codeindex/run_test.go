@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -217,6 +219,30 @@ func TestTheUsersIgnoredPathsAreWhereGitFindsThem(t *testing.T) {
 	}
 	t.Setenv("PATH", "")
 	require.Equal(t, byDefault, UserIgnores(t.Context(), root))
+}
+
+func TestWhereTheCaseOfNamesDoesNotCountPatternsMatchNamesInAnyCase(t *testing.T) {
+	b := setup(t)
+	b.write(t, ".gitignore", "/Build/\n*.Gen.go\nÄ.go\n")
+	b.write(t, "sub/.gitignore", "!KEEP.gen.go\n[A-C].go\n")
+	for _, name := range []string{"build/x.go", "a.gen.go", "ä.go", "sub/keep.GEN.go", "sub/b.go", "sub/d.go"} {
+		b.write(t, name, goFile("F"))
+	}
+	b.run(t)
+	require.Len(t, b.index(), 6)
+	b.AnyCase = true
+	b.run(t)
+	require.ElementsMatch(t, []string{"ä.go", "sub/keep.GEN.go", "sub/d.go"}, slices.Collect(maps.Keys(b.index())))
+
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Log("git is not installed: not tested with it")
+		return
+	}
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(t.TempDir(), "config"))
+	require.False(t, IgnoresCase(t.Context(), b.Root))
+	require.NoError(t, os.WriteFile(os.Getenv("GIT_CONFIG_GLOBAL"), []byte("[core]\n\tignoreCase = yes\n"), 0o600))
+	require.True(t, IgnoresCase(t.Context(), b.Root))
 }
 
 func TestALinkedWorktreeLeavesOutWhatItsRepositoryExcludes(t *testing.T) {

@@ -34,6 +34,7 @@ type walker struct {
 	root     string
 	most     int
 	ignores  string // see [Options]
+	anyCase  bool   // see [Options]
 	excluded func(string) bool
 	files    []found
 	skip     func(path, reason string) // is called for each file that is left out
@@ -57,12 +58,12 @@ func (u unread) hides(path string) bool {
 // circle.
 func (w *walker) walk(ctx context.Context, below string) error {
 	var at []string
-	patterns := readOutside(readOutside(nil, w.ignores), excludeFile(w.root)) // the later ones count
-	if below != "" {                                                          // folders above it may ignore it, or files in it
+	patterns := w.fold(readOutside(readOutside(nil, w.ignores), excludeFile(w.root)), 0) // the later ones count
+	if below != "" {                                                                     // folders above it may ignore it, or files in it
 		for _, part := range strings.Split(below, "/") {
-			patterns = readPatterns(patterns, filepath.Join(w.root, filepath.Join(at...), ".gitignore"), len(at))
+			patterns = w.read(patterns, filepath.Join(w.root, filepath.Join(at...)), len(at))
 			at = append(at, part)
-			w.ignored = w.ignored || ignored(patterns, at, true)
+			w.ignored = w.ignored || w.ignore(patterns, at, true)
 		}
 		if _, err := os.Lstat(filepath.Join(w.root, filepath.FromSlash(below))); errors.Is(err, fs.ErrNotExist) {
 			// Without its .git the whole repository is away, as on a disk that is not mounted, and may come back.
@@ -85,14 +86,14 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []pattern) er
 		w.unread = append(w.unread, unread{path.Join(at...), err})
 	}
 	at = at[:len(at):len(at)]
-	patterns = readPatterns(patterns[:len(patterns):len(patterns)], filepath.Join(folder, ".gitignore"), len(at))
+	patterns = w.read(patterns[:len(patterns):len(patterns)], folder, len(at))
 	for _, e := range entries {
 		name := e.Name()
 		rel := append(at, name)
 		full := path.Join(rel...)
 		switch {
 		case e.IsDir():
-			if name == ".git" || w.excluded(name) || ignored(patterns, rel, true) {
+			if name == ".git" || w.excluded(name) || w.ignore(patterns, rel, true) {
 				continue
 			}
 			if _, err := os.Lstat(filepath.Join(folder, name, ".git")); err == nil {
@@ -105,7 +106,7 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []pattern) er
 			w.skip(full, "link")
 		case !e.Type().IsRegular() || !scopes.Known(name):
 			w.skip(full, string(scopes.Unknown))
-		case w.ignored || w.excluded(name) || ignored(patterns, rel, false):
+		case w.ignored || w.excluded(name) || w.ignore(patterns, rel, false):
 			w.skip(full, "ignored")
 		case len(full) > events.MaxCodePathBytes:
 			w.skip(full, "long path")
@@ -127,6 +128,44 @@ func (w *walker) folder(ctx context.Context, at []string, patterns []pattern) er
 		}
 	}
 	return nil
+}
+
+// read adds the patterns of a folder's .gitignore.
+func (w *walker) read(list []pattern, folder string, depth int) []pattern {
+	return w.fold(readPatterns(list, filepath.Join(folder, ".gitignore"), depth), len(list))
+}
+
+// fold makes the patterns from a place on match names in small letters, if the case of names does not count.
+func (w *walker) fold(list []pattern, from int) []pattern {
+	if w.anyCase {
+		for _, p := range list[from:] {
+			copy(p.parts, folded(p.parts))
+		}
+	}
+	return list
+}
+
+// ignore reports whether patterns ignore a path.
+func (w *walker) ignore(list []pattern, parts []string, folder bool) bool {
+	if w.anyCase {
+		parts = folded(parts)
+	}
+	return ignored(list, parts, folder)
+}
+
+// folded returns texts in small letters, as git compares them: others than those of ASCII stay.
+func folded(texts []string) []string {
+	list := make([]string, len(texts))
+	for i, s := range texts {
+		small := []byte(s)
+		for n, c := range small {
+			if 'A' <= c && c <= 'Z' {
+				small[n] |= 0x20
+			}
+		}
+		list[i] = string(small)
+	}
+	return list
 }
 
 func newWalker(root, ignores string, most int, skip func(path, reason string)) *walker {
