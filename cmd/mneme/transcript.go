@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -37,7 +38,7 @@ func outcome(c *httpapi.ToolCall) string {
 	case *c.Result.Success:
 		return "ok"
 	}
-	return "failed"
+	return cmp.Or(c.Result.NotRun, "failed")
 }
 
 func (t *terminal) paintOutcome(word string) string {

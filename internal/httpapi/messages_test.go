@@ -76,6 +76,19 @@ func TestMessagesIncludeCallsAndReasoningOnRequest(t *testing.T) {
 	require.Nil(t, past.Messages[0].ToolCalls[0].Result, "it came later")
 }
 
+func TestACallThatDidNotRunSaysWhy(t *testing.T) {
+	b := setup(t)
+	const refusal, cancelled = "The user doesn't want to proceed with this tool use. The tool use was rejected.", "Cancelled: parallel tool call Bash(go test) errored"
+	seq := b.batch("c1", message("m", "assistant", ""),
+		call("k1", "Bash", "{}"), result("k1", refusal, false), call("k2", "Bash", "{}"), result("k2", cancelled, false),
+		call("k3", "Bash", "{}"), result("k3", "exit status 1", false), call("k4", "Bash", "{}"), result("k4", refusal, true))
+	var why []string
+	for _, c := range all[httpapi.ToolCall](b, fmt.Sprintf("/v1/conversations/c1/tool-calls?order=oldest&at_least=%d", seq), "tool_calls") {
+		why = append(why, c.Result.NotRun)
+	}
+	require.Equal(t, []string{"refused", "cancelled", "", ""}, why)
+}
+
 func TestListsTruncateLongTextsAndShowDoesNot(t *testing.T) {
 	b := setup(t)
 	long := strings.Repeat("é", graph.MaxBodyBytes)

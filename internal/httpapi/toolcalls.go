@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/harness"
 )
 
 // ToolCall is a tool call as the API shows it. Extent is that of the arguments.
@@ -30,6 +32,7 @@ type ToolResult struct {
 	Row
 	ToolCallID string `json:"tool_call_id"`
 	Success    *bool  `json:"success" doc:"null if it is unknown"`
+	NotRun     string `json:"not_run,omitempty" enum:"refused,cancelled" doc:"why a call that did not succeed did not even run: the user refused it, or the agent cancelled it because another call of the step failed; absent if it ran"`
 	Result     string `json:"result" doc:"the text, or JSON as text"`
 	Extent
 	Error      string   `json:"error,omitempty"`
@@ -54,9 +57,24 @@ func showUse(u graph.ToolUse) ToolCall {
 
 func showResult(r graph.ToolResult) ToolResult {
 	return ToolResult{
-		Row: rowOf(r.Position, r.Origin), ToolCallID: r.ToolCallID, Success: r.Success, Result: r.Result.Text, Extent: extentOf(r.Result),
+		Row: rowOf(r.Position, r.Origin), ToolCallID: r.ToolCallID, Success: r.Success, NotRun: notRun(&r), Result: r.Result.Text, Extent: extentOf(r.Result),
 		Error: r.Error, DurationMS: r.DurationMS,
 	}
+}
+
+// notRun says why a call did not run, "" if it did.
+func notRun(r *graph.ToolResult) string {
+	if r.Success == nil || *r.Success {
+		return ""
+	}
+	text := cmp.Or(r.Error, r.Result.Text)
+	if _, refused := harness.Refusal(text); refused {
+		return "refused"
+	}
+	if harness.NotRun(text) {
+		return "cancelled"
+	}
+	return ""
 }
 
 type callsInput struct {

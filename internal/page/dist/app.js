@@ -431,6 +431,7 @@ function withInherited(c3) {
     total_chars: c3.total_chars + i3.total_chars
   };
 }
+var hasFailed = ({ result }) => result?.success === false && !result.not_run;
 var asked = () => {
 };
 var session = {
@@ -1790,7 +1791,7 @@ function node(column, kind, id, label, title, open) {
 function callsOf(s3) {
   const byTool = Map.groupBy(s3.tool_calls ?? [], (call) => call.tool_name);
   return [...byTool].map(([tool, calls2]) => {
-    const failed = calls2.filter((call) => call.result?.success === false).length;
+    const failed = calls2.filter(hasFailed).length;
     const n2 = node(
       3,
       "call",
@@ -2290,7 +2291,7 @@ function gist(given) {
 }
 function Call({ call, of }) {
   const r3 = call.result;
-  const failed = r3?.success === false;
+  const failed = hasFailed(call);
   const result = asText(r3?.error ?? r3?.result);
   return /* @__PURE__ */ a3("details", { class: `call ${failed ? "failed" : ""}`, children: [
     /* @__PURE__ */ a3("summary", { children: [
@@ -2298,10 +2299,10 @@ function Call({ call, of }) {
       /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: call.tool_name }) }),
       /* @__PURE__ */ a3("span", { class: "args", children: /* @__PURE__ */ a3(Text, { of: firstLine(gist(call.arguments), 240) }) }),
       /* @__PURE__ */ a3("span", { class: "dim", children: [
-        !r3 ? "no result" : failed ? "failed" : `${count(result.length)} characters`,
+        !r3 ? "no result" : r3.not_run ?? (failed ? "failed" : `${count(result.length)} characters`),
         r3?.duration_ms !== void 0 && `, ${count(Math.round(r3.duration_ms))} ms`
       ] }),
-      failed && /* @__PURE__ */ a3("span", { class: "error", children: /* @__PURE__ */ a3(Text, { of: firstLine(result) }) })
+      (failed || r3?.not_run) && /* @__PURE__ */ a3("span", { class: "error", children: /* @__PURE__ */ a3(Text, { of: firstLine(result) }) })
     ] }),
     /* @__PURE__ */ a3("header", { children: [
       of && /* @__PURE__ */ a3(TurnLink, { of, turn: call.turn, event: call.seq }),
@@ -2537,7 +2538,7 @@ var Outline = class {
       const answer = await getJSON(url, this.control.signal);
       for (const call of answer.tool_calls) {
         const turn = this.texts.get(call.turn);
-        if (turn && call.turn >= first) turn.failed = (turn.failed ?? 0) + 1;
+        if (turn && call.turn >= first && hasFailed(call)) turn.failed = (turn.failed ?? 0) + 1;
       }
       cursor = answer.next_cursor;
       within = cursor !== void 0 && !answer.tool_calls.some((call) => call.turn < first);
@@ -3409,7 +3410,7 @@ var Follower = class {
         this.error = void 0;
       } catch (e3) {
         if (control.signal.aborted) return;
-        this.error = e3 instanceof Problem ? e3 : new Problem(0, "The connection broke off.");
+        this.error = e3 instanceof Problem ? e3 : new Problem(0, "The connection was lost.");
       }
       this.live = false;
       this.changed();

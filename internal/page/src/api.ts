@@ -89,8 +89,11 @@ export interface ToolCall {
   tool_call_id: string;
   tool_name: string;
   arguments: unknown;
-  result?: { seq: number; success?: boolean | null; result?: unknown; error?: string; duration_ms?: number };
+  result?: { seq: number; success?: boolean | null; not_run?: "refused" | "cancelled"; result?: unknown; error?: string; duration_ms?: number };
 }
+
+// hasFailed reports whether a call ran and failed.
+export const hasFailed = ({ result }: ToolCall): boolean => result?.success === false && !result.not_run;
 
 export interface Step {
   turn: number;

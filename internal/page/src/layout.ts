@@ -1,5 +1,5 @@
 // Which nodes a graph of some turns has, and where they are. Equal answers of the API give an equal drawing.
-import { type Conversation, type Step, type Turn } from "./api";
+import { type Conversation, hasFailed, type Step, type Turn } from "./api";
 import { firstLine, plural, shortPath } from "./text";
 import { type Params } from "./url";
 
@@ -21,7 +21,7 @@ function node(column: number, kind: string, id: string, label: string, title: st
 function callsOf(s: Step): Node[] {
   const byTool = Map.groupBy(s.tool_calls ?? [], (call) => call.tool_name);
   return [...byTool].map(([tool, calls]) => {
-    const failed = calls.filter((call) => call.result?.success === false).length;
+    const failed = calls.filter(hasFailed).length;
     const n = node(3, "call", `call ${calls[0]!.seq}`, calls.length > 1 ? `${tool} × ${calls.length}` : tool,
       `${plural(calls.length, "call")} of ${tool}${failed ? `, ${failed} failed` : ""}`, { event: String(calls[0]!.seq) });
     n.failed = failed > 0;

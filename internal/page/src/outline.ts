@@ -3,7 +3,7 @@
 // length opens at once.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { asOf, type Conversation, getJSON, path, patient, type Problem, type ToolCall, type Turn } from "./api";
+import { asOf, type Conversation, getJSON, hasFailed, path, patient, type Problem, type ToolCall, type Turn } from "./api";
 import { firstLine, typed } from "./text";
 
 const page = 1000;
@@ -153,7 +153,7 @@ export class Outline {
       const answer = await getJSON<{ tool_calls: ToolCall[]; next_cursor?: string }>(url, this.control.signal);
       for (const call of answer.tool_calls) {
         const turn = this.texts.get(call.turn);
-        if (turn && call.turn >= first) turn.failed = (turn.failed ?? 0) + 1;
+        if (turn && call.turn >= first && hasFailed(call)) turn.failed = (turn.failed ?? 0) + 1;
       }
       cursor = answer.next_cursor;
       within = cursor !== undefined && !answer.tool_calls.some((call) => call.turn < first);

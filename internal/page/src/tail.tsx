@@ -70,7 +70,7 @@ class Follower {
         this.error = undefined; // the server ended the stream, as it does when it stops
       } catch (e) {
         if (control.signal.aborted) return;
-        this.error = e instanceof Problem ? e : new Problem(0, "The connection broke off.");
+        this.error = e instanceof Problem ? e : new Problem(0, "The connection was lost.");
       }
       this.live = false;
       this.changed();

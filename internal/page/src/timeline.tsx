@@ -1,7 +1,7 @@
 // A conversation in time: its summaries as bars over its turns, the turns as rows, and the selected turn.
 import { useState } from "preact/hooks";
 
-import { asOf, type Conversation, path, type Step, type Summary, type ToolCall, type Turn, useGet, useGetLater, usePages } from "./api";
+import { asOf, type Conversation, hasFailed, path, type Step, type Summary, type ToolCall, type Turn, useGet, useGetLater, usePages } from "./api";
 import { EventLink, TurnLink } from "./event";
 import type { Outline, OutlinedSummary } from "./outline";
 import { Rows } from "./rows";
@@ -159,7 +159,7 @@ function gist(given: unknown): string {
 // Call shows a call with its result; with of, it links to its turn in that conversation.
 export function Call({ call, of }: { call: ToolCall; of?: string }) {
   const r = call.result;
-  const failed = r?.success === false;
+  const failed = hasFailed(call);
   const result = asText(r?.error ?? r?.result);
   return (
     <details class={`call ${failed ? "failed" : ""}`}>
@@ -167,8 +167,8 @@ export function Call({ call, of }: { call: ToolCall; of?: string }) {
         <span class="sign" aria-hidden="true">{!r ? "…" : failed ? "✗" : r.success ? "✓" : "·"}</span>
         <b><Text of={call.tool_name} /></b>
         <span class="args"><Text of={firstLine(gist(call.arguments), 240)} /></span>
-        <span class="dim">{!r ? "no result" : failed ? "failed" : `${count(result.length)} characters`}{r?.duration_ms !== undefined && `, ${count(Math.round(r.duration_ms))} ms`}</span>
-        {failed && <span class="error"><Text of={firstLine(result)} /></span>}
+        <span class="dim">{!r ? "no result" : r.not_run ?? (failed ? "failed" : `${count(result.length)} characters`)}{r?.duration_ms !== undefined && `, ${count(Math.round(r.duration_ms))} ms`}</span>
+        {(failed || r?.not_run) && <span class="error"><Text of={firstLine(result)} /></span>}
       </summary>
       <header>{of && <TurnLink of={of} turn={call.turn} event={call.seq} />}<span class="dim">call</span><EventLink seq={call.seq} />{r && <><span class="dim">result</span><EventLink seq={r.seq} /></>}</header>
       <pre><Text of={asText(call.arguments)} max={20_000} /></pre>

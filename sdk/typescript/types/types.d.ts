@@ -561,6 +561,8 @@ export interface ToolResult {
   error?: string;
   /** in a branch: the conversation from which it inherits this row; absent for its own rows */
   inherited_from?: string;
+  /** why a call that did not succeed did not even run: the user refused it, or the agent cancelled it because another call of the step failed; absent if it ran */
+  not_run?: "refused" | "cancelled";
   /** the producer's time, RFC 3339 */
   time?: string;
   /** only the beginning of the text is shown: request this item alone to get all of it */

@@ -635,6 +635,9 @@ class ToolResult(TypedDict):
     error: NotRequired[str]
     # in a branch: the conversation from which it inherits this row; absent for its own rows
     inherited_from: NotRequired[str]
+    # why a call that did not succeed did not even run: the user refused it, or the agent cancelled
+    # it because another call of the step failed; absent if it ran
+    not_run: NotRequired[Literal["refused", "cancelled"]]
     # the producer's time, RFC 3339
     time: NotRequired[str]
     # only the beginning of the text is shown: request this item alone to get all of it
