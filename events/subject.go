@@ -67,8 +67,8 @@ func StoredDestination(partitions int) string {
 	return storedPrefix + "{{partition(" + strconv.Itoa(partitions) + ",1,2)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}"
 }
 
-// PartitionOf returns the partition, out of this number, to which that transform maps a
-// conversation.
+// PartitionOf returns the partition of a conversation in a stream that has so many: the one to
+// which [StoredDestination] maps it.
 func PartitionOf(tenant, conversation string, partitions int) int {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(Escape(tenant) + Escape(conversation)))
