@@ -47,10 +47,19 @@ var headerPlaces = []rule{
 	{kind: "url-password", gates: []string{"://"}, find: match(`^://([A-Za-z0-9_-]{24,255})@[A-Za-z0-9\[]`), before: scheme, plausible: scattered},
 	{kind: "signature", gates: []string{"X-Amz-Signature=", "X-Goog-Signature=", "X-Amz-Security-Token="}, find: match(`^X-(?:(?:Amz|Goog)-Signature|Amz-Security-Token)=([A-Za-z0-9%+/=_-]{32,})`), before: anywhere, plausible: varied},
 	{kind: "signature", gates: []string{"?sig=", "&sig=", ";sig="}, find: match(`^[?&;]sig=([A-Za-z0-9%+/=_-]{40,})`), before: anywhere, plausible: keyed},
-	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: match(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+([A-Za-z0-9+/=_.~-]{12,})`), plausible: credential},
-	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: match(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:[a-z][a-z0-9_-]{1,30} +)?([A-Za-z0-9+/=_~-]{20,})`), plausible: scattered},
+	{kind: "authorization", gates: authorization, find: match(`^(?:uthorization|UTHORIZATION)(?i:\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+)([A-Za-z0-9+/=_.~-]{12,})`), before: anA, plausible: credential},
+	{kind: "authorization", gates: authorization, find: match(`^(?:uthorization|UTHORIZATION)(?i:\\?["']?\s*[:=]\s*\\?["']?(?:[a-z][a-z0-9_-]{1,30} +)?)([A-Za-z0-9+/=_~-]{20,})`), before: anA, plausible: scattered},
 	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER ", "Bearer%20", "SSWS "}, find: match(`^(?:(?:Bearer|bearer|BEARER|SSWS) +|Bearer%20)([A-Za-z0-9+/=_.~-]{20,})`), before: noWord, plausible: credential},
 	{kind: "cookie", gates: []string{"ookie:", `ookie":`, `ookie\":`, `ookie':`}, find: match(`^ookie(?:\\?"|')?:[ \t]*(\[` + jsonBlanks + `(?:,?` + jsonBlanks + jsonText + jsonBlanks + `)+|` + quoted + `[^\r\n"'\\]{16,})`), before: anywhere, parts: cookies},
+}
+
+// authorization is how the name of the header goes on behind its A.
+var authorization = []string{"uthorization", "UTHORIZATION"}
+
+// anA accepts a text that ends with an A which begins a word.
+func anA(text string) bool {
+	end := len(text) - 1
+	return end >= 0 && (text[end] == 'a' || text[end] == 'A') && noWord(text[:end])
 }
 
 // cookies returns where the values of a header Cookie or Set-Cookie, or of a list of such headers, are that can be the key of

@@ -64,6 +64,7 @@ func TestSecretsInTheirPlacesAreReplaced(t *testing.T) {
 		{`SECRET='{"user":"bob","password":"%","note":"` + strings.Repeat("x, ", 3000) + `"}'`, word},
 		{`TOKEN='{"note":"f(x),` + strings.Repeat("y ", 300) + `","password":"%"}'`, word},
 		{"Authorization: ApiKey %", sign},
+		{`{"sent": "GET / HTTP/1.1\nAuthorization: Basic %\r\n"}`, sign},
 		{"Authorization: %", sign},
 		{"Authorization: SSWS %", sign},
 		{"https://%@git.internal/x.git", sign},
