@@ -8,16 +8,27 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/internal/mcp"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // agents returns the tools for agents. They read through the same views as the operations, but are not operations:
 // agents find them by the Model Context Protocol, not in the OpenAPI document.
 func (a *api) agents() http.Handler {
 	return mcp.New(mcp.Config{
-		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Condense: a.Condense, Logger: a.Logger,
+		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Earlier: a.earlierForAgents, Condense: a.Condense, Logger: a.Logger,
 		Explain: a.explainTool, Refuse: writeProblem, Called: a.Telemetry.Metrics.ToolCalled,
 		Admit: a.takeCounted, Enter: a.enterCall, Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping, Audit: a.auditCall,
 	})
+}
+
+// earlierForAgents returns what the context of a tool shows of earlier sessions: the same as the operation would.
+func (a *api) earlierForAgents(ctx context.Context, pins *view.Pins, v *view.View, maxChars int) (window.Earlier, error) {
+	if a.ProjectMemoryOff {
+		return nil, nil
+	}
+	e, _, err := a.earlier(ctx, pins, v, maxChars)
+	return e, err
 }
 
 // enterCall waits for one of the places for calls of tools. To the tenant's quota each call is a read: only one tool

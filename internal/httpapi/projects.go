@@ -283,12 +283,12 @@ func (a *api) projectSource(r project.Reader, g graph.Reader) projects.Source {
 // earlier returns what a young conversation sees of its project, and the positions that the answer then depends on. It
 // is nil for a conversation that is not young or has no project, and while the read model is not there or, for a
 // request that does not ask for the past, not far enough.
-func (a *api) earlier(ctx context.Context, v *view.View, maxChars int) (window.Earlier, []string, error) {
+func (a *api) earlier(ctx context.Context, pins *view.Pins, v *view.View, maxChars int) (window.Earlier, []string, error) {
 	own := v.Lineage().Own()
 	if !window.Young(&own, maxChars) {
 		return nil, nil, nil
 	}
-	r, m, err := a.pins(ctx).Projects(ctx)
+	r, m, err := pins.Projects(ctx)
 	if errors.Is(err, a.NotReady) {
 		return nil, nil, nil
 	}
@@ -301,7 +301,7 @@ func (a *api) earlier(ctx context.Context, v *view.View, maxChars int) (window.E
 	} else if err != nil {
 		return nil, nil, err
 	}
-	g, gm, err := a.pins(ctx).Graph(ctx)
+	g, gm, err := pins.Graph(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

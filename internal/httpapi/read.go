@@ -142,7 +142,7 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 	var earlier window.Earlier
 	if of.earlierWithin > 0 {
 		var more []string
-		if earlier, more, err = a.earlier(ctx, v, of.earlierWithin); err != nil {
+		if earlier, more, err = a.earlier(ctx, a.pins(ctx), v, of.earlierWithin); err != nil {
 			return s, err
 		}
 		positions = append(positions, more...)

@@ -87,18 +87,26 @@ func (c *call) ofConversation(ctx context.Context, id events.ConversationID, in 
 	if conversation.MessageCount == 0 && in.Conversation == "" {
 		return answer{}, graph.ErrNotFound // nothing has been said yet
 	}
+	request := window.Request{Conversation: id, Query: in.Query, MaxChars: in.MaxChars - headRoom, AsOf: in.AsOf}
+	var earlier window.Earlier
+	if c.Earlier != nil {
+		if earlier, err = c.Earlier(ctx, c.pins, v, request.MaxChars); err != nil {
+			return answer{}, c.past(err)
+		}
+	}
 	if err := v.Load(ctx); err != nil {
 		return answer{}, err
 	}
 	if err := v.Begin(ctx); err != nil {
 		return answer{}, err
 	}
-	request := window.Request{Conversation: id, Query: in.Query, MaxChars: in.MaxChars - headRoom, AsOf: in.AsOf}
 	request.Rerank.Wanted = c.Cache != nil && c.Cache.RerankAlways
 	if c.Condense != nil {
 		request.Condense = c.Condense(conversation.Profile)
 	}
-	made, err := c.Build(ctx, v.Source(ctx), request)
+	source := v.Source(ctx)
+	source.Earlier = earlier
+	made, err := c.Build(ctx, source, request)
 	v.Release()
 	if err != nil {
 		return answer{}, err

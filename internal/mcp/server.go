@@ -47,6 +47,9 @@ type Config struct {
 	Cache *view.Cache // nil disables searches
 	// Build builds the context of a conversation. Nil means window.Build.
 	Build func(context.Context, window.Source, window.Request) (*window.Context, error)
+	// Earlier returns what a context of a view with a budget shows of the earlier sessions of its project, nil for nothing.
+	// Nil shows none.
+	Earlier func(ctx context.Context, pins *view.Pins, v *view.View, maxChars int) (window.Earlier, error)
 	// Condense says how contexts of conversations with a profile show large tool results. Nil means
 	// extractive.
 	Condense func(profile string) string

@@ -62,6 +62,7 @@ func TestANewSessionGetsTheContextOfItsProject(t *testing.T) {
 	text = a.text("memory_context", nil)
 	require.Regexp(t, `^shop · claude_code:new · as of \d+ · \d+ of 12000 characters\n`, text)
 	require.Contains(t, text, "Add a wish list")
+	require.Contains(t, text, "expired cookie", "a session that has just begun sees what earlier ones left")
 	require.Regexp(t, `^shop · cart · `, a.text("memory_context", arguments{"conversation": "cart"}), "an argument goes before the session")
 	require.Regexp(t, `^blog · all conversations · `, a.text("memory_context", arguments{"project": "blog"}))
 }
