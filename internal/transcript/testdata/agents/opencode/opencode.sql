@@ -12,6 +12,8 @@ INSERT INTO message VALUES ('msg_1', 'ses_1', 1767225600001, 1767225600001, '{"r
 INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1, 1, '{"type":"text","text":"Why is the total 0?"}'),
   ('prt_2', 'msg_2', 'ses_1', 2, 2, '{"type":"text","text":"I read it."}'),
   ('prt_3', 'msg_2', 'ses_1', 3, 3, '{"type":"tool","callID":"call_0","tool":"read","state":{"status":"completed","input":{"filePath":"cart.go"},"output":"total := 0","time":{"start":1767225602000,"end":1767225602250}}}'),
+  ('prt_3a', 'msg_2', 'ses_1', 3, 3, '{"type":"tool","callID":"call_1","tool":"bash","state":{"status":"completed","input":{"command":"go test"},"output":"FAIL shop","metadata":{"output":"FAIL shop","exit":1},"time":{"start":1767225603000,"end":1767225603250}}}'),
+  ('prt_3b', 'msg_2', 'ses_1', 3, 3, '{"type":"tool","callID":"call_2","tool":"bash","state":{"status":"completed","input":{"command":"go vet"},"output":"","metadata":{"exit":0},"time":{"start":1767225603300,"end":1767225603400}}}'),
   ('prt_4', 'msg_2', 'ses_1', 4, 4, 'no JSON'),
   ('prt_5', 'msg_4', 'ses_2', 5, 5, '{"type":"text","text":"Look at the tax."}'),
   ('prt_6', 'msg_5', 'ses_2', 6, 6, '{"type":"tool","callID":"call_0","tool":"bash","state":{"status":"running","input":{"command":"sleep 9"},"time":{"start":1767225611500}}}');
