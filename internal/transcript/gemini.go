@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -117,11 +118,14 @@ func (g *geminiParts) UnmarshalJSON(raw []byte) error {
 		case part.Response != nil:
 			g.returned = append(g.returned, geminiOutput(part.Response.Response))
 		case given(part.Inline) != nil, given(part.File) != nil:
-			g.said = append(g.said, "[file]")
+			g.said = append(g.said, geminiFile)
 		}
 	}
 	return nil
 }
+
+// geminiFile stands for a part that is a file.
+const geminiFile = "[file]"
 
 // geminiOutput returns the text of a tool's response.
 func geminiOutput(raw json.RawMessage) string {
@@ -166,6 +170,10 @@ type gemini struct {
 	said    map[uint64]struct{} // hashes of what either side said
 	title   string
 }
+
+// geminiFailed matches the result of a command that failed. To Gemini CLI it is a success, and only its last lines tell:
+// those before them are what the command printed.
+var geminiFailed = regexp.MustCompile(`(?:^|\n)Exit Code: -?[1-9]\d*(?:\n(?:Signal|Background PIDs|Process Group PGID): [^\n]*)*\s*(?:</untrusted_context>\s*)?$`)
 
 // geminiThanks is what the program lets the model say after a summary.
 const geminiThanks = "Got it. Thanks for the additional context!"
@@ -296,8 +304,11 @@ func (g *gemini) message(out *batch, m *geminiMessage, size int) error {
 	case m.ID == "":
 		return errors.New("id: is missing")
 	}
-	if m.Type == "user" && len(m.Content.said) == 0 && len(m.Content.returned) > 0 { // the calls hold it as well
-		return nil
+	if m.Type == "user" && len(m.Content.returned) > 0 { // the calls hold it as well, and the files that came with it
+		m.Content.said = slices.DeleteFunc(m.Content.said, func(s string) bool { return s == geminiFile })
+		if len(m.Content.said) == 0 {
+			return nil
+		}
 	}
 	if m.Type == "user" && geminiPreamble(m.Content.join()) && g.start.Cwd == "" {
 		g.start.Cwd = folderIn(m.Content.join(), geminiFolder)
@@ -376,8 +387,9 @@ func (g *gemini) add(out *batch, m *geminiMessage) {
 			g.call(out, id, when, message, string(c.Name), c.Args)
 		}
 		if c.final() && fresh("result "+id) {
-			success := c.Status == "success"
-			g.answer(out, id, when, c.Result.result(), &success)
+			result := c.Result.result()
+			success := c.Status == "success" && !(c.Name == "run_shell_command" && geminiFailed.MatchString(result))
+			g.answer(out, id, when, result, &success)
 		}
 	}
 }
