@@ -374,7 +374,7 @@ func TestBadRequestsAreRefusedWithoutARetry(t *testing.T) {
 		"a gzip bomb":         {"/v1/traces", "application/json", "gzip", pack(make([]byte, otlp.MaxBytes+1)), 413, "at most 16 MiB"},
 		"another coding":      {"/v1/traces", "application/json", "zstd", good, 415, "Content-Encoding"},
 		"another type":        {"/v1/traces", "text/plain", "", good, 415, "Content-Type"},
-		"metrics":             {"/v1/metrics", "application/json", "", []byte("{}"), 404, "OTEL_METRICS_EXPORTER=none"},
+		"another path":        {"/v1/profiles", "application/json", "", []byte("{}"), 404, "/v1/traces and /v1/logs"},
 		"a tenant of no name": {"/v1/traces", "application/json", "", good, 400, "mneme-tenant"},
 	} {
 		headers := []string{"Content-Encoding", c.coding}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	colmetricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -62,12 +63,14 @@ func (s *Server) Handler() http.Handler {
 	remote := grpc.NewServer(grpc.MaxRecvMsgSize(MaxBytes), grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}), grpc.UnaryInterceptor(s.recovered))
 	collogspb.RegisterLogsServiceServer(remote, logService{s: s})
 	coltracepb.RegisterTraceServiceServer(remote, traceService{s: s})
+	colmetricspb.RegisterMetricsServiceServer(remote, metricsService{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("POST /v1/traces", s.admitted(http.HandlerFunc(s.http)))
 	mux.Handle("POST /v1/logs", s.admitted(http.HandlerFunc(s.http)))
+	mux.Handle("POST /v1/metrics", s.admitted(http.HandlerFunc(dropMetrics)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, http.StatusNotFound, codes.Unimplemented, "mneme takes /v1/traces and /v1/logs by POST; set OTEL_METRICS_EXPORTER=none")
+		answer(w, r, http.StatusNotFound, codes.Unimplemented, "mneme takes /v1/traces and /v1/logs by POST")
 	})
 	calls := s.admitted(remote)
 	sites := http.NewCrossOriginProtection()
@@ -191,6 +194,14 @@ func (s *Server) http(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	write(w, http.StatusOK, kind, out)
+}
+
+// dropMetrics accepts metrics, which hold nothing of a conversation. Gemini CLI can't be told to send none, and would show
+// its user each refusal.
+func dropMetrics(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, MaxBytes)) // of what is dropped, nothing can be wrong
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	write(w, http.StatusOK, kind, &colmetricspb.ExportMetricsServiceResponse{})
 }
 
 // errCoding means that the body has an unsupported compression.
@@ -367,4 +378,13 @@ type logService struct {
 // Export implements the service of OTLP.
 func (l logService) Export(ctx context.Context, request *collogspb.ExportLogsServiceRequest) (*collogspb.ExportLogsServiceResponse, error) {
 	return l.s.logs(ctx, request, false, proto.Size(request))
+}
+
+type metricsService struct {
+	colmetricspb.UnimplementedMetricsServiceServer
+}
+
+// Export implements the service of OTLP: it drops them.
+func (metricsService) Export(context.Context, *colmetricspb.ExportMetricsServiceRequest) (*colmetricspb.ExportMetricsServiceResponse, error) {
+	return &colmetricspb.ExportMetricsServiceResponse{}, nil
 }
