@@ -36,7 +36,9 @@ var mcpClients = []mcpClient{
 		return map[string]any{"servers": map[string]any{"mneme": map[string]any{"type": "stdio", "command": command, "args": args}}}
 	}},
 	{name: "gemini-cli", where: "~/.gemini/settings.json, or .gemini/settings.json in the repository", show: common, format: asJSON},
-	{name: "qwen-code", where: "~/.qwen/settings.json, or .qwen/settings.json in the repository", show: common, format: asJSON},
+	{name: "qwen-code", where: "~/.qwen/settings.json, or .qwen/settings.json in the repository", format: asJSON, show: func(command string, args []string) any {
+		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"command": command, "args": args, "alwaysLoadTools": true}}}
+	}},
 	{name: "opencode", where: "~/.config/opencode/opencode.json, or opencode.json in the repository", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcp": map[string]any{"mneme": map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}}}
 	}},

@@ -93,7 +93,7 @@ var agents = []agent{
 	{name: GeminiCLI, title: "Gemini CLI", program: "gemini", folder: ".gemini", moved: "GEMINI_CLI_HOME", keeps: true, inHome: true, shape: shape{shell: true, label: "mneme"}, files: []file{{path: "settings.json", format: hooksAndServers}}, events: []event{
 		{"SessionStart", 5000, false}, {"BeforeAgent", 3000, false}, {"AfterAgent", 10000, false}, {"SessionEnd", 5000, false},
 	}},
-	{name: QwenCode, title: "Qwen Code", program: "qwen", folder: ".qwen", moved: "QWEN_HOME", keeps: true, shape: shape{shell: true, label: "mneme"}, files: []file{{path: "settings.json", format: hooksAndServers}}, events: []event{
+	{name: QwenCode, title: "Qwen Code", program: "qwen", folder: ".qwen", moved: "QWEN_HOME", keeps: true, server: server{Always: true}, shape: shape{shell: true, label: "mneme"}, files: []file{{path: "settings.json", format: hooksAndServers}}, events: []event{
 		// Milliseconds: so it read them up to 0.23, and still does from 1000 on.
 		{"SessionStart", 5000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 10000, true}, {"SessionEnd", 5000, false},
 	}},

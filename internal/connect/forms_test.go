@@ -100,6 +100,19 @@ func TestEachAgentGetsTheFormThatItReads(t *testing.T) {
 	}
 }
 
+// Otherwise they hide the tools of servers until the model searches for them.
+func TestAgentsThatHideToolsAreToldToShowThem(t *testing.T) {
+	for agent, want := range map[string]struct{ path, member string }{
+		Pi:       {".pi/agent/mcp.json", `"exposure": "direct"`},
+		QwenCode: {".qwen/settings.json", `"alwaysLoadTools": true`},
+	} {
+		home, options := machine(t)
+		_, err := Connect(t.Context(), options(agent))
+		require.NoError(t, err)
+		require.Contains(t, get(t, filepath.Join(home, filepath.FromSlash(want.path))), want.member, agent)
+	}
+}
+
 // OpenHands takes events in either form, but not the same event in both, and no others next to a member hooks.
 func TestHooksOfOpenHandsKeepTheFormOfTheFile(t *testing.T) {
 	home, options := machine(t)

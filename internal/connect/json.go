@@ -50,6 +50,8 @@ type server struct {
 	Tools   []string `json:"tools,omitempty"` // that the agent may use
 	// Exposure "direct" has pi tell its model of the tools from the start.
 	Exposure string `json:"exposure,omitempty"`
+	// Always has Qwen Code do so.
+	Always bool `json:"alwaysLoadTools,omitempty"`
 }
 
 // serverOf returns our MCP server in the agent's form.

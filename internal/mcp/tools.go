@@ -34,6 +34,10 @@ const (
 	maxResult = 50_000
 )
 
+// alwaysLoad has Claude Code tell its model of a tool from the start. Of other tools the model learns only the names, and
+// must ask for them before it can call them: too late for what a task begins with.
+const alwaysLoad = "anthropic/alwaysLoad"
+
 // Limits of lists.
 const (
 	maxHits, hits     = 25, 8
@@ -95,7 +99,7 @@ func Definitions(write bool) []*sdk.Tool {
 				"max_chars":    number("", minContextChars, maxContextChars, contextChars),
 				"as_of":        number("log sequence, to see the past", 1, 0, 0),
 			}),
-			Meta: sdk.Meta{"anthropic/maxResultSizeChars": maxResult},
+			Meta: sdk.Meta{"anthropic/maxResultSizeChars": maxResult, alwaysLoad: true},
 		},
 		{
 			Name: ToolSearch, Title: "Search past conversations",
@@ -115,6 +119,7 @@ func Definitions(write bool) []*sdk.Tool {
 				"limit":        number("", 1, maxHits, hits),
 				"cursor":       text("next_cursor of the last answer"),
 			}),
+			Meta: sdk.Meta{alwaysLoad: true},
 		},
 		{
 			Name: ToolRead, Title: "Read a record in full",
