@@ -183,6 +183,9 @@ func (m *geminiMessage) key() uint64 {
 	return xxhash.Sum64String(string(m.Type) + "\x00" + m.Content.join())
 }
 
+// geminiGrace is what the program tells a subagent that stopped, or reached a limit, without a result.
+const geminiGrace = "You have one final chance to complete the task with a short grace period."
+
 // geminiPreamble reports whether a message was inserted by the program before the first prompt.
 func geminiPreamble(said string) bool {
 	return strings.HasPrefix(said, "<session_context>") || strings.HasPrefix(said, "This is the Gemini CLI.")
@@ -368,7 +371,7 @@ func (g *gemini) add(out *batch, m *geminiMessage) {
 			said.Reasoning = strings.Join(thoughts, "\n")
 		} else if m.summary {
 			said.Role, said.Origin = "system", originCompaction
-		} else if geminiPreamble(said.Content) {
+		} else if geminiPreamble(said.Content) || strings.HasPrefix(said.Content, "You have ") && strings.Contains(said.Content, geminiGrace) {
 			said.Role, said.Origin = "system", originMeta
 		}
 		g.say(out, message, at, said)
