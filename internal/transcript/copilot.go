@@ -52,6 +52,9 @@ type copilotData struct {
 	Success    *bool           `json:"success"`
 	Result     json.RawMessage `json:"result"` // a text, or an object with one as content
 	Error      json.RawMessage `json:"error"`
+	Shell      struct {
+		Exit exit `json:"exitCode"`
+	} `json:"shellExecution"`
 }
 
 // copilotWrap is what the program puts around a prompt.
@@ -179,6 +182,9 @@ func (t *copilotTalk) took(out *batch, l *copilotLine) (known bool, err error) {
 	case "tool.execution_complete":
 		if d.ToolCallID == "" {
 			return true, errors.New("data.toolCallId: is missing")
+		}
+		if d.Shell.Exit != 0 { // a failure that it calls a success
+			d.Success = new(bool)
 		}
 		t.answer(out, string(d.ToolCallID), at, copilotResult(d), d.Success)
 	case "session.compaction_complete":

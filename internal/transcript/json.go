@@ -131,3 +131,14 @@ func spaced(raw json.RawMessage) string {
 	}
 	return s.String()
 }
+
+// exit is the status with which a command ended, 0 also if none is known.
+type exit float64
+
+func (e *exit) UnmarshalJSON(raw []byte) error {
+	var status float64
+	if json.Unmarshal(raw, &status) == nil { // it may be null
+		*e = exit(status)
+	}
+	return nil
+}

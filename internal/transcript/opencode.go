@@ -72,19 +72,10 @@ type opencodePart struct {
 		Content codexTexts      `json:"content"` // version 2
 		Error   json.RawMessage `json:"error"`
 		Time    opencodeTime    `json:"time"`
-		About   opencodeOutcome `json:"metadata"`
+		About   struct {
+			Exit exit `json:"exit"`
+		} `json:"metadata"`
 	} `json:"state"`
-}
-
-// opencodeOutcome is what a tool says about its result.
-type opencodeOutcome struct {
-	Exit json.RawMessage `json:"exit"` // status of a command; null if it was ended
-}
-
-// failed reports whether a command ended with an error, which its call is completed with all the same.
-func (o opencodeOutcome) failed() bool {
-	var status float64
-	return json.Unmarshal(or(o.Exit, "0"), &status) == nil && status != 0
 }
 
 // opencodeTime holds times in milliseconds. Some versions wrote them as text.
@@ -336,7 +327,7 @@ func (o *opencode) tool(out *batch, t *talk, message, at string, p *opencodePart
 		result = p.State.Content.join()
 	}
 	r := &events.ToolReturned{ToolCallID: id, Success: &success, Result: events.JSONResult(quote(result))}
-	if success && p.State.About.failed() {
+	if success && p.State.About.Exit != 0 { // a failure that it calls completed
 		success, r.Error = false, result
 	} else if !success {
 		var plainly string

@@ -42,10 +42,11 @@ type openHandsEvent struct {
 	} `json:"tool_call"`
 	Action      json.RawMessage `json:"action"`
 	Observation struct {        // of an ObservationEvent
-		Content codexTexts `json:"content"`
-		Output  codexTexts `json:"output"`
-		IsError bool       `json:"is_error"`
-		Error   text       `json:"error"`
+		Content  codexTexts `json:"content"`
+		Output   codexTexts `json:"output"`
+		IsError  bool       `json:"is_error"`
+		ExitCode exit       `json:"exit_code"`
+		Error    text       `json:"error"`
 	} `json:"observation"`
 	Error  text  `json:"error"`            // of an AgentErrorEvent
 	Reason text  `json:"rejection_reason"` // of a UserRejectObservation
@@ -108,7 +109,7 @@ func (o *openHands) value(out *batch, raw []byte) error {
 		if e.Observation.Error == "false" { // some tools report it as true or false, others as a text
 			e.Observation.Error = ""
 		}
-		success := e.Kind == "ObservationEvent" && !e.Observation.IsError && e.Observation.Error == ""
+		success := e.Kind == "ObservationEvent" && !e.Observation.IsError && e.Observation.Error == "" && e.Observation.ExitCode <= 0 // -1: it still runs
 		result := cmp.Or(e.Observation.Content.join(), e.Observation.Output.join(), string(e.Observation.Error), string(e.Error), string(e.Reason))
 		o.answer(out, string(e.ToolCallID), at, result, &success)
 	case "Condensation":
