@@ -76,7 +76,7 @@ func contextResponses(h huma.API) map[string]*huma.Response {
 		Description: "The context",
 		Content: map[string]*huma.MediaType{
 			"application/json": {Schema: &huma.Schema{Description: "by format: json, openai, anthropic", AnyOf: []*huma.Schema{
-				schema(reflect.TypeFor[window.Context](), true, "Context"),
+				schema(reflect.TypeFor[Context](), true, "Context"),
 				schema(reflect.TypeFor[chat.OpenAIChat](), true, "OpenAIChat"),
 				schema(reflect.TypeFor[chat.AnthropicChat](), true, "AnthropicChat"),
 			}}},
@@ -185,10 +185,10 @@ func roomWithin(maxChars int, framed bool) int {
 	return maxChars
 }
 
-// contextWithText is a context as data and as text.
-type contextWithText struct {
+// Context is a context as data and, if that is asked for, as text.
+type Context struct {
 	*window.Context
-	Markdown string `json:"markdown"`
+	Markdown *string `json:"markdown,omitempty" doc:"with include_markdown: the text in which the manifest's ranges are"`
 }
 
 // form is how a request wants a context shown.
@@ -207,9 +207,10 @@ func (f form) show(c *window.Context) (*contextOutput, error) {
 	} else {
 		c.Manifest = nil
 	}
-	var body any = c
+	body := any(Context{Context: c})
 	if f.markdown {
-		body = contextWithText{c, c.Markdown()}
+		text := c.Markdown()
+		body = Context{c, &text}
 	}
 	switch f.format {
 	case "markdown":

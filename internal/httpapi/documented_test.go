@@ -2,8 +2,10 @@ package httpapi_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,4 +63,26 @@ func TestTheDescriptionSaysWhichAnswersHaveAnETag(t *testing.T) {
 		require.Equal(t, []bool{has, has}, []bool{unchanged, header}, path)
 	}
 	require.ElementsMatch(t, []string{"/v1/conversations/{id}/contexts/{seq}", "/v1/conversations/{id}/summaries/{summary_id}", "/v1/failed/{seq}", "/v1/doctor"}, failed)
+}
+
+// A context has no member that its description does not allow, whatever is asked for.
+func TestTheDescriptionHasAllMembersOfAContext(t *testing.T) {
+	b := setup(t)
+	last := b.tell("c", &events.ConversationStarted{Project: "shop"}, message("m", "user", "hello"))
+	var document struct {
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]any }
+		}
+	}
+	b.get("/openapi.json", &document)
+	described := document.Components.Schemas["Context"].Properties
+	for _, path := range []string{"/v1/conversations/c/context", "/v1/projects/shop/context"} {
+		for _, more := range []string{"", "&include_markdown=true", "&explain=true"} {
+			var answer map[string]any
+			b.get(fmt.Sprintf("%s?at_least=%d%s", path, last, more), &answer)
+			require.Subset(t, slices.Collect(maps.Keys(described)), slices.Collect(maps.Keys(answer)), path+more)
+			_, text := answer["markdown"]
+			require.Equal(t, strings.Contains(more, "markdown"), text, path+more)
+		}
+	}
 }

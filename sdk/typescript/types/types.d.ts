@@ -734,6 +734,8 @@ export interface Context {
   tenant: string;
   conversation_id?: string;
   manifest?: Record<string, any>;
+  /** with include_markdown: the text in which the manifest's ranges are */
+  markdown?: string;
   project?: string;
   title?: string;
 }

@@ -819,6 +819,8 @@ class Context(TypedDict):
     tenant: str
     conversation_id: NotRequired[str]
     manifest: NotRequired[dict[str, Any]]
+    # with include_markdown: the text in which the manifest's ranges are
+    markdown: NotRequired[str]
     project: NotRequired[str]
     title: NotRequired[str]
 
