@@ -144,7 +144,6 @@ var Open = map[string]string{
 	"/openapi.yaml":     "the same",
 	"/openapi-3.0.json": "the same, for older tools",
 	"/openapi-3.0.yaml": "the same, for older tools",
-	"/schemas/*":        "the same",
 
 	"/.well-known/oauth-protected-resource":     "it names the identity provider, if there is one, to clients that have no token yet (RFC 9728)",
 	"/.well-known/oauth-protected-resource/mcp": "the same, for the tools for agents",

@@ -144,7 +144,8 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	config.Formats = jsonBodies
 	config.RejectUnknownQueryParameters = true
 	config.Transformers = append(config.Transformers, a.logFailure)
-	config.DocsPath = "" // huma's page loads its viewer from another host; see serveDocs
+	config.DocsPath = ""    // huma's page loads its viewer from another host; see serveDocs
+	config.SchemasPath = "" // the document holds them, and nothing links to single ones
 	h := humago.New(mux, config)
 	h.UseMiddleware(a.exchange(h), a.name(h), a.authorize(h), a.share(h), strict(h), a.audited(h))
 	a.registerEvents(h)
