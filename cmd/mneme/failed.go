@@ -74,7 +74,7 @@ func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 		rows[i] = []any{f.Projection, f.Seq, f.Class, f.Tenant, f.Conversation, f.Type, f.EventID, f.Reason}
 	}
 	return t.table([]column{
-		{Name: "PROJECTION", Drop: 2}, {Name: "SEQ", Right: true}, {Name: "CLASS", Drop: 3}, {Name: "TENANT", Min: 8, Drop: 4}, {Name: "CONVERSATION", Min: 12, Drop: 1},
+		{Name: "PROJECTION", Drop: 2}, {Name: "SEQ", Right: true}, {Name: "CLASS", Drop: 3}, {Name: "TENANT", Min: 8, Drop: 4}, {Name: "CONVERSATION", Min: 12, End: true, Drop: 1},
 		{Name: "TYPE", Min: 12, Drop: 6}, {Name: "EVENT", Min: 10, Drop: 5}, {Name: "REASON", Min: 46},
 	}, rows)
 }
@@ -250,7 +250,7 @@ func (c *FailedRetryCmd) print(t *terminal, total httpapi.Retry) error {
 		}
 	}
 	if err := t.paintedTable([]column{
-		{Name: "PROJECTION"}, {Name: "TENANT", Min: 8, Drop: 1}, {Name: "CONVERSATION", Min: 12}, {Name: "APPLIED", Right: true}, {Name: "FAILED", Right: true}, {Name: "ERROR", Min: 30},
+		{Name: "PROJECTION"}, {Name: "TENANT", Min: 8, Drop: 1}, {Name: "CONVERSATION", Min: 12, End: true}, {Name: "APPLIED", Right: true}, {Name: "FAILED", Right: true}, {Name: "ERROR", Min: 30},
 	}, rows, styles); err != nil {
 		return err
 	}

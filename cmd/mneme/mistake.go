@@ -36,6 +36,7 @@ var (
 	endOf      = regexp.MustCompile(`expected \w+ value but got "EOL" \(<EOL>\)`)
 	lengthOf   = regexp.MustCompile(`expected duration but got ("[^"]*").*?( \(|$)`)
 	flagFor    = regexp.MustCompile(`expected \w+ value but got ("-.*") \((?:long|short) flag\); perhaps try (.+)\?`)
+	unexpected = regexp.MustCompile(`^unexpected argument (\S+)$`)
 	shortFlags = regexp.MustCompile(`^(unknown flag -[^-]),? ?.*`)
 )
 
@@ -62,6 +63,11 @@ func mistake(err error) string {
 	if missing := missingOf.FindStringSubmatch(err.Error()); missing != nil && errors.As(err, &bad) {
 		text += choices(bad.Context.Selected(), missing[1])
 	}
+	if word := unexpected.FindStringSubmatch(text); word != nil && errors.As(err, &bad) && bad.Context.Selected() == nil {
+		if paths := commandsNamed(bad.Context.Model.Node, word[1]); len(paths) > 0 {
+			text += ", did you mean " + strings.Join(paths, " or ") + "?"
+		}
+	}
 	if short := shortFlags.FindStringSubmatch(text); short != nil && errors.As(err, &bad) {
 		text = short[1] // kong takes any other letter for a misspelt one
 		if node := bad.Context.Selected(); node != nil && len(node.Positional) > 0 {
@@ -69,6 +75,18 @@ func mistake(err error) string {
 		}
 	}
 	return text
+}
+
+// commandsNamed returns the commands of groups that have this name, such as "conversations show", in quotes.
+func commandsNamed(parser *kong.Node, name string) (paths []string) {
+	for _, group := range parser.Children {
+		for _, command := range group.Children {
+			if command.Name == name && !command.Hidden {
+				paths = append(paths, `"`+group.Name+" "+name+`"`)
+			}
+		}
+	}
+	return paths
 }
 
 // choices lists what an argument of a command can be, "" if it can be anything.

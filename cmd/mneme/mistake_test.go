@@ -85,6 +85,9 @@ func TestAllMistakesOfACommandLineAreToldAtOnce(t *testing.T) {
 		{[]string{"turns", "--limit", "many"}, "--limit: expected a whole number but got \"many\"\nmissing: <id> (mneme turns --help says more)"},
 		{[]string{"context", "c", "--strategy=best", "--format", "word"}, "\"pruned\" but got \"best\"\n--format must be one of"},
 		{[]string{"backup", "create", "--ot", "x"}, "unknown flag --ot"},
+		{[]string{"health", "c"}, "unexpected argument health, did you mean \"conversations health\"? (mneme --help says more)"},
+		{[]string{"show", "c"}, "did you mean \"conversations show\" or \"projects show\" or \"failed show\"?"},
+		{[]string{"status", "list"}, "unexpected argument list (mneme status --help says more)"},
 		{[]string{"turns"}, "missing: <id> (mneme turns --help says more)"},
 		{[]string{"export"}, "missing: <table>, one of conversations, turns, calls, files (mneme export --help says more)"},
 	} {

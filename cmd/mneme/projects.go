@@ -114,7 +114,7 @@ func (c *ProjectsListCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	for i, p := range list {
 		rows[i] = []any{p.Name, when(p.Newest.UpdatedAt), p.Newest.ID, p.Newest.Asked}
 	}
-	return t.table([]column{{Name: "PROJECT", Min: 20, End: true}, {Name: "UPDATED", Drop: 2}, {Name: "NEWEST", Min: 12, Drop: 1}, {Name: "ASKED", Min: 16, Drop: 3}}, rows)
+	return t.table([]column{{Name: "PROJECT", Min: 20, End: true}, {Name: "UPDATED", Drop: 2}, {Name: "NEWEST", Min: 12, End: true, Drop: 1}, {Name: "ASKED", Min: 16, Drop: 3}}, rows)
 }
 
 // ProjectsShowCmd shows a project.

@@ -147,6 +147,6 @@ func (c *RedactScanCmd) print(t *terminal, places []secretPlace, read int) error
 		rows[i] = []any{p.Seq, p.Kind, p.Count, p.Field, p.Event, p.Conversation}
 	}
 	return t.table([]column{
-		{Name: "SEQ", Right: true}, {Name: "KIND"}, {Name: "COUNT", Right: true, Drop: 2}, {Name: "FIELD", Drop: 1}, {Name: "EVENT", Min: 10, Drop: 3}, {Name: "CONVERSATION", Min: 20},
+		{Name: "SEQ", Right: true}, {Name: "KIND"}, {Name: "COUNT", Right: true, Drop: 2}, {Name: "FIELD", Drop: 1}, {Name: "EVENT", Min: 10, Drop: 3}, {Name: "CONVERSATION", Min: 20, End: true},
 	}, rows)
 }

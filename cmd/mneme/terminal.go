@@ -129,8 +129,9 @@ func (t *terminal) paint(s style, text string) string {
 // column is a column of a table: see [console.Column].
 type column = console.Column
 
-// conversationColumn has the ids of conversations. No agent makes one of more than 60 letters.
-var conversationColumn = column{Name: "CONVERSATION", Min: 16, Whole: 60}
+// conversationColumn has the ids of conversations. No agent makes one of more than 60 letters. One that is cut keeps its end,
+// which commands accept as its short name.
+var conversationColumn = column{Name: "CONVERSATION", Min: 16, Whole: 60, End: true}
 
 // table prints rows under headings. A row has a cell for each column: a string, a
 // number, a [when], or a list of strings.

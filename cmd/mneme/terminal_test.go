@@ -111,6 +111,15 @@ func TestATableFitsTheTerminalAndIsPlainInAPipe(t *testing.T) {
 	}
 }
 
+// The ids of an agent begin alike, and commands accept the end of an id as its name.
+func TestAnIDThatIsCutKeepsItsEnd(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	s.publish("claude_code:8ef64fdd-df8c-41f2-ac32-d9471671f062", started("A title of some length that goes on"))
+	s.mneme("conversations", "show", "1671f062", "--at-least", "1")
+	require.Contains(t, plain(s.person(50, nil, "conversations", "list")), "-d9471671f062  ")
+}
+
 func TestColorsAreForTerminalsUnlessRequested(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
