@@ -1,6 +1,7 @@
 """Records more than one request holds: batches.py URL, where the second request about "many" fails."""
 
 import sys
+from typing import Any
 
 import mneme
 
@@ -21,5 +22,18 @@ assert [row["message_id"] for row in many.tool_calls()] == ["m999"]
 large = memory.conversation("large-python")
 done = large.record(mneme.user("x" * (6 << 20)) for _ in range(3))
 assert [one.duplicate for one in done] == [False] * 3, done
+
+# What is no entry is said to be none, and a change of nothing to be one.
+no_entries: list[Any] = [{"role": "user", "content": "x"}]
+try:
+    many.record(no_entries)
+    raise AssertionError("no error")
+except mneme.MnemeError as error:
+    assert "record takes what user()" in str(error), error
+try:
+    many.update()
+    raise AssertionError("no error")
+except mneme.InvalidError as error:
+    assert "nothing to change" in str(error), error
 
 memory.close()

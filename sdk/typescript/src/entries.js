@@ -1,5 +1,6 @@
 // What can be recorded, and the events that are made of it.
 
+import { MnemeError } from "./errors.js";
 import { encode } from "./http.js";
 
 /** @import { CallFields, ConversationFields, MessageFields, ResultFields } from "../types/types.js" */
@@ -114,6 +115,7 @@ export class Recorder {
     /** @type {string[]} */
     let events = [];
     for (const entry of [...entries]) {
+      if (!entry?.data) throw new MnemeError("record takes what user(), assistant(), toolCall() and toolResult() return, and was given something else");
       const event = encode(this.#event(entry, message));
       const { length } = encoder.encode(event);
       message = maker(entry, message);

@@ -21,3 +21,6 @@ for await (const call of many.toolCalls()) assert.equal(call.message_id, "m999")
 const large = memory.conversation("large-typescript");
 const done = await large.record([1, 2, 3].map(() => user("x".repeat(6 << 20))));
 assert.deepEqual(done.map(({ duplicate }) => duplicate), [false, false, false]);
+
+// What is no entry is said to be none.
+await assert.rejects(many.record([{ role: "user", content: "x" }]), /record takes what user\(\)/);

@@ -133,7 +133,7 @@ class AsyncMemory:
         return done
 
     async def _change(self, method: str, to: str, change: Mapping[str, Any], *options: Mapping[str, Any]) -> dict[str, Any]:
-        body = encode(change) if change else None
+        body = encode(change) if change or method == "PATCH" else None  # a change of nothing is refused for what it is
         response = await self._send(method, to, *options, content=body, media="application/json", key=uuid4().hex)
         written: dict[str, Any] = decode(response.content)
         self._position.reached(written["seq"])

@@ -132,6 +132,9 @@ class Recorder:
         batch: list[Entry] = []
         events: list[bytes] = []
         for entry in list(entries):
+            if not isinstance(entry, Entry):
+                kind = type(entry).__name__
+                raise MnemeError(f"record takes what user(), assistant(), tool_call() and tool_result() return, and was given a {kind}")
             event = encode(self._event(entry, message))
             message = _maker(entry, message)
             if batch and (len(batch) == BATCH or size + len(event) > BATCH_BYTES):
