@@ -56,7 +56,7 @@ type beginFlags struct {
 	Cwd             string   `help:"The folder to which relative paths refer." placeholder:"DIR" complete:"directory"`
 	Project         string   `help:"The project it belongs to; . means the project of this folder." placeholder:"NAME" complete:"directory"`
 	Profile         string   `help:"Its settings profile."`
-	MaxContextChars int      `help:"Budget of its contexts in characters." placeholder:"N"`
+	MaxContextChars int      `help:"Size in characters of the contexts that its agent reads: decides when summaries are due. The limit of a context is its --max-chars." placeholder:"N"`
 }
 
 func (f *beginFlags) body() (map[string]any, error) {

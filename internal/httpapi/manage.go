@@ -35,7 +35,7 @@ type Description struct {
 	Cwd             string   `json:"cwd,omitempty" doc:"the directory to which relative paths of tool calls refer"`
 	Project         string   `json:"project,omitempty"`
 	Profile         string   `json:"profile,omitempty" doc:"name of the settings profile that this conversation uses"`
-	MaxContextChars int      `json:"max_context_chars,omitempty" minimum:"0" doc:"size of the agent's context in characters"`
+	MaxContextChars int      `json:"max_context_chars,omitempty" minimum:"0" doc:"size in characters of the contexts that the agent reads: decides when summaries are due; the limit of a context is its max_chars"`
 }
 
 func (d *Description) started() *events.ConversationStarted {

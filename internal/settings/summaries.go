@@ -14,7 +14,7 @@ import (
 
 // Summaries configures when summaries are written, and by what.
 type Summaries struct {
-	MaxContextChars int           `envconfig:"MNEME_MAX_CONTEXT_CHARS" default:"100000" desc:"budget of a context in characters; the thresholds are percentages of it; a conversation may set its own"`
+	MaxContextChars int           `envconfig:"MNEME_MAX_CONTEXT_CHARS" default:"100000" desc:"size in characters of the contexts that agents read, of which the thresholds are percentages; the limit of a context is its max_chars; a conversation may set its own size"`
 	L1Percent       int           `name:"l1-threshold-percent" envconfig:"MNEME_L1_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once that many characters have no summary, one is due"`
 	L2Percent       int           `name:"l2-threshold-percent" envconfig:"MNEME_L2_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once summaries of one level reach that many characters, one of the next level is due"`
 	MaxTurns        int           `name:"max-turns-before-summarize" envconfig:"MNEME_MAX_TURNS_BEFORE_SUMMARIZE" default:"0" desc:"also write a summary after this many turns without one; 0 to count characters only"`
