@@ -395,3 +395,10 @@ func TestVerifyReportsHowFarItCompared(t *testing.T) {
 	require.Contains(t, out, "graph: equal up to sequence 7; 1,200 events not applied yet, hash a")
 	require.Contains(t, out, "files: equal, hash b")
 }
+
+func TestUpKeepsItsAddressesWithAnotherInstance(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "0.0.0.0:18420", withPort("0.0.0.0:0", "https://127.0.0.1:18420"))
+	require.Equal(t, "[::1]:18420", withPort("[::1]:0", "http://[::1]:18420"))
+	require.Equal(t, ":18420", withPort(":18420", "http://127.0.0.1:18420"))
+}

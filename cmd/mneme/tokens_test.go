@@ -19,7 +19,7 @@ func TestTwoTeamsHaveTokensOfTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	up := mnemetest.UpWith(t, "--data", filepath.Join(dir, "data"), "--tokens", "--listen", "0.0.0.0:0")
 	s := &server{Server: up, t: t}
-	s.HTTP = strings.Replace(s.HTTP, "[::]", "127.0.0.1", 1)
+	require.Contains(t, s.HTTP, "http://127.0.0.1:")
 
 	_, stderr, code := s.mneme("conversations", "list")
 	require.Equal(t, exitFailed, code)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -70,11 +71,14 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		err = t.json(ready{HTTP: running.HTTPURL(), NATS: running.NATSURL(), Data: c.Data, Store: c.Store, OTLP: running.OTLPURLs()})
 	} else {
-		exporters := ""
+		exporters, others := "", ""
+		if running.Everywhere() {
+			others = ", and this machine's other addresses"
+		}
 		if urls := running.OTLPURLs(); len(urls) > 0 {
 			exporters = "  OTLP  " + strings.Join(urls, ", ") + "\n"
 		}
-		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s\n  NATS  %s\n%s  data  %s\n", running.HTTPURL(), running.NATSURL(), exporters, data))
+		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s%s\n  NATS  %s\n%s  data  %s\n", running.HTTPURL(), others, running.NATSURL(), exporters, data))
 	}
 	if err == nil && c.Example {
 		err = example(ctx, g, running, t)
@@ -113,7 +117,7 @@ func serve(ctx context.Context, config instance.Config, running *instance.Instan
 		if !errors.Is(err, eventlog.ErrPartitions) {
 			return running, err
 		}
-		config.Listen, config.NATSListen, config.OTLP = hostOf(running.HTTPURL()), hostOf(running.NATSURL()), hostsOf(running.OTLPURLs())
+		config.Listen, config.NATSListen, config.OTLP = withPort(config.Listen, running.HTTPURL()), hostOf(running.NATSURL()), hostsOf(running.OTLPURLs())
 		if err := running.Close(); err != nil {
 			return nil, err
 		}
@@ -121,6 +125,16 @@ func serve(ctx context.Context, config instance.Config, running *instance.Instan
 			return nil, err
 		}
 	}
+}
+
+// withPort returns the address with the port of a URL: the host of the URL may be only one of those of the address.
+func withPort(listen, address string) string {
+	host, _, err := net.SplitHostPort(listen)
+	u, err2 := url.Parse(address)
+	if err != nil || err2 != nil {
+		return listen
+	}
+	return net.JoinHostPort(host, u.Port())
 }
 
 // hostOf returns the host and port of a URL.

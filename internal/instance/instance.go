@@ -283,8 +283,14 @@ func consume[U projection.Unit, S projection.Store[U]](ctx context.Context, i *I
 // while the instance runs: then close the instance and start another one on the same data.
 func (i *Instance) Serve(ctx context.Context) error { return program.Serve(ctx, i.Log, i.logger) }
 
-// HTTPURL returns the base URL of the API.
-func (i *Instance) HTTPURL() string { return i.http.URL() }
+// HTTPURL returns the base URL of the API. If it answers on all addresses, that is the loopback one: clients can't count on
+// [::], under which Go then knows the listener.
+func (i *Instance) HTTPURL() string { return reachable.Replace(i.http.URL()) }
+
+// Everywhere reports whether the API answers on all addresses of this machine.
+func (i *Instance) Everywhere() bool { return i.HTTPURL() != i.http.URL() }
+
+var reachable = strings.NewReplacer("//[::]:", "//127.0.0.1:", "//0.0.0.0:", "//127.0.0.1:")
 
 // NATSURL returns the URL at which agents publish.
 func (i *Instance) NATSURL() string { return i.server.ClientURL() }
