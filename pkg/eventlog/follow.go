@@ -49,7 +49,6 @@ type Follower struct {
 	consume     jetstream.ConsumeContext
 	arrived     atomic.Uint64 // messages that came from the consumer
 	taken       atomic.Uint64 // of those, the ones that C has taken
-	last        atomic.Uint64 // sequence of the last one
 	reconnects  uint64        // of the connection when it began
 }
 
@@ -149,7 +148,6 @@ func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead i
 			break
 		}
 	}
-	f.last.Store(from - 1)
 
 	config := jetstream.OrderedConsumerConfig{
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -204,7 +202,6 @@ func (f *Follower) deliver(msg jetstream.Msg) {
 		return
 	}
 	f.arrived.Add(1)
-	f.last.Store(meta.Sequence.Stream)
 	select {
 	case <-f.begun:
 	case <-f.done:
@@ -304,8 +301,10 @@ func (f *Follower) behind() bool {
 	if err != nil {
 		return false
 	}
+	// Compare how many messages it has sent, not up to which sequence: that rises without a message when the beginning
+	// of the log is removed.
 	info := consumer.CachedInfo()
-	return info.NumPending > 0 || info.Delivered.Stream > f.last.Load()
+	return info.NumPending > 0 || info.Delivered.Consumer > f.arrived.Load()
 }
 
 // askTimeout is how long the server may take to describe a consumer.
