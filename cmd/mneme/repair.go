@@ -24,7 +24,7 @@ type RepairLogCmd struct {
 func (*RepairLogCmd) Help() string {
 	return `When a disk or a purge has removed events from the log, the read models may hold the last copy. First restore the log from a backup, if there is one. This command then publishes the events that are still missing: each with its old identity, at the end of the log.
 
-Some events cannot be written back and are listed: texts over 64 KiB, of which the read models hold only the beginning, and summaries that a rebuild would refuse, because their events change their order or a summary before them is missing (the summarizer writes new ones). --accept gives them up, after which a rebuild is no longer refused. Events whose form the read models do not keep exactly are counted as inexact.
+Some events cannot be written back and are listed: texts over 64 KiB, of which the read models hold only the beginning, and summaries that a rebuild would refuse, because their events change their order or a summary before them is missing (the summarizer writes new ones). --accept gives them up, after which a rebuild is no longer refused. In a log that was made anew or restored from an older backup nothing counts as missing: there mneme rebuild all --force goes on without them. Events whose form the read models do not keep exactly are counted as inexact.
 
 The command can be repeated. Afterwards run mneme rebuild all, so that the read models show the new order: events that were written back follow the events of their conversation that were never lost.
 
@@ -91,7 +91,10 @@ func (c *RepairLogCmd) print(t *terminal, r *httpapi.LogRepair) error {
 	if err := t.text(out); err != nil {
 		return err
 	}
+	lost := r.Events - r.Restored
 	switch {
+	case r.NeedsForce && r.Left == 0:
+		t.remark(yellow, "Only in the read model: "+counted(lost, "event")+" that can't be written back.", "restore the log from a backup that has them, or go on without them: mneme rebuild all --force")
 	case r.DryRun && r.Left > 0:
 		t.remark(yellow, "Would still be missing: "+counted(r.Left, "event")+".", "restore them from a backup, or accept the loss with --accept")
 	case r.DryRun:

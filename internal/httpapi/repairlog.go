@@ -28,6 +28,7 @@ type LogRepair struct {
 	Restored      int               `json:"restored" doc:"how many of these events were written back to the log or, in a dry run, could be"`
 	Inexact       int               `json:"inexact" doc:"how many of the restored events have the same identity but lack content that the read model does not keep"`
 	Conversations []RepairedHistory `json:"conversations"`
+	NeedsForce    bool              `json:"needs_force,omitempty" doc:"whether, even after the loss was accepted, only a forced rebuild goes on without the events that were not written back: the log does not have the last event that the read model applied"`
 }
 
 // RepairedHistory is one conversation's part of a repair.
@@ -71,6 +72,7 @@ func (a *api) repairLog(ctx context.Context, in *repairLogInput) (*repairLogOutp
 	}
 	out := &repairLogOutput{LogRepair{
 		DryRun: in.Body.DryRun, Missing: report.Missing, Left: report.Left, Events: report.Events, Restored: report.Restored, Inexact: report.Inexact,
+		NeedsForce: report.NeedsForce,
 	}}
 	out.Body.Conversations = each(report.Conversations, func(c salvage.ConversationReport) RepairedHistory {
 		return RepairedHistory{

@@ -57,7 +57,7 @@ func (i *Instance) rebuildOtherBuilds(ctx context.Context, rebuilds *rebuild.Reb
 				logger.Warn("another version of mneme or other settings built this read model: it is being rebuilt from the log, and the old one serves until then; mneme status shows the progress")
 			case errors.Is(err, rebuild.ErrRebuilding):
 			case errors.As(err, &loss):
-				logger.Warn("this read model needs a rebuild, which could lose what the log lacks: "+loss.Remedy()+", then run mneme rebuild "+s.Projection, "error", err)
+				logger.Warn("this read model needs a rebuild, which could lose what the log lacks: "+loss.Remedy()+", then run mneme rebuild "+s.Projection+"; with --force it goes on without them", "error", err)
 			case ctx.Err() != nil:
 				return
 			default:

@@ -27,6 +27,9 @@ type Report struct {
 	Restored      int    // of Events: written back, or restorable if it was a dry run
 	Inexact       int    // of Restored: content is not exactly what was published
 	Conversations []ConversationReport
+	// NeedsForce reports whether, even with Accept, only a forced rebuild goes on without the events that were not written
+	// back, see [LossError].
+	NeedsForce bool
 }
 
 // ConversationReport is the part of one conversation.
@@ -109,6 +112,13 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 	}
 	if err := record(back); err != nil {
 		return report, err
+	}
+	if report.Restored < report.Events {
+		same, err := follows(ctx, log, source)
+		if err != nil {
+			return report, err
+		}
+		report.NeedsForce = !same
 	}
 	if o.DryRun {
 		if o.Accept {
@@ -196,6 +206,9 @@ type LossError struct {
 	Conversations int    // that would lose events
 	Restorable    int    // events that can be written back
 	Unrestorable  int    // events that cannot
+	// Differs reports whether the log lacks the event of a checkpoint, because it was restored from an older backup or is new.
+	// Then the loss can't be recorded as given up: a log that ends early has no gap.
+	Differs bool
 }
 
 func (e *LossError) Error() string {
@@ -206,6 +219,9 @@ func (e *LossError) Error() string {
 func (e *LossError) Remedy() string {
 	if e.Restorable > 0 {
 		return "restore the log from a backup, or write them back with mneme repair log"
+	}
+	if e.Differs {
+		return "restore the log from a backup that has them; none of them can be written back"
 	}
 	return "restore the log from a backup; none of them can be written back, and mneme repair log --accept records that they are given up"
 }
@@ -246,8 +262,13 @@ func Check(ctx context.Context, log *eventlog.Log, source Source) (suspect bool,
 		loss.Unrestorable += len(l.Unrestorable)
 		return nil
 	})
-	if err == nil && loss.Conversations > 0 {
-		return true, &loss
+	if err != nil || loss.Conversations == 0 {
+		return true, err
 	}
-	return true, err
+	same, err := follows(ctx, log, source)
+	if err != nil {
+		return true, err
+	}
+	loss.Differs = !same
+	return true, &loss
 }
