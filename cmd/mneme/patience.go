@@ -146,7 +146,7 @@ func (t *terminal) patient(bar *bar) *importer.Patience {
 				return 0, true
 			}
 			var away *awayError
-			return 0, errors.As(err, &away) || errors.Is(err, eventlog.ErrUnconfirmed)
+			return 0, errors.As(err, &away) || errors.Is(err, eventlog.ErrUnconfirmed) || errors.Is(err, eventlog.ErrNoLeader)
 		},
 		Waiting: func(err error, _ time.Duration) {
 			mu.Lock()

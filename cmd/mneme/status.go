@@ -219,6 +219,9 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 		what, remedy := doctor.MissingEvents(s.Stream.Missing)
 		t.remark(red, "failed  "+what, remedy)
 	}
+	if s.Stream.Changed != "" {
+		t.remark(red, "failed  somebody has changed the log: "+console.OneLine(s.Stream.Changed), "do what the message says")
+	}
 	if level, what, remedy := doctor.JudgeSize(s.Stream.Bytes, s.Stream.MaxBytes); what != "" {
 		t.remark(levels[level], fmt.Sprintf("%s  the log, %d of %d bytes: %s", level, s.Stream.Bytes, s.Stream.MaxBytes, what), remedy)
 	}

@@ -86,6 +86,15 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
 	return inspect(got)
 }
 
+// Changed returns an [*IncompatibleError] if somebody has changed a setting of the stream that mneme needs. Programs that
+// run do not notice, but the stream may lose events.
+func Changed(got *jetstream.StreamInfo) error {
+	if _, err := inspect(got); errors.Is(err, ErrIncompatible) {
+		return err
+	}
+	return nil
+}
+
 func inspect(got *jetstream.StreamInfo) (Info, error) {
 	return describe(got, Settings{})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -60,6 +61,8 @@ func (e *IncompatibleError) remedy() string {
 		return "the stream was made by another version of mneme, or by something else; run the version that made it, or another NATS account"
 	case "max_bytes":
 		return "a log without a limit fills the disk, and then nobody gets an answer; give it one: nats stream edit " + Stream + " --max-bytes 64GiB"
+	case "max_age", "max_msgs", "max_msgs_per_subject", "discard", "retention":
+		return "the server removes events because of it, and nothing brings them back; put the setting back at once with `nats stream edit " + Stream + "`, or if the server refuses that, copy the events into a stream made by mneme"
 	case "duplicate_window":
 		return "set this program to the stream's value, or change the stream on purpose with `nats stream edit " + Stream + "`"
 	default:
@@ -70,6 +73,7 @@ func (e *IncompatibleError) remedy() string {
 // Codes of the JetStream API that have no constant in the client.
 const (
 	codeNoPeers               jetstream.ErrorCode = 10005 // too few servers of the cluster have room for a copy
+	codeClusterUnavailable    jetstream.ErrorCode = 10008 // the stream, or the whole cluster, has no leader
 	codeInsufficientResources jetstream.ErrorCode = 10023 // the server's store limit
 	codeStorageExceeded       jetstream.ErrorCode = 10047 // the stream is larger than the server's remaining space
 	codeStoreFailed           jetstream.ErrorCode = 10077 // any refusal by the store; the text says which
@@ -81,6 +85,14 @@ const (
 func IsOffline(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeConsumerOffline
+}
+
+// IsLeaderless reports whether nobody took a request because no server leads the stream, or because it does not exist.
+// Most servers of a cluster must run for one of them to lead it.
+func IsLeaderless(err error) bool {
+	var api *jetstream.APIError
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) ||
+		errors.As(err, &api) && api.ErrorCode == codeClusterUnavailable
 }
 
 // IsFull reports whether a publish was refused because the log is full: the

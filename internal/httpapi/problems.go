@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -56,6 +57,10 @@ func (a *api) problem(err error) error {
 		return huma.NewError(clientGone, "the client went away")
 	case errors.Is(err, eventlog.ErrUnconfirmed): // it says what to do
 		return huma.Error504GatewayTimeout(err.Error())
+	case errors.Is(err, eventlog.ErrNoLeader):
+		return &failure{huma.Error503ServiceUnavailable("no NATS server leads the log at the moment: try again; if that does not help, mneme doctor says which servers are down").(*huma.ErrorModel), err}
+	case errors.Is(err, natsdeploy.ErrNoStream):
+		return &failure{huma.Error503ServiceUnavailable("the log is gone: there is " + natsdeploy.ErrNoStream.Error() + "; mneme doctor says what to do").(*huma.ErrorModel), err}
 	case errors.Is(err, eventlog.ErrLate):
 		return &failure{huma.NewError(http.StatusGatewayTimeout, "another process of mneme did not answer in time: try again; mneme status says which ones run: "+err.Error()).(*huma.ErrorModel), err}
 	case errors.Is(err, eventlog.ErrSilent), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, projection.ErrUnavailable): // of the others, only requests to NATS have a time limit
@@ -169,7 +174,7 @@ func (a *api) partly(err error, stored []published, asked int) error {
 
 // isNotStored reports whether the log surely lacks the event at which a publish failed. After other errors it may have it.
 func isNotStored(err error) bool {
-	for _, sure := range []error{events.ErrInvalid, eventlog.ErrOtherContent, eventlog.ErrFull, eventlog.ErrNotStored, eventlog.ErrTooLarge} {
+	for _, sure := range []error{events.ErrInvalid, eventlog.ErrOtherContent, eventlog.ErrFull, eventlog.ErrNotStored, eventlog.ErrTooLarge, eventlog.ErrNoLeader, natsdeploy.ErrNoStream} {
 		if errors.Is(err, sure) {
 			return true
 		}

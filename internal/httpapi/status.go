@@ -29,6 +29,7 @@ type Status struct {
 		MaxBytes   int64     `json:"max_bytes" doc:"size at which the log is full and refuses events"`
 		Partitions int       `json:"partitions"`
 		Error      string    `json:"error,omitempty" doc:"why the log accepts no writes; of a separate NATS server only that it did not store what was last published through this process"`
+		Changed    string    `json:"changed,omitempty" doc:"a setting of the stream that somebody has changed, although mneme needs it; the stream may lose events"`
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
 	Rebuilds    []Rebuild          `json:"rebuilds" doc:"the running rebuilds, and the last one of each projection if it failed or its record can't be read"`
@@ -144,6 +145,9 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	}
 	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
 	out.Body.Stream.MaxBytes = state.MaxBytes
+	if state.Changed != nil {
+		out.Body.Stream.Changed = state.Changed.Error()
+	}
 	out.Body.Stream.Missing, out.Body.Stream.Created = state.Missing, a.Log.Created().UTC()
 	if !access.Everywhere(ctx) {
 		out.Body.conceal()
@@ -159,6 +163,7 @@ func (s *Status) conceal() {
 		}
 	}
 	hide(&s.Stream.Error)
+	hide(&s.Stream.Changed)
 	hide(&s.ProcessesError)
 	for i := range s.Projections {
 		hide(&s.Projections[i].Error)

@@ -2,8 +2,13 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // firstAttempt is how long the server has to answer before ask repeats the question. The time
@@ -38,10 +43,15 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 	}
 }
 
-// named says who did not answer, if the error is that nobody did.
+// named says what is wrong with the server or the log, if an error shows that.
 func named(err error) error {
-	if isTimeout(err) {
+	switch {
+	case isTimeout(err):
 		return fmt.Errorf("%w: %w", ErrSilent, err)
+	case natsdeploy.IsLeaderless(err):
+		return fmt.Errorf("%w: %w", ErrNoLeader, err)
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("%w: %w", natsdeploy.ErrNoStream, err)
 	}
 	return err
 }

@@ -16,6 +16,8 @@
 //	ErrConflict    the conversation has a newer event than the one expected: nothing was stored, read it and decide again
 //	ErrOtherContent the log has another event with the same identity: this one was not stored, publish it under another id
 //	ErrSilent      the server did not answer a question in time: ask again
+//	ErrNoLeader    no server of a cluster leads the log, as for seconds after a failure: nothing was stored, ask or publish again
+//	natsdeploy.ErrNoStream somebody has deleted the log
 //	ErrInterrupted the server was away while events were read: read again from where it stopped
 //	ErrPartitions  the log has been given more partitions: open it again
 //	any other      the connection or the server; publish again with the same event: its identity makes a repeat harmless

@@ -153,7 +153,7 @@ func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
 	case response.Error != nil && response.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
 		return Message{}, ErrNotFound
 	case response.Error != nil:
-		return Message{}, response.Error
+		return Message{}, named(response.Error)
 	case response.Message == nil:
 		return Message{}, errors.New("the server's answer holds no message")
 	}

@@ -36,6 +36,10 @@ var (
 	// a context.DeadlineExceeded or a nats.ErrTimeout too.
 	ErrSilent = errors.New("the log's server (NATS) did not answer in time")
 
+	// ErrNoLeader means that no server took a question or an event, because none leads the log. A cluster needs some seconds
+	// to choose a leader, and most of its servers.
+	ErrNoLeader = errors.New("no NATS server leads the log at the moment")
+
 	ErrInterrupted = errors.New("the log's server was unavailable for a while")
 )
 
@@ -105,6 +109,7 @@ type State struct {
 	Removed     uint64 // events that left it with a record: they were erased, published again after a loss, or given up
 	Bytes       uint64
 	MaxBytes    int64 // at which the log is full
+	Changed     error // an [*natsdeploy.IncompatibleError] if somebody has changed a setting of the stream that mneme needs
 
 	damaged uint64 // messages known to be unreadable
 }
@@ -130,7 +135,7 @@ func (l *Log) extent(ctx context.Context) (State, error) {
 
 func stateOf(info *jetstream.StreamInfo) State {
 	s := info.State
-	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Removed: natsdeploy.Removed(info.Config), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, damaged: natsdeploy.Damaged(info.Config)}
+	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Removed: natsdeploy.Removed(info.Config), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, Changed: natsdeploy.Changed(info), damaged: natsdeploy.Damaged(info.Config)}
 }
 
 // RecordRemoved records how many of the missing events are accounted for, because they were erased

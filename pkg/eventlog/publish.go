@@ -57,7 +57,7 @@ type Publication struct {
 // the read models do.
 //
 // It returns an [*events.Invalid], an [*OtherContentError], [ErrFull], [ErrTooLarge],
-// [ErrUnconfirmed], or an error of the connection; only after a nil error is the event
+// [ErrUnconfirmed], [ErrNoLeader], [natsdeploy.ErrNoStream], or an error of the connection; only after a nil error is the event
 // stored for certain.
 func (l *Log) Publish(ctx context.Context, tenant string, e events.Event) (Ack, error) {
 	return l.publishOne(ctx, tenant, e)
@@ -315,6 +315,8 @@ func (l *Log) publishError(ctx context.Context, err error) error {
 		return fmt.Errorf("publish: %w: %w", ctx.Err(), err)
 	case isAbandoned(err):
 		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; mneme doctor and the NATS server's own log output say more: %w", ErrNotStored, err)
+	case natsdeploy.IsLeaderless(err):
+		return l.notTaken(ctx, err)
 	case natsdeploy.IsInProcess(err):
 		return fmt.Errorf("%w: it is still storing an earlier publish; try again: %w", ErrUnconfirmed, err)
 	case natsdeploy.IsConflict(err):
@@ -325,4 +327,14 @@ func (l *Log) publishError(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
 	return fmt.Errorf("publish: %w", err)
+}
+
+// notTaken is the error of a publish that no server took: the log has no leader, or it is gone.
+func (l *Log) notTaken(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, firstAttempt)
+	defer cancel()
+	if _, gone := l.stream.Info(ctx); errors.Is(gone, jetstream.ErrStreamNotFound) {
+		err = gone
+	}
+	return fmt.Errorf("publish: %w", named(err))
 }
