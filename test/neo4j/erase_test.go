@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/mnemetest"
@@ -20,14 +19,14 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// What a client can clear of Neo4j's files is cleared by the erasure, and the rest as the report says: mneme and Neo4j are
-// stopped, Neo4j's store and its transaction logs are removed, and mneme fills it from the log.
-func TestNothingOfAnErasedConversationIsLeftInNeo4jsFilesOnceTheyAreFilledAgain(t *testing.T) {
+// leavesNothingOfAnErasedConversation shows that what a client can clear of Neo4j's files is cleared by the erasure, and the
+// rest as the report says: mneme and Neo4j are stopped, Neo4j's store and its transaction logs are removed, and mneme fills it
+// from the log. It is the last step, because it stops the server.
+func leavesNothingOfAnErasedConversation(t *testing.T, o *own) {
 	mnemetest.Long(t)
-	t.Parallel()
 	const gone, stays = "zanzibarcanary", "quagmirewords"
-	dir, data := t.TempDir(), t.TempDir()
-	server := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.Dir = dir })
+	neo4jtest.Wipe(t, o.server)
+	dir, data, server := o.dir, t.TempDir(), o.server
 	store, transactions := filepath.Join(dir, "data", "databases", "neo4j"), filepath.Join(dir, "data", "transactions", "neo4j")
 	up := func() *mnemetest.Server {
 		t.Helper()

@@ -39,6 +39,7 @@ func TestAServerThatIsKilledOrTooSmall(t *testing.T) {
 		{"programs wait while it is absent and skip nothing", isAbsent},
 		{"it has little memory", hasLittleMemory},
 		{"nothing is lost when it and mneme are killed", isKilledLikeMneme},
+		{"nothing of an erased conversation is left in its files once they are filled again", leavesNothingOfAnErasedConversation},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(t, o) }) {
 			return
