@@ -3,6 +3,7 @@ package project
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -84,7 +85,8 @@ var (
 )
 
 // anyOf matches what one of the languages has: in spaced ones between before and after, in the others after begin.
-func anyOf(before, after, begin string, of func(language) string) *regexp.Regexp {
+// It is compiled at first use, because that takes milliseconds and most commands of the program never need it.
+func anyOf(before, after, begin string, of func(language) string) func() *regexp.Regexp {
 	join := func(list []language) string {
 		var parts []string
 		for _, l := range list {
@@ -92,17 +94,21 @@ func anyOf(before, after, begin string, of func(language) string) *regexp.Regexp
 		}
 		return `(?:` + strings.Join(parts, `|`) + `)`
 	}
-	return regexp.MustCompile(before + join(spaced) + after + `|` + begin + join(unspaced))
+	return sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(before + join(spaced) + after + `|` + begin + join(unspaced))
+	})
 }
 
 // instructs reports whether a text has an instruction that holds beyond the moment.
-func instructs(text string) bool { return standing.MatchString(still.Replace(strings.ToLower(text))) }
+func instructs(text string) bool { return standing().MatchString(still.Replace(strings.ToLower(text))) }
 
 // corrects reports whether a text begins like a correction.
-func corrects(text string) bool { return correcting.MatchString(still.Replace(strings.ToLower(text))) }
+func corrects(text string) bool {
+	return correcting().MatchString(still.Replace(strings.ToLower(text)))
+}
 
 // passes reports whether a text holds for the moment only.
-func passes(text string) bool { return passing.MatchString(still.Replace(strings.ToLower(text))) }
+func passes(text string) bool { return passing().MatchString(still.Replace(strings.ToLower(text))) }
 
 // isUnspaced reports whether a text has characters of a language that is written without spaces.
 func isUnspaced(text string) bool {
