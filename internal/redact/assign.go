@@ -60,8 +60,26 @@ func nameBefore(text string) string {
 	if m, rest, ok := strings.Cut(text[at:], "m"); ok && strings.Trim(m, "0123456789") == "" && escaped.MatchString(text[max(0, at-18):at+len(m)+1]) {
 		return rest
 	}
-	return text[at:]
+	return unescaped(text[:at], text[at:])
 }
+
+// unescaped returns a name without the end of an escape before it: of \n in JSON that is itself a text, or of %0A in a URL.
+func unescaped(before, name string) string {
+	sign := byte(0)
+	if before != "" {
+		sign = before[len(before)-1]
+	}
+	switch {
+	case sign != '\\' && sign != '%' || memberName.MatchString(name): // as in C:\token
+	case sign == '\\' && strings.IndexByte("nrt", name[0]) >= 0:
+		return name[1:]
+	case sign == '%' && hexByte.MatchString(name):
+		return name[2:]
+	}
+	return name
+}
+
+var hexByte = regexp.MustCompile(`^[0-9A-Fa-f]{2}`)
 
 var colourFirst = regexp.MustCompile(`^\x1b\[[0-9;]{0,12}m`)
 

@@ -93,6 +93,12 @@ func TestSecretsBehindEscapesAreReplaced(t *testing.T) {
 	}
 	got, _ := Default().Text("\x1b[32mapi_key\x1b[0m: \x1b[33m" + "q7Rw2Lm9Xk4T" + "\x1b[0m")
 	assert.Equal(t, "\x1b[32mapi_key\x1b[0m: \x1b[33m[redacted:password]\x1b[0m", got)
+	for _, before := range []string{`A=1\n`, `\t`, `\\r\\n`, "%0A", "a=b%26", `C:\`} {
+		for _, name := range []string{"api_key=", "token: ", "secret=", `pwd = \"`} {
+			got, _ = Default().Text(before + name + "q7Rw2Lm9Xk4T")
+			assert.Equal(t, before+name+"[redacted:password]", got)
+		}
+	}
 	jwt := "eyJ" + strings.Repeat("a1B2", 5)
 	got, _ = Default().Text(`\n` + jwt + "." + jwt + "." + jwt)
 	assert.Equal(t, `\n[redacted:jwt]`, got)
