@@ -9,8 +9,8 @@ import (
 
 // setName matches a variable that holds a secret, and flagName an option.
 const (
-	setName  = `[A-Za-z0-9_]{0,60}(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)`
-	flagName = `(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|token|secret|api-?key|access-key|secret-key|private-key)`
+	setName  = `[A-Za-z0-9_]{0,60}(?:PASSWORD|PASSWD|PASS|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|AUTH_KEY|SECRET_KEY_BASE)`
+	flagName = `(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|pass|token|secret|api-?key|access-key|secret-key|private-key)`
 	quoted   = `\\?["']?`
 )
 
@@ -35,6 +35,11 @@ var filePlaces = []rule{
 	{kind: "password", gates: []string{":5432:"}, find: match(`^:5432:[^\s:]{1,63}:[^\s:]{1,63}:([^\s:]{6,200})(?:\s|$)`), before: anywhere, plausible: password},
 	{kind: "password", gates: []string{"assword>", "asswd>", "ecret>", "oken>", "piKey>", "pi_key>", "essKey>"}, find: match(`(?i)(?:password|passwd|secret|token|api_?key|accesskey)>([^<>\s]{6,500})</`), plausible: password},
 	{kind: "password", gates: []string{`key="`}, find: match(`^key="(?i:[a-z0-9_.:-]{0,60}(?:password|secret|token|api_?key|accesskey))"\s{1,4}value="([^"\s]{6,500})"`), before: noWord, plausible: password},
+	{kind: "password", gates: []string{"define("}, find: match(`^define\(\s{0,4}["']` + setName + `["']\s{0,4},\s{0,4}["']([^"'\s]{6,200})["']`), before: noWord, plausible: password},
+	{kind: "password", gates: []string{"alue:", `alue"`, `alue\"`, "alue'"}, find: match(`^alue(?:\\?"|')?:[ \t]*` + quoted + `([^\s"'\\,{}]{6,500})`), before: inPair, plausible: bare},
+	{kind: "password", gates: []string{"IDENTIFIED BY ", "identified by "}, find: match(`^(?:IDENTIFIED BY|identified by) +(?:PASSWORD +|password +)?["']([^"'\s]{6,200})["']`), before: noWord, plausible: password},
+	{kind: "password", gates: []string{"PASSWORD '"}, find: match(`^PASSWORD '([^'\s]{6,200})'`), before: noWord, plausible: password},
+	{kind: "password", gates: []string{"password '"}, find: match(`^password '([^'\s]{8,200})'`), before: noWord, plausible: strong},
 	{kind: "private-key", gates: []string{"Private-Lines: "}, find: match(`^Private-Lines: \d{1,3}\r?\n((?:[A-Za-z0-9+/=]{4,64}(?:\r?\n|$))+)`), before: anywhere, plausible: varied},
 	{kind: "private-key", gates: []string{`"kty"`}, find: match(`"(?:d|p|q|dp|dq|qi|k)"\s*:\s*"([A-Za-z0-9_-]{22,})"`), plausible: varied},
 	{kind: "private-key", gates: []string{base64Begin}, find: match(`^` + base64Begin + `[A-Za-z0-9+/]{60,}={0,2}`), before: anywhere, plausible: encodedKey},
@@ -51,6 +56,20 @@ var headerPlaces = []rule{
 	{kind: "authorization", gates: authorization, find: match(`^(?:uthorization|UTHORIZATION)(?i:\\?["']?\s*[:=]\s*\\?["']?(?:[a-z][a-z0-9_-]{1,30} +)?)([A-Za-z0-9+/=_~-]{20,})`), before: anA, plausible: scattered},
 	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER ", "Bearer%20", "SSWS "}, find: match(`^(?:(?:Bearer|bearer|BEARER|SSWS) +|Bearer%20)([A-Za-z0-9+/=_.~-]{20,})`), before: noWord, plausible: credential},
 	{kind: "cookie", gates: []string{"ookie:", `ookie":`, `ookie\":`, `ookie':`}, find: match(`^ookie(?:\\?"|')?:[ \t]*(\[` + jsonBlanks + `(?:,?` + jsonBlanks + jsonText + jsonBlanks + `)+|` + quoted + `[^\r\n"'\\]{16,})`), before: anywhere, parts: cookies},
+}
+
+// inPair accepts a text that ends with the v of a pair's value, if the name of the pair is that of a secret, as in
+// {"name": "DB_PASSWORD", "value": "…"} and in the environment of a container in YAML.
+func inPair(text string) bool {
+	const between = " \t\r\n,\"'\\"
+	text = strings.TrimRight(text[:max(0, len(text)-1)], between)
+	name := nameBefore(text)
+	if name == "" || !memberName.MatchString(name) {
+		return false
+	}
+	text, ok := strings.CutSuffix(strings.TrimRight(text[:len(text)-len(name)], between), ":")
+	text = strings.TrimRight(text, between)
+	return ok && (strings.HasSuffix(text, "ame") || strings.HasSuffix(text, "ey")) // name, Name, key, Key
 }
 
 // authorization is how the name of the header goes on behind its A.

@@ -10,7 +10,7 @@ import (
 
 // Version is the version of the rules in this package. It grows whenever a text can be redacted
 // differently than before.
-const Version = "6"
+const Version = "7"
 
 // rule finds secrets of one kind.
 type rule struct {
@@ -125,8 +125,8 @@ func command(programs ...string) func(text string) bool {
 func anywhere(string) bool { return true }
 
 // The names that secrets have in settings, commands and JSON.
-const secretName = `[a-z0-9]*pass(?:word|wd)|passphrase|(?:mysql_)?pwd|(?:client|app|shared|signing|webhook|jwt|session)[_-]?secret|secret[_-]?(?:access[_-]?)?key|` +
-	`api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|(?:master|app|application|signing|admin|license|service[_-]?role)[_-]?key|` +
+const secretName = `[a-z0-9]*pass(?:word|wd)|pass(?:phrase|code)?|(?:mysql_)?pwd|(?:client|app|shared|signing|webhook|jwt|session)[_-]?secret|secret[_-]?(?:access[_-]?)?key|` +
+	`api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|(?:master|app|application|signing|admin|license|auth|service[_-]?role)[_-]?key|secret[_-]?key[_-]?base|` +
 	`(?:auth|access|refresh|bearer|api|secret|session|deploy|bot|personal)[_-]?token|npm_token|[a-z0-9]+_token|[a-z0-9]+_secret|secret|token`
 
 // curlUser matches the option of curl before USER:PASSWORD, also behind options without a value, as in -sSu.

@@ -90,7 +90,7 @@ func (c cell) names(text string) bool {
 		return false
 	}
 	name := strings.ReplaceAll(text[c.start:c.end], " ", "_")
-	return nameBefore(name) == name && name != "" && memberName.MatchString(name)
+	return nameBefore(name) == name && name != "" && !strings.EqualFold(name, verdict) && memberName.MatchString(name)
 }
 
 func (c cell) value(text string, yield func(start, end int)) {
