@@ -172,7 +172,7 @@ func LogRemedy(status *httpapi.Status) string {
 const LeasesRemedy = "until it answers, processes cannot share the partitions and nothing new may become readable: start the NATS servers that are down; mneme doctor with --nats-url says which copies are missing"
 
 // DiskRemedy says what to do about a store whose disk is full or failing.
-const DiskRemedy = "make room on the disk, or repair it; the projection then continues by itself"
+const DiskRemedy = "make room on the disk, repair it, or let this user write to it; the projection then continues by itself"
 
 // manyBehind is the lag, in events, above which doctor warns.
 const manyBehind = 10_000

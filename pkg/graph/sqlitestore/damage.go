@@ -30,6 +30,8 @@ func (d *db) trouble(err error) error {
 		return &projection.DamagedError{Projection: projectionOf(d.path), Err: err}
 	case code == sqlite3.SQLITE_FULL, code == sqlite3.SQLITE_IOERR:
 		return fmt.Errorf("%w: %w", projection.ErrDisk, err)
+	case code == sqlite3.SQLITE_READONLY && e.Code() != sqlite3.SQLITE_READONLY_DBMOVED:
+		return fmt.Errorf("%w: the file or its file system is read-only for this user: %w", projection.ErrDisk, err)
 	}
 	return err
 }

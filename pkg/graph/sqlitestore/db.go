@@ -111,6 +111,11 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 	}
 	switch version {
 	case shape:
+		// A file that may not be written is opened for reading, and the connection stays that way when it may be again. BEGIN
+		// IMMEDIATE alone would not tell.
+		if _, err := c.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version=%d; ROLLBACK", shape)); err != nil {
+			return nil, fmt.Errorf("open %s for writing: %w", path, err)
+		}
 	case 0:
 		script := "BEGIN IMMEDIATE;" + schema + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", shape)
 		if _, err := c.ExecContext(ctx, script); err != nil {
