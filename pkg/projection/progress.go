@@ -53,7 +53,7 @@ func (s *Status) say(r Status) {
 	if r.Error != "" || r.State == StateLive {
 		s.Error = r.Error
 	}
-	if r.Checkpoint.Seq >= s.Checkpoint.Seq && r.Lag < s.Lag && r.Lag > 0 {
+	if r.Error == "" && r.Checkpoint.Seq >= s.Checkpoint.Seq && r.Lag < s.Lag && r.Lag > 0 { // in trouble, it counted long ago
 		s.Lag = r.Lag
 	}
 }
