@@ -71,7 +71,7 @@ func TestADatabaseThatItsAgentHasClosedIsRead(t *testing.T) {
 	require.NoFileExists(t, path+"-wal")
 
 	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"opencode", b.root}} }}, told)
-	b.awaitEvents(8) // the last message and its call are unfinished
+	b.awaitEvents(12) // the last message and its call are unfinished
 	await(t, r, done)
 	require.Equal(t, 2, r.Status().RefusedLines, "what is no JSON")
 	names, err := filepath.Glob(path + "*")
@@ -172,7 +172,7 @@ func TestADatabaseOfKiloIsFollowedWithIdsOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	b.follower(Config{Follow: func() []Folder { return []Folder{{"kilo", b.root}} }}, told)
-	b.awaitEvents(8)
+	b.awaitEvents(12)
 	for _, e := range b.held["t"] {
 		require.Regexp(t, "^kilo:", e.Subject)
 	}

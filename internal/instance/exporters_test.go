@@ -23,9 +23,12 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	colmetricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 
 	"mneme.dev/mneme/internal/access"
@@ -389,6 +392,21 @@ func TestBadRequestsAreRefusedWithoutARetry(t *testing.T) {
 	code, _ := r.post("/v1/traces", "application/x-protobuf", pack(binary), "Content-Encoding", "gzip")
 	require.Equal(t, http.StatusOK, code)
 	require.Len(t, r.said("otel:s"), 2)
+}
+
+// Gemini CLI sends them with its log records, and shows its user what is refused.
+func TestMetricsAreAcceptedAndDropped(t *testing.T) {
+	r := startExporting(t, instance.Config{})
+	for _, kind := range []string{"application/json", "application/x-protobuf"} {
+		status, text := r.post("/v1/metrics", kind, []byte("{}"))
+		require.Equal(t, http.StatusOK, status, text)
+	}
+	conn, err := grpc.NewClient(strings.TrimPrefix(r.OTLPURLs()[0], "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	_, err = colmetricspb.NewMetricsServiceClient(conn).Export(t.Context(), &colmetricspb.ExportMetricsServiceRequest{})
+	require.NoError(t, err)
+	require.Zero(t, r.status().Published)
 }
 
 func TestWhatCannotBeRecordedIsTheOnlyThingRefused(t *testing.T) {
