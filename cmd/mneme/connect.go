@@ -27,13 +27,14 @@ type ConnectCmd struct{ agentArgs }
 
 // Help implements kong.HelpProvider.
 func (*ConnectCmd) Help() string {
-	return `Changes the agent's settings so that it runs mneme-hook at its events. mneme up then reads the agent's sessions as they grow. The agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. The command also adds the MCP server, with which the agent can search by itself; for Claude Code and opencode it says how to add it. Cline and goose get only the MCP server, because what their hooks print does not reach the model.
+	return `Changes the agent's settings so that it runs mneme-hook at its events. mneme up then reads the agent's sessions as they grow. The agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. The command also adds the MCP server, with which the agent can search by itself; for Claude Code, opencode and Kilo it says how to add it. Cline and goose get only the MCP server, because what their hooks print does not reach the model.
 
     claude-code   ~/.claude/settings.json, or in CLAUDE_CONFIG_DIR
     codex         ~/.codex/hooks.json and config.toml, or in CODEX_HOME; trust the hooks with /hooks in codex
     gemini-cli    ~/.gemini/settings.json, or in .gemini in GEMINI_CLI_HOME
     qwen-code     ~/.qwen/settings.json, or in QWEN_HOME
     opencode      a plugin, ~/.config/opencode/plugins/mneme.js, or in OPENCODE_CONFIG_DIR
+    kilo          a plugin, ~/.config/kilo/plugins/mneme.js, or in KILO_CONFIG_DIR
     kimi-code     ~/.kimi-code/config.toml and mcp.json, or in KIMI_CODE_HOME
     hermes        ~/.hermes/config.yaml, or in HERMES_HOME
     pi            an extension, ~/.pi/agent/extensions/mneme.js, and mcp.json, or in PI_CODING_AGENT_DIR

@@ -27,6 +27,11 @@ func common(command string, args []string) any {
 	return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"command": command, "args": args}}}
 }
 
+// opencodes is the form of opencode, and of Kilo.
+func opencodes(command string, args []string) any {
+	return map[string]any{"mcp": map[string]any{"mneme": map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}}}
+}
+
 // mcpClients are the clients that --print knows.
 var mcpClients = []mcpClient{
 	{name: "claude-code", where: ".mcp.json in the repository", add: "claude mcp add --scope user mneme --", show: common, format: asJSON},
@@ -39,9 +44,8 @@ var mcpClients = []mcpClient{
 	{name: "qwen-code", where: "~/.qwen/settings.json, or .qwen/settings.json in the repository", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"command": command, "args": args, "alwaysLoadTools": true}}}
 	}},
-	{name: "opencode", where: "~/.config/opencode/opencode.json, or opencode.json in the repository", format: asJSON, show: func(command string, args []string) any {
-		return map[string]any{"mcp": map[string]any{"mneme": map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}}}
-	}},
+	{name: "opencode", where: "~/.config/opencode/opencode.json, or opencode.json in the repository", show: opencodes, format: asJSON},
+	{name: "kilo", where: "~/.config/kilo/kilo.json, or kilo.json in the repository", show: opencodes, format: asJSON},
 	{name: "pi", where: "~/.pi/agent/mcp.json, or .pi/mcp.json in the repository", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"command": command, "args": args, "exposure": "direct"}}}
 	}},

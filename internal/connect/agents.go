@@ -28,6 +28,7 @@ const (
 	Codex      = "codex"
 	GeminiCLI  = "gemini-cli"
 	OpenCode   = "opencode"
+	Kilo       = "kilo"
 	Cursor     = "cursor"
 	CopilotCLI = "copilot-cli"
 	Cline      = "cline"
@@ -98,6 +99,9 @@ var agents = []agent{
 		{"SessionStart", 5000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 10000, true}, {"SessionEnd", 5000, false},
 	}},
 	{name: OpenCode, title: "opencode", program: "opencode", folder: ".config/opencode", moved: "OPENCODE_CONFIG_DIR", config: true, byHand: true, files: []file{{path: "plugins/mneme.js", format: plugin}}, events: []event{
+		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true},
+	}},
+	{name: Kilo, title: "Kilo", program: "kilo", folder: ".config/kilo", moved: "KILO_CONFIG_DIR", config: true, byHand: true, files: []file{{path: "plugins/mneme.js", format: plugin}}, events: []event{
 		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true},
 	}},
 	{name: Pi, title: "pi", program: "pi", folder: ".pi/agent", moved: "PI_CODING_AGENT_DIR", keeps: true, server: server{Exposure: "direct"}, files: []file{{path: "extensions/mneme.js", format: plugin}, {path: "mcp.json", format: servers}}, events: []event{

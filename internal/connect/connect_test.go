@@ -477,7 +477,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	for _, s := range Inspect("") {
 		require.True(t, s.Found)
 		require.True(t, s.Connected)
-		require.Equal(t, s.Agent != ClaudeCode && s.Agent != OpenCode, s.Tools)
+		require.Equal(t, s.Agent != ClaudeCode && s.Agent != OpenCode && s.Agent != Kilo, s.Tools)
 	}
 	put(t, filepath.Join(home, ".config", "opencode", "opencode.jsonc"), `{"mcp": {"mneme": {"type": "local"}}, /* mine */}`)
 	require.True(t, inspected(t, OpenCode, "").Tools)

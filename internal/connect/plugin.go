@@ -60,7 +60,11 @@ func (f pluginFile) write(raw []byte, want Commands) ([]byte, error) {
 		return nil, nil
 	}
 	text := []byte(f.mark() + "\n")
-	for _, part := range []string{"hook", f.name} {
+	parts := []string{"hook", f.name}
+	if f.name == OpenCode || f.name == Kilo { // Kilo is made of opencode
+		parts = append(parts, "sessions")
+	}
+	for _, part := range parts {
 		read, err := plugins.ReadFile("plugins/" + part + ".js")
 		if err != nil {
 			return nil, err

@@ -126,7 +126,13 @@ esac
 }
 
 func TestThePluginOfOpencodeShowsTheModelWhatTheHookSays(t *testing.T) {
-	out, got := runPlugin(t, OpenCode, filepath.Join(".config", "opencode", "plugins"), calls, "OPENCODE_DB=/data/opencode.db")
+	for agent, variable := range map[string]string{OpenCode: "OPENCODE_DB", Kilo: "KILO_DB"} {
+		t.Run(agent, func(t *testing.T) { showsWhatTheHookSays(t, agent, variable) })
+	}
+}
+
+func showsWhatTheHookSays(t *testing.T, agent, variable string) {
+	out, got := runPlugin(t, agent, filepath.Join(".config", agent, "plugins"), calls, variable+"=/data/sessions.db")
 	require.Equal(t, `ses_1 [["of the start","of the prompt"],[]]
 ses_1 [["of the start","of the prompt"],[],[],[]]
 ses_2 [[],[]]
@@ -137,7 +143,7 @@ ses_3 [["of the start"],[],["of the prompt"],[]]
 ses_4 [["of the start","of the prompt"],[],["of the prompt"],[]]
 `, out)
 	event := func(name, session, more string) string {
-		return `opencode --url http://it's {"hook_event_name":"` + name + `","session_id":"` + session + `","transcript_path":"/data/opencode.db","cwd":"/shop",` + more + `}`
+		return agent + ` --url http://it's {"hook_event_name":"` + name + `","session_id":"` + session + `","transcript_path":"/data/sessions.db","cwd":"/shop",` + more + `}`
 	}
 	require.Len(t, got, 11)
 	require.Equal(t, []string{

@@ -133,7 +133,7 @@ func (a *agent) inspect(projectDir string) State {
 	switch a.name {
 	case ClaudeCode:
 		s.Tools = claudeServer(home)
-	case OpenCode:
+	case OpenCode, Kilo:
 		s.Tools = opencodeServer(home)
 	case Codex:
 		s.Untrusted = untrusted(targets)
@@ -224,9 +224,9 @@ func claudeServer(home string) bool {
 	return err == nil && c.MCP != nil
 }
 
-// opencodeServer reports whether the settings of opencode name the MCP server.
+// opencodeServer reports whether the settings of opencode, or of Kilo, name the MCP server.
 func opencodeServer(home string) bool {
-	for _, name := range []string{"opencode.json", "opencode.jsonc", "config.json"} {
+	for _, name := range []string{"opencode.json", "opencode.jsonc", "config.json", "kilo.json", "kilo.jsonc"} {
 		file, err := load(filepath.Join(home, name))
 		if err != nil || !file.there {
 			continue
@@ -265,6 +265,8 @@ func Next(o Options) (lines []string) {
 		}
 	case OpenCode:
 		lines = append(lines, "To let the agent also search by itself: mneme mcp --print opencode shows what to add to opencode.json.", reads(o)+" An opencode that runs loads the plugin when it is started again.")
+	case Kilo:
+		lines = append(lines, "To let the agent also search by itself: mneme mcp --print kilo shows what to add to kilo.json.", reads(o)+" A Kilo that runs loads the plugin when it is started again.")
 	case Pi:
 		lines = append(lines, "In a pi that runs, type /reload.", reads(o))
 	case KimiCode:

@@ -46,6 +46,7 @@ var Agents = []Agent{
 	{Name: "gemini-cli", Prefix: "gemini_cli:", events: map[string]moment{"SessionStart": begins, "BeforeAgent": asks, "AfterAgent": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "qwen-code", Prefix: "qwen_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "opencode", Prefix: "opencode:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests}, answer: specific},
+	{Name: "kilo", Prefix: "kilo:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests}, answer: specific},
 	{Name: "pi", Prefix: "pi:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "kimi-code", Prefix: "kimi_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "PostCompact": compacted, "Stop": rests, "SessionEnd": rests}, answer: inMessage, prompt: true},
 	{Name: "hermes", Prefix: "hermes:", events: map[string]moment{"on_session_start": begins, "pre_llm_call": asks, "on_session_end": rests}, answer: asContext, prompt: true},

@@ -1,0 +1,5 @@
+import { homedir } from "node:os"
+import { join } from "node:path"
+
+// Where Kilo keeps its sessions, unless it is of another channel: then the server sees by itself that it has changed.
+const database = process.env.KILO_DB ?? join(process.env.XDG_DATA_HOME ?? join(homedir(), ".local", "share"), "kilo", "kilo.db")
