@@ -201,6 +201,23 @@ func (r *Receiver) ring(agent, session, path string, turn func(*file)) error {
 	return nil
 }
 
+// Reads reports whether a session of an agent has rung for a file that is there and may be read: if it is not recorded yet,
+// it soon is.
+func (r *Receiver) Reads(agent, session string) bool {
+	var paths []string
+	r.mu.Lock()
+	for _, f := range r.files {
+		if f.agent == agent && f.session == shortened(session, 128) {
+			paths = append(paths, f.path)
+		}
+	}
+	r.mu.Unlock()
+	return slices.ContainsFunc(paths, func(path string) bool {
+		_, _, err := r.resolve(agent, path)
+		return err == nil
+	})
+}
+
 // Heard says that a hook of an agent has called that names no file. If the agent's folder is not followed yet, it is now, if
 // the agent is connected.
 func (r *Receiver) Heard(agent string) {

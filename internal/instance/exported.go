@@ -6,6 +6,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/hook"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/otlp"
 	"mneme.dev/mneme/internal/program"
@@ -36,6 +37,10 @@ func (i *Instance) exported(ctx context.Context, c *Config, models *service.Mode
 		Log: i.Log, Redact: c.Redact, Logger: c.Logger.With("part", "otlp"), Memory: filepath.Join(c.Data, "otlp.json"), Counted: i.telemetry.Metrics.Exported,
 		Lookup: func(tenant string) func(context.Context, []events.Event) ([]importer.Known, error) {
 			return importer.Lookup(tenant, models.Graph)
+		},
+		Transcribed: func(tenant, conversation string) bool {
+			agent, session := hook.Of(conversation)
+			return agent != nil && tenant == capturedTenant && i.captured.Reads(agent.Name, session)
 		},
 		Admit: quotas.Hold,
 	})

@@ -326,7 +326,22 @@ func TestFramesAndSecretsDoNotReachTheLog(t *testing.T) {
 }
 
 func TestASessionWhoseTranscriptIsRecordedIsLeftOut(t *testing.T) {
-	r := startExporting(t, instance.Config{})
+	folder := t.TempDir()
+	t.Setenv("CLAUDE_CONFIG_DIR", folder)
+	r := startExporting(t, instance.Config{Capture: []string{"claude-code"}})
+	begins := func(session string) (transcript string) {
+		transcript = filepath.Join(folder, "projects", "-repo", session+".jsonl")
+		body := fmt.Sprintf(`{"hook_event_name":"SessionStart","session_id":%q,"cwd":"/repo","transcript_path":%q}`, session, transcript)
+		answer, err := http.Post(r.HTTPURL()+"/v1/hooks/claude-code", "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		return transcript
+	}
+	transcript := begins("short") // its records arrive before its transcript has a message
+	require.NoError(t, os.MkdirAll(filepath.Dir(transcript), 0o700))
+	require.NoError(t, os.WriteFile(transcript, []byte(`{"type":"mode","mode":"normal","sessionId":"short"}`+"\n"), 0o600))
+	begins("s2") // its transcript is not on this machine
 	started := `{"specversion":"1.0","type":"dev.mneme.conversation.started.v1","source":"import/claude_code","id":"claude_code:s1","subject":"claude_code:s1","data":{}}`
 	answer, err := http.Post(r.HTTPURL()+"/v1/events", "application/cloudevents+json", strings.NewReader(started))
 	require.NoError(t, err)
@@ -339,13 +354,13 @@ func TestASessionWhoseTranscriptIsRecordedIsLeftOut(t *testing.T) {
 			{"timeUnixNano":"1767603601000000000","body":{"stringValue":"claude_code.tool_result"},"attributes":[{"key":"session.id","value":{"stringValue":%[1]q}},{"key":"tool_use_id","value":{"stringValue":"toolu_1"}},{"key":"tool_name","value":{"stringValue":"Bash"}},{"key":"success","value":{"stringValue":"true"}},{"key":"tool_input","value":{"stringValue":"{\"command\":\"ls\"}"}}]}
 		]}]}]}`, session)
 	}
-	for _, session := range []string{"s1", "s2"} {
+	for _, session := range []string{"s1", "s2", "short"} {
 		code, text := r.post("/v1/logs", "application/json", []byte(record(session)))
 		require.Equal(t, http.StatusOK, code, text)
 	}
 	require.Equal(t, []string{"user: Hello"}, r.said("otel:s2"))
 	s := r.status()
-	require.EqualValues(t, 2, s.LeftOut["recorded from its transcript: com.anthropic.claude_code.events"])
+	require.EqualValues(t, 4, s.LeftOut["recorded from its transcript: com.anthropic.claude_code.events"])
 	require.EqualValues(t, 4, s.Published, "the start, the prompt, the call and its result of s2")
 }
 

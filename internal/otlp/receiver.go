@@ -36,6 +36,9 @@ type Config struct {
 	Lookup func(tenant string) func(context.Context, []events.Event) ([]importer.Known, error)
 	// Admit is called before a tenant stores events, as in [importer.Options]; nil admits all.
 	Admit func(tenant string, count, size int) (settle func(), err error)
+	// Transcribed reports whether the transcript of a conversation is about to be recorded, though no message of it is yet;
+	// nil means that none is.
+	Transcribed func(tenant, conversation string) bool
 	// Redact are the rules of what is redacted before it is published; nil redacts nothing.
 	Redact *redact.Rules
 	// Memory is the file in which the histories are remembered over a restart; "" remembers nothing.
@@ -268,7 +271,7 @@ func (r *Receiver) session(ctx context.Context, e *entry, what *recorded, p *pla
 	return p.session(e.trace, true), nil
 }
 
-// ofTranscript returns a session, changed if its transcript was recorded: telemetry would only add the same content under
+// ofTranscript returns a session, changed if its transcript is recorded: telemetry would only add the same content under
 // other ids.
 func (r *Receiver) ofTranscript(ctx context.Context, s *session, agent string, p *plan) (*session, error) {
 	if agent == "" || s.transcript {
@@ -279,7 +282,7 @@ func (r *Receiver) ofTranscript(ctx context.Context, s *session, agent string, p
 	}
 	conversation := agent + ":" + s.key
 	known, err := r.Lookup(s.tenant)(ctx, []events.Event{{Subject: conversation, Source: "import/" + agent, ID: conversation}})
-	if err == nil && known[0].Seq != 0 {
+	if err == nil && (known[0].Seq != 0 || r.Transcribed != nil && r.Transcribed(s.tenant, conversation)) {
 		s = p.change(s)
 		s.transcript = true
 	}
