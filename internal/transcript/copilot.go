@@ -67,7 +67,7 @@ var copilotIgnored = map[text]bool{
 	"session.resume": true, "session.idle": true, "session.shutdown": true, "session.info": true, "session.warning": true, "session.error": true,
 	"session.truncation": true, "session.compaction_start": true, "session.usage_info": true, "session.handoff": true, "session.mode_changed": true,
 	"session.plan_changed": true, "session.context_changed": true, "session.task_complete": true, "session.snapshot_rewind": true,
-	"session.workspace_file_changed": true, "subagent.started": true, "subagent.configured": true, "subagent.completed": true, "subagent.failed": true, "subagent.selected": true,
+	"session.workspace_file_changed": true, "session.binary_asset": true, "subagent.started": true, "subagent.configured": true, "subagent.completed": true, "subagent.failed": true, "subagent.selected": true,
 	"system.message": true, "hook.start": true, "hook.end": true, "skill.invoked": true, "abort": true, "tool.execution_progress": true, "tool.execution_partial_result": true,
 	"tool.user_requested": true, "system.notification": true, "user.abort": true,
 }
