@@ -46,6 +46,18 @@ func TestQuotasShowsWhatEachTenantUsesAndMayUse(t *testing.T) {
 	require.Equal(t, []string{"TENANT", "QUOTA", "USED", "LIMIT", "SHARE"}, strings.Fields(lines[0]))
 	require.Equal(t, []string{"small", "max_events", "2", "2", "100", "%"}, strings.Fields(lines[2]))
 	require.NotContains(t, out, "other")
+	require.NotContains(t, stderr, "warning")
+
+	require.NoError(t, os.WriteFile(path, []byte("tenants: {secret: {max_event: 2}}\n"), 0o600))
+	require.Eventually(t, func() bool {
+		_, stderr, _ = s.mneme("quotas")
+		return strings.Contains(stderr, "max_event")
+	}, mnemetest.Patience, 50*time.Millisecond)
+	require.Contains(t, stderr, "the quotas of before are in force")
+	out, stderr, _ = s.mneme("quotas", "--tenant", "small")
+	require.Contains(t, out, "max_events")
+	require.Contains(t, stderr, "the quotas of before are in force")
+	require.NotContains(t, stderr, "secret", "another tenant's name")
 	_, stderr, code = s.mneme("quotas", "--tenant", "nobody")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, `tenant "nobody" is unknown`)

@@ -22,6 +22,7 @@ type quotasOutput struct{ Body TenantQuotas }
 type TenantQuotas struct {
 	Configured bool          `json:"configured" doc:"the process that answers has a quotas file"`
 	Counting   bool          `json:"counting" doc:"the log is being read for the first time: what tenants store is at least what this says"`
+	Problem    string        `json:"problem,omitempty" doc:"why the quotas file can't be read since it was changed; the quotas of before are in force. What is wrong in it is shown only if all tenants are listed, because it may name one"`
 	Total      int           `json:"total" doc:"number of tenants, also beyond the limit"`
 	Tenants    []TenantQuota `json:"tenants" doc:"tenants that the quotas file names, that have events in the log, or that used something a moment ago; the one nearest to a limit first"`
 }
@@ -49,6 +50,9 @@ func (a *api) registerQuotas(h huma.API) {
 func (a *api) listQuotas(_ context.Context, in *quotasInput) (*quotasOutput, error) {
 	out := &quotasOutput{Body: TenantQuotas{Configured: a.Quotas != nil, Tenants: []TenantQuota{}}}
 	report := a.Quotas.Report()
+	if out.Body.Problem = report.Problem; report.Problem != "" && in.Tenant != "" {
+		out.Body.Problem = "the log of the server says why"
+	}
 	if in.Tenant != "" {
 		report.Tenants = slices.DeleteFunc(report.Tenants, func(t quota.Tenant) bool { return t.Name != in.Tenant })
 		if a.Quotas != nil && len(report.Tenants) == 0 {

@@ -50,6 +50,7 @@ type Quotas struct {
 	path string
 
 	lock    sync.Mutex
+	wrong   error // why the file, as it is now, can't be read
 	limits  file
 	tenants map[string]*tenant
 	meter   *Meter                 // nil: nobody counts what is stored
@@ -83,19 +84,12 @@ func (q *Quotas) counts() bool {
 
 // Load reads the file again. What tenants have used keeps counting; if the file is wrong, the old quotas stay in force.
 func (q *Quotas) Load() error {
-	text, err := os.ReadFile(q.path)
-	if err != nil {
-		return err
-	}
-	if len(text) > maxFileBytes {
-		return fmt.Errorf("%s has more than %d bytes", q.path, maxFileBytes)
-	}
-	read, err := parse(text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", q.path, err)
-	}
+	read, err := readFile(q.path)
 	q.lock.Lock()
 	defer q.lock.Unlock()
+	if q.wrong = err; err != nil {
+		return err
+	}
 	q.limits = read
 	for name, t := range q.tenants {
 		t.set(q.of(name))
@@ -105,6 +99,21 @@ func (q *Quotas) Load() error {
 		budget.Allow(limits.Calls, limits.Tokens, limits.Cost)
 	}
 	return nil
+}
+
+func readFile(path string) (file, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return file{}, err
+	}
+	if len(text) > maxFileBytes {
+		return file{}, fmt.Errorf("%s has more than %d bytes", path, maxFileBytes)
+	}
+	read, err := parse(text)
+	if err != nil {
+		return file{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return read, nil
 }
 
 func (q *Quotas) of(name string) Limits {
@@ -263,6 +272,8 @@ func (q *Quotas) Run(ctx context.Context, logger *slog.Logger) {
 		counting.Go(func() { q.meter.run(ctx, q.counts) })
 	}
 	access.Reread(ctx, q.path, time.Second, q.Load, func(err error) {
-		logger.Error("the quotas file can't be read; the quotas read before stay in force", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
+		logger.Error("the quotas file can't be read; the quotas read before stay in force", "error", inOneLine(err))
 	}, nil)
 }
+
+func inOneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -149,10 +149,12 @@ func TestAChangedFileCountsOnAndAWrongOneChangesNothing(t *testing.T) {
 		} {
 			require.NoError(t, os.WriteFile(q.path, []byte(text), 0o600))
 			require.ErrorContains(t, q.Load(), want)
+			require.Contains(t, q.Report().Problem, want)
 			over(t, q.Take("a", 1, 0))
 		}
 		require.NoError(t, os.WriteFile(q.path, []byte("default: {events_per_second: 100}"), 0o600))
 		require.NoError(t, q.Load())
+		require.Empty(t, q.Report().Problem)
 		over(t, q.Take("a", 1, 0))
 		time.Sleep(time.Second)
 		require.NoError(t, q.Take("a", 100, 0))

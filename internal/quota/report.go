@@ -48,6 +48,8 @@ type Report struct {
 	// Counting says that the figures of what tenants store are lower bounds, because the log has not been read to its
 	// end yet.
 	Counting bool
+	// Problem says why the file can't be read; "" if it can. The quotas that were read before are then in force.
+	Problem string
 }
 
 // Report returns what tenants use now. It leaves out what they store while no quota bounds that.
@@ -63,6 +65,9 @@ func (q *Quotas) Report() Report {
 	}
 	q.lock.Lock()
 	defer q.lock.Unlock()
+	if q.wrong != nil {
+		report.Problem = inOneLine(q.wrong)
+	}
 	names, now := map[string]bool{}, time.Now()
 	for name := range q.limits.Tenants {
 		names[name] = true
