@@ -55,8 +55,9 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 		return err
 	}
 	if cp.Seq > state.Head {
-		return &haltError{fmt.Sprintf("the log ends at sequence %d but %s has applied %d: the log lost its tail, or this is another log. Name the right NATS server, restore the log from a backup, or have mneme repair log write back what read models still hold; mneme rebuild %s then follows the log as it is",
-			state.Head, p.projection.Name, cp.Seq, p.projection.Name)}
+		// Without the checkpoint, which the status shows: so all partitions have one text, and are told of together.
+		return &haltError{fmt.Sprintf("the log ends at sequence %d, before what %s has applied: the log lost its tail, or this is another log. Name the right NATS server, restore the log from a backup, or have mneme repair log write back what read models still hold; mneme rebuild %s then follows the log as it is",
+			state.Head, p.projection.Name, p.projection.Name)}
 	}
 	message, err := p.log.Get(ctx, cp.Seq)
 	if errors.Is(err, eventlog.ErrNotFound) {
