@@ -310,7 +310,7 @@ func (l *Log) publishError(ctx context.Context, err error) error {
 	case isTimeout(err) && ctx.Err() == nil && !l.conn.IsConnected():
 		return fmt.Errorf("publish: %w; the connection to NATS is lost, see whether its server runs: %w", ErrUnconfirmed, err)
 	case isTimeout(err) && ctx.Err() == nil: // a server that can't write does not answer
-		return fmt.Errorf("publish: %w; the disk of the NATS server may be full: with mneme up, mneme doctor says so; for a separate NATS server, its /healthz does: %w", ErrUnconfirmed, err)
+		return fmt.Errorf("publish: %w; the disk of the NATS server may be full, or most servers of its cluster down: with mneme up, mneme doctor says so; for a separate NATS server, its /healthz does: %w", ErrUnconfirmed, err)
 	case isTimeout(err): // a batch waits for the server longer than its caller may do
 		return fmt.Errorf("publish: %w: %w", ctx.Err(), err)
 	case isAbandoned(err):
