@@ -84,7 +84,7 @@ func (i running) applied(seq uint64) {
 	// A read waits only for the read models that it needs. That of code has nothing to apply in these tests.
 	for _, path := range []string{"/v1/conversations?limit=1", "/v1/projects?limit=1", "/v1/insights?by=day&limit=1"} {
 		path += fmt.Sprintf("&at_least=%d", seq)
-		require.Eventually(i, func() bool { return strings.HasPrefix(i.get(path), "200 ") }, 5*time.Minute, time.Millisecond)
+		require.Eventually(i, func() bool { return strings.HasPrefix(i.get(path), "200 ") }, 5*time.Minute, 10*time.Millisecond)
 	}
 }
 

@@ -54,12 +54,12 @@ func aRebuildInNeo4jIsSeenByNobody(t *testing.T, uri string) {
 	i.hashes()
 
 	i.rebuild("graph") // to be canceled; must leave nothing
-	require.Eventually(t, func() bool { return len(builds(t, stores.Generations(), "graph").Others) > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(builds(t, stores.Generations(), "graph").Others) > 0 }, patience, 10*time.Millisecond)
 	if status, body := i.ask("DELETE", "/v1/rebuilds/graph", ""); status != 200 {
 		require.Contains(t, body, "no rebuild is under way") // it finished before the cancel
 	}
-	require.Eventually(t, func() bool { s := i.rebuilds()["graph"].State; return s == "" || s == "serving" }, patience, time.Millisecond)
-	require.Eventually(t, func() bool { return len(builds(t, stores.Generations(), "graph").Others) == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { s := i.rebuilds()["graph"].State; return s == "" || s == "serving" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(builds(t, stores.Generations(), "graph").Others) == 0 }, patience, 10*time.Millisecond)
 	require.NoError(t, i.Close())
 
 	i = upOn(t, data, models) // it starts with the serving generation
@@ -197,7 +197,7 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 	require.Eventually(t, func() bool {
 		list, err := rebuilds.List(t.Context())
 		return err == nil && list[0].State == rebuild.Serving
-	}, patience, 5*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	only(t, g, "graph", 2)
 	require.Len(t, holders(), 2, "both have helped")
 	c.publish(16, 50, 55)

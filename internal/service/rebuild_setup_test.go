@@ -140,7 +140,7 @@ func (i running) became(name, state string) (r httpapi.Rebuild) {
 			require.NotEqual(i, "failed", r.State, r.Error)
 		}
 		return r.State == state
-	}, patience, 5*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 	return r
 }
 
@@ -195,7 +195,7 @@ func only(t *testing.T, g projection.Generations, name string, generation int) {
 	require.Eventually(t, func() bool {
 		b := builds(t, g, name)
 		return b.Serving == generation && len(b.Others) == 0
-	}, patience, 5*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 }
 
 // heldFile holds the write lock of a file, which stops its projector.
