@@ -48,7 +48,7 @@ func (s *server) awaitEvent() {
 		defer func() { _ = response.Body.Close() }()
 		var status httpapi.Status
 		return json.NewDecoder(response.Body).Decode(&status) == nil && status.Stream.Head > 0
-	}, mnemetest.Patience, time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 }
 
 func TestAnInterruptedImportReportsProgressAndResumes(t *testing.T) {
