@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -260,7 +262,7 @@ type ConnectedCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ConnectedCmd) Help() string {
-	return `For each agent: whether it is on this machine, which of its files run the hook or the MCP server, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. A server that does not answer is not an error. It changes nothing.
+	return `For each agent: whether it is on this machine, which of its files run the hook or the MCP server, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. Without --url and a token it asks the server that an agent is connected to, with the token file of its hook. A server that does not answer is not an error. It changes nothing.
 
 Examples:
 
@@ -278,7 +280,7 @@ type connections struct {
 // Run lists them.
 func (c *ConnectedCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	answer := connections{Agents: connect.Inspect(c.ProjectDir)}
-	fired, captured, err := firedHooks(ctx, g)
+	fired, captured, err := firedHooks(ctx, asConnected(g, answer.Agents))
 	if err != nil {
 		answer.Server = err.Error()
 	}
@@ -292,6 +294,23 @@ func (c *ConnectedCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return t.json(answer)
 	}
 	return c.print(t, answer)
+}
+
+// asConnected returns the flags for the server that hooks reach, unless the user names a server or a token: the first that an
+// agent is connected to. The settings of a project choose none, because a repository can ship them.
+func asConnected(g *Globals, agents []connect.State) *Globals {
+	if g.given["MNEME_URL"] || os.Getenv("MNEME_URL") != "" || g.hasToken() {
+		return g
+	}
+	for i := range agents {
+		if a := &agents[i]; len(a.Command) > 0 && a.Project == "" {
+			o, _ := ring.FromArguments(a.Command[1:])
+			to := &Globals{Client: g.Client, JSON: g.JSON, given: g.given}
+			to.URL, to.TokenFile, to.Tenant = o.URL, o.TokenFile, cmp.Or(g.Tenant, o.Tenant)
+			return to
+		}
+	}
+	return g
 }
 
 // firedHooks asks the server which hooks have fired, the newest first, and what it read of transcripts.

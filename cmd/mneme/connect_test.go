@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,6 +119,38 @@ func TestAProgramThatWasStartedByALinkIsConnectedByIt(t *testing.T) {
 	}
 	connect(t.TempDir(), mneme)
 	connect(bin, program)
+}
+
+func TestConnectedAsksTheServerOfTheHookWithItsToken(t *testing.T) {
+	t.Parallel()
+	home, env := agentHome(t)
+	file := filepath.Join(home, "token")
+	require.NoError(t, os.WriteFile(file, []byte("mneme_x\n"), 0o600))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/hooks" || r.Header.Get("Authorization") != "Bearer mneme_x" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte("{}"))
+	}))
+	t.Cleanup(server.Close)
+	asked := func(env []string, args ...string) (problem string) {
+		stdout, stderr, code := mnemeWith(t, env, append([]string{"connected", "--json"}, args...)...)
+		require.Zero(t, code, stderr)
+		var now connections
+		require.NoError(t, json.Unmarshal([]byte(stdout), &now))
+		return now.Server
+	}
+
+	project := t.TempDir()
+	_, stderr, code := mnemeWith(t, env, "connect", "claude-code", "--project-dir", project, "--url", server.URL, "--token-file", file)
+	require.Zero(t, code, stderr)
+	require.NotEmpty(t, asked(append(env, "MNEME_URL="), "--project-dir", project), "a repository can ship settings")
+
+	_, stderr, code = mnemeWith(t, env, "connect", "gemini-cli", "--url", server.URL, "--token-file", file)
+	require.Zero(t, code, stderr)
+	require.Empty(t, asked(append(env, "MNEME_URL=")))
+	require.NotEmpty(t, asked(env), "the user names another server")
 }
 
 func TestConnectSaysThatItDoesNotWriteTheToken(t *testing.T) {
