@@ -140,7 +140,7 @@ func ListAll(ctx context.Context, g Graph, conversations iter.Seq2[graph.Convers
 		switch {
 		case err != nil:
 			return nil, false, err
-		case len(found) == q.Limit:
+		case q.Limit > 0 && len(found) == q.Limit:
 			return found, partial, nil
 		case examined >= maxListed:
 			return found, true, nil

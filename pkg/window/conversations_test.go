@@ -149,6 +149,9 @@ func TestAListOverConversationsSaysThatItLookedAtTheNewestMessagesOnly(t *testin
 	texts, partial = listed(zebras, all[0], all[2])
 	require.Equal(t, []string{"Another zebra.", "A zebra."}, texts)
 	require.False(t, partial)
+	zebras.Limit = 0
+	texts, _ = listed(zebras, all[0], all[2])
+	require.Equal(t, []string{"Another zebra.", "A zebra."}, texts, "without a limit all are found")
 	ofUser := window.TenantQuery{ConversationQuery: window.ConversationQuery{Limit: 2, Keep: window.Filter{Role: "user"}}, Messages: 2}
 	texts, partial = listed(ofUser, all...)
 	require.Equal(t, []string{"Another zebra.", "A lion.", "A lion."}, texts)
