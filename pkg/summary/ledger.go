@@ -90,10 +90,10 @@ func (l *Ledger) Take(p *events.SummaryWritten, first, last uint64, known func(i
 	if err != nil {
 		return err
 	}
+	l.Levels = slices.Clone(l.Levels) // copies of the ledger share them
 	if p.Level > len(l.Levels) {
 		l.Levels = append(l.Levels, Level{})
 	}
-	l.Levels = slices.Clone(l.Levels)
 	level := &l.Levels[p.Level-1]
 	level.Last, level.Open = p.LastSeq, level.Open+counted(p.CharsOut)
 	if p.Level > 1 {
