@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// MaxRan is how many commands of one call [Table.Ran] returns; the rest is ignored.
-const MaxRan = 8
+// maxRan is how many commands of one call [Table.Ran] returns; the rest is ignored.
+const maxRan = 8
 
 // maxRanBytes is the longest command that Ran returns: longer ones carry data, such as a script in an argument.
 const maxRanBytes = 300
@@ -146,7 +146,7 @@ func (w *ranWalker) add(words []string, decides bool) {
 			return
 		}
 	}
-	if len(words) == 0 || len(w.list) == MaxRan {
+	if len(words) == 0 || len(w.list) == maxRan {
 		return
 	}
 	r := Ran{Words: words, Decides: decides}

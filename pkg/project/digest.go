@@ -3,6 +3,7 @@ package project
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mneme.dev/mneme/pkg/plain"
@@ -378,7 +379,7 @@ func (d *Digest) settle(c call, o *Outcome, seq uint64) {
 	}
 	if c.Task != "" && !failed {
 		d.Tasks++
-		d.Todos = newest(append(d.Todos, Todo{ID: cmp.Or(o.Number, itoa(d.Tasks)), Text: c.Task, State: "pending"}), maxTodos)
+		d.Todos = newest(append(d.Todos, Todo{ID: cmp.Or(o.Number, strconv.Itoa(d.Tasks)), Text: c.Task, State: "pending"}), maxTodos)
 		d.TodoSeq = seq
 	}
 	d.trim()

@@ -82,8 +82,8 @@ func home(ctx context.Context, r Reader, tenant, name string, into map[string]st
 	if _, aliased := into[name]; aliased {
 		return follow(into, name), nil
 	}
-	name, _ = Fold(name)
-	above := Above(name)
+	name, _ = fold(name)
+	above := foldersAbove(name)
 	if len(above) == 0 {
 		return follow(into, name), nil
 	}
@@ -160,10 +160,8 @@ func (s *Session) Path(p *Project, file string) string {
 	if absolute(file) || s.Place.Root != "" {
 		return file
 	}
-	for _, name := range p.Names { // the session worked in a folder of the repository
-		if below, ok := strings.CutPrefix(s.Place.Folder, name+"/"); ok && name == p.Name {
-			return below + "/" + file
-		}
+	if below, ok := strings.CutPrefix(s.Place.Folder, p.Name+"/"); ok { // the session worked in a folder of the repository
+		return below + "/" + file
 	}
 	return file
 }
@@ -250,7 +248,7 @@ func List(ctx context.Context, r Reader, tenant, after string, limit int, asOf u
 	}
 	above := map[string]bool{}
 	for _, name := range names {
-		for _, folder := range Above(name) {
+		for _, folder := range foldersAbove(name) {
 			above[folder] = true
 		}
 	}
@@ -260,7 +258,7 @@ func List(ctx context.Context, r Reader, tenant, after string, limit int, asOf u
 	}
 	for _, name := range names {
 		_, aliased := into[name]
-		folded := !slices.Contains(roots, name) && slices.ContainsFunc(Above(name), func(folder string) bool { return slices.Contains(roots, folder) })
+		folded := !slices.Contains(roots, name) && slices.ContainsFunc(foldersAbove(name), func(folder string) bool { return slices.Contains(roots, folder) })
 		if !aliased && !folded {
 			list = append(list, Project{Tenant: tenant, Name: name, Names: []string{name}, asOf: asOf})
 		}
@@ -277,7 +275,7 @@ func Newest(ctx context.Context, r Reader, list []Project) ([]*Session, error) {
 		return newest, nil
 	}
 	q := MemberQuery{Kind: KindIn, AsOf: list[0].asOf, Each: newestEntries, Limit: newestEntries * len(list)}
-	at := map[string]int{}
+	at, seen := map[string]int{}, map[events.ConversationID]bool{}
 	for i, p := range list {
 		q.Names, at[p.Name] = append(q.Names, p.Name), i
 	}
@@ -286,7 +284,8 @@ func Newest(ctx context.Context, r Reader, list []Project) ([]*Session, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !slices.Contains(ids, e.Conversation) {
+		if !seen[e.Conversation] {
+			seen[e.Conversation] = true
 			ids, of = append(ids, e.Conversation), append(of, at[e.Name])
 		}
 	}

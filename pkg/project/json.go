@@ -8,8 +8,6 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // Encode returns a change or a digest as it is stored.
 func Encode(v any) string {
 	raw, err := json.Marshal(v)
@@ -27,8 +25,8 @@ func DecodeDigest(text string) (d Digest, err error) {
 	return d, err
 }
 
-// DecodeChange is the inverse of [Encode].
-func DecodeChange(text string) (c Change, err error) {
+// decodeChange is the inverse of [Encode].
+func decodeChange(text string) (c Change, err error) {
 	err = json.Unmarshal([]byte(text), &c)
 	return c, err
 }
@@ -38,7 +36,7 @@ func DecodeChange(text string) (c Change, err error) {
 func Hash(id events.ConversationID, deleted bool, changes []string) (events.Digest, error) {
 	parts := []string{id.Tenant, id.ID, strconv.FormatBool(deleted)}
 	for _, text := range changes {
-		c, err := DecodeChange(text)
+		c, err := decodeChange(text)
 		if err != nil {
 			return events.Digest{}, err
 		}

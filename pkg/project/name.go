@@ -44,14 +44,14 @@ func PlaceOf(name, repository, cwd string) Place {
 	if !absolute(folder) {
 		folder = ""
 	}
-	root, inWorktree := Fold(folder)
+	root, inWorktree := fold(folder)
 	p := Place{Folder: folder}
 	if inWorktree {
 		p.Root = Name(root)
 	}
 	if repository != "" {
 		if at := files.Normalise("", repository); absolute(at) {
-			at, _ = Fold(at)
+			at, _ = fold(at)
 			p.Root, repository = Name(at), at
 		} else {
 			repository = Remote(repository)
@@ -69,9 +69,9 @@ func absolute(p string) bool {
 // Worktrees are kept in these folders of a repository.
 var worktrees = []string{"/.worktrees/", "/.claude/worktrees/", "/.git/worktrees/", "/.cursor/worktrees/"}
 
-// Fold returns the repository that a worktree belongs to, if the path shows it: /w/cli/.worktrees/4 belongs
+// fold returns the repository that a worktree belongs to, if the path shows it: /w/cli/.worktrees/4 belongs
 // to /w/cli. Other paths it returns unchanged.
-func Fold(folder string) (root string, inWorktree bool) {
+func fold(folder string) (root string, inWorktree bool) {
 	slashed := strings.ReplaceAll(folder, `\`, "/") + "/"
 	for _, w := range worktrees {
 		if i := strings.Index(slashed, w); i > 0 {
@@ -99,8 +99,8 @@ func Remote(remote string) string {
 	return strings.TrimSuffix(strings.TrimRight(remote, "/"), ".git")
 }
 
-// Above lists the folders above a path, the nearest first, without the topmost.
-func Above(folder string) (list []string) {
+// foldersAbove lists the folders above a path, the nearest first, without the topmost.
+func foldersAbove(folder string) (list []string) {
 	if !absolute(folder) {
 		return nil
 	}

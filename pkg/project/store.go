@@ -59,7 +59,7 @@ func replay(steps []Step) (*Digest, error) {
 		return nil, err
 	}
 	for _, s := range steps[1:] {
-		c, err := DecodeChange(s.Change)
+		c, err := decodeChange(s.Change)
 		if err != nil {
 			return nil, err
 		}
