@@ -74,8 +74,13 @@ type MessageCreated struct {
 // NotesPrefix begins the id of the conversation that holds the notes of a project, see [OriginNote].
 const NotesPrefix = "notes:"
 
-// OriginNote is the origin of a message that an agent was asked to remember: nobody said it in a conversation.
-const OriginNote = "note"
+// Origins of messages that programs know.
+const (
+	// OriginNote is that of a message that an agent was asked to remember: nobody said it in a conversation.
+	OriginNote = "note"
+	// OriginCompaction is that of the message by which an agent replaces what it no longer sees.
+	OriginCompaction = "compaction"
+)
 
 // Reference is a piece of code that a message refers to. Lines count from 1; 0 means unknown.
 type Reference struct {

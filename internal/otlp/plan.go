@@ -128,7 +128,7 @@ func (p *plan) call(s *session, e *entry, c *modelCall) {
 				made.Model, made.Usage = c.model, c.usage
 			}
 			if at.compacted && (i == 0 || i < at.summary) {
-				made.Origin = "compaction"
+				made.Origin = events.OriginCompaction
 			}
 			p.event(to.conversation, id, when, made)
 		}

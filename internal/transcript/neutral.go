@@ -42,7 +42,7 @@ type neutralLine struct {
 
 // Origins of messages that neither the user nor the model wrote.
 const (
-	originCompaction = "compaction"       // the agent's summary of what it no longer sees
+	originCompaction = events.OriginCompaction
 	originMeta       = harness.OriginMeta // inserted by the agent's program: a skill's text, a caveat
 )
 

@@ -11,8 +11,8 @@ import (
 // UnknownDay is the day of events whose time is missing or absurd.
 const UnknownDay = ""
 
-// DayOf returns the UTC day of an event, such as 2026-03-01, or [UnknownDay].
-func DayOf(e *events.Recorded) string {
+// dayOf returns the UTC day of an event, such as 2026-03-01, or [UnknownDay].
+func dayOf(e *events.Recorded) string {
 	if !timed(e) {
 		return UnknownDay
 	}

@@ -15,9 +15,6 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// OriginCompaction is the origin of the message by which an agent replaces what it no longer sees.
-const OriginCompaction = "compaction"
-
 // maxName is the longest name of a tool, and maxPath that of a file, in characters.
 const (
 	maxName = 100
@@ -79,7 +76,7 @@ func (reducer) message(u *Unit, e *events.Recorded) error {
 	}
 	of := s.day(e).model(m.Model)
 	of.Chars += int64(plain.Length(p.Content) + plain.Length(p.Reasoning))
-	if p.Origin == OriginCompaction {
+	if p.Origin == events.OriginCompaction {
 		of.Compactions++
 		of.CompactedSteps += m.Steps
 		of.CompactedTokens += m.Context

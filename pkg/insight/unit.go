@@ -83,7 +83,7 @@ func NewUnit() *Unit { return &Unit{projection.States[State, *State]{}} }
 func (u *Unit) StoredDays(list []*events.Recorded) (days []DayKey) {
 	known := map[DayKey]bool{}
 	for _, e := range list {
-		at := DayKey{e.Conversation(), DayOf(e)}
+		at := DayKey{e.Conversation(), dayOf(e)}
 		if !known[at] && u.States[at.ID].Key != 0 {
 			known[at] = true
 			days = append(days, at)
@@ -123,7 +123,7 @@ func (u *Unit) touch(e *events.Recorded) *State {
 
 // day returns the row that an event counts in.
 func (s *State) day(e *events.Recorded) *Day {
-	date := DayOf(e)
+	date := dayOf(e)
 	d := s.Days[date]
 	if d == nil {
 		if s.Days == nil {
