@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // What pruning keeps, in messages.
@@ -147,13 +149,14 @@ func (b *builder) heads(ctx context.Context, room, piece int) (heads []kept, err
 			return heads, nil
 		}
 	}
-	m, err := b.oldest(ctx, "")
-	if err != nil || m == nil {
+	oldest, err := b.src.Graph.Messages(ctx, b.req.Conversation, graph.MessageQuery{Before: b.end, Limit: 1, OldestFirst: true})
+	if err != nil || len(oldest) == 0 {
 		return heads, err
 	}
 	for _, h := range heads {
 		room -= cost(h.items)
 	}
+	m := &oldest[0]
 	if it := b.messageItem(m, cut(m.Content, piece, m.Seq)); it.takes() <= room {
 		heads = append(heads, kept{m.N, m.Seq, []Item{it}})
 	}

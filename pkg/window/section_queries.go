@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
 )
 
@@ -26,7 +27,7 @@ func collectQueries(ctx context.Context, b *builder, s section, room int) (f fil
 reading:
 	for before := b.recent.queriesEnd; rows > 0; {
 		page := min(rows, 50)
-		list, err := b.messages(ctx, "user", before, page)
+		list, err := b.src.Graph.Messages(ctx, b.req.Conversation, graph.MessageQuery{Role: "user", Before: before, Limit: page})
 		if err != nil {
 			return f, err
 		}

@@ -46,18 +46,3 @@ type ProjectCode interface {
 	// reads.
 	Search(ctx context.Context, query string, asOf uint64) (*code.Indexed, error)
 }
-
-// messages reads messages below a sequence, newest first.
-func (b *builder) messages(ctx context.Context, role string, before uint64, limit int) ([]graph.Message, error) {
-	return b.src.Graph.Messages(ctx, b.req.Conversation, graph.MessageQuery{Before: before, Limit: limit, Role: role})
-}
-
-// oldest reads the first message of a role, or of any role for ""; nil if there is none.
-func (b *builder) oldest(ctx context.Context, role string) (*graph.Message, error) {
-	q := graph.MessageQuery{Before: b.end, Limit: 1, Role: role, OldestFirst: true}
-	list, err := b.src.Graph.Messages(ctx, b.req.Conversation, q)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return &list[0], nil
-}

@@ -225,7 +225,6 @@ func collectWork(b *builder, _ int) []window.Item {
 	type command struct {
 		text                string
 		runs, good, bad, in int
-		badLast             bool
 		session             *project.Session
 		turn                int
 		seq                 uint64
@@ -242,7 +241,7 @@ func collectWork(b *builder, _ int) []window.Item {
 			}
 			c := at[r.Command]
 			if c == nil {
-				c = &command{text: r.Command, session: s, turn: r.Turn, seq: r.Seq, badLast: r.BadLast}
+				c = &command{text: r.Command, session: s, turn: r.Turn, seq: r.Seq}
 				at[r.Command] = c
 				list = append(list, c)
 			}
@@ -261,7 +260,7 @@ func collectWork(b *builder, _ int) []window.Item {
 			label = fmt.Sprintf("%d runs in 1 session", c.runs)
 		}
 		switch {
-		case c.bad > 0 && c.good == 0 && c.bad > 1:
+		case c.bad > 1 && c.good == 0:
 			label += ", always failed"
 		case c.bad > 0:
 			label += fmt.Sprintf(", %d known to fail", c.bad)
