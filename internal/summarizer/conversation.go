@@ -257,20 +257,35 @@ func (r *Reactor) enough(id events.ConversationID, c summary.Conversation, p Pro
 	return r.silentFor(id) >= p.Deadline || c.Chars-c.CoveredChars >= 3*p.Settings.Threshold(1)
 }
 
-// graphWithin limits how long to wait for the read model "graph".
-const graphWithin = time.Minute
+// modelWithin limits how long to wait for a read model of ingestor.
+const modelWithin = time.Minute
 
 // awaitGraph waits until the read model "graph" has applied a sequence.
 func (r *Reactor) awaitGraph(ctx context.Context, partition int, seq uint64) error {
+	return r.awaitModel(ctx, partition, seq, func(pins *view.Pins) (view.Model, error) {
+		_, model, err := pins.Graph(ctx)
+		return model, err
+	})
+}
+
+// awaitProjects waits until the read model "projects" has applied a sequence.
+func (r *Reactor) awaitProjects(ctx context.Context, partition int, seq uint64) error {
+	return r.awaitModel(ctx, partition, seq, func(pins *view.Pins) (view.Model, error) {
+		_, model, err := pins.Projects(ctx)
+		return model, err
+	})
+}
+
+func (r *Reactor) awaitModel(ctx context.Context, partition int, seq uint64, pin func(*view.Pins) (view.Model, error)) error {
 	pins := r.Views.Pin()
 	defer pins.Release()
-	_, model, err := pins.Graph(ctx)
+	model, err := pin(pins)
 	if err != nil {
 		return err
 	}
-	err = r.Views.AwaitPartition(ctx, graphWithin, model, partition, seq)
+	err = r.Views.AwaitPartition(ctx, modelWithin, model, partition, seq)
 	if behind := (*view.BehindError)(nil); errors.As(err, &behind) {
-		return fmt.Errorf("the read model graph has not applied sequence %d: is ingestor running?", seq)
+		return fmt.Errorf("the read model %s has not applied sequence %d: is ingestor running?", model.Name, seq)
 	}
 	return err
 }

@@ -207,21 +207,6 @@ func (r *Reactor) projects(ctx context.Context, read func(project.Reader) error)
 	return view.Lend(ctx, r.Views.Models.Projects, read)
 }
 
-// awaitProjects waits until the read model "projects" has applied a sequence.
-func (r *Reactor) awaitProjects(ctx context.Context, partition int, seq uint64) error {
-	pins := r.Views.Pin()
-	defer pins.Release()
-	_, model, err := pins.Projects(ctx)
-	if err != nil {
-		return err
-	}
-	err = r.Views.AwaitPartition(ctx, graphWithin, model, partition, seq)
-	if behind := (*view.BehindError)(nil); errors.As(err, &behind) {
-		return fmt.Errorf("the read model projects has not applied sequence %d: is ingestor running?", seq)
-	}
-	return err
-}
-
 // forget withdraws the chapters that cover a deleted conversation, and has their other sessions told again.
 func (r *Reactor) forget(ctx context.Context, c summary.Conversation) error {
 	if !r.Profiles.tells() {
