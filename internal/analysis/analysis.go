@@ -23,12 +23,6 @@ import (
 // Source is the source of the events that hold the answers.
 const Source = "mneme/analyze"
 
-// Defaults of a run.
-const (
-	DefaultMaxChars = 24_000
-	DefaultParallel = 4
-)
-
 // Memory is where conversations are read and answers stored.
 type Memory interface {
 	// Conversations lists the conversations to analyze.

@@ -51,7 +51,7 @@ func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *s
 		}
 		ended.Go(func() { verifier.Run(running, logger) })
 	}
-	store, err := TokenStore(s, conn)
+	store, err := tokenStore(s, conn)
 	if err != nil || store == nil {
 		return gate, end, err
 	}
@@ -80,8 +80,8 @@ func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *s
 	return gate, end, nil
 }
 
-// TokenStore returns where the tokens of these settings are, nil if none are required.
-func TokenStore(s settings.Access, conn *nats.Conn) (access.Store, error) {
+// tokenStore returns where the tokens of these settings are, nil if none are required.
+func tokenStore(s settings.Access, conn *nats.Conn) (access.Store, error) {
 	switch {
 	case s.TokensFile != "":
 		return access.NewFile(s.TokensFile), nil

@@ -1,5 +1,5 @@
 // Package rebuild records operators' requests for rebuilds and reports their progress. The
-// process that writes a projection carries them out, see internal/service.
+// process that writes a projection carries them out, see internal/worker.
 //
 // A request, called a wish, is a record in the bucket AGENT_CONTROL under
 // rebuild.<backend>.<projection>. Every change of it is a compare-and-set. The backend is

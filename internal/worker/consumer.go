@@ -21,7 +21,7 @@ import (
 )
 
 // Consumer runs a projection and owns its read model; ingestor, file-tracker and summarizer
-// run one. It has a projector on the generation that serves, and during a rebuild one on the next.
+// run one for each of theirs. It has a projector on the generation that serves, and during a rebuild one on the next.
 type Consumer[U projection.Unit, S projection.Store[U]] struct {
 	Parts
 	declared *readmodel.Typed[U, S]

@@ -10,8 +10,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// NewLeases announces this process to others and takes its leases. Its name is the host
-// name and a suffix that changes at each start.
+// NewLeases returns what takes the leases of this process and announces it to others. The name of the
+// process is the host name and a suffix that changes at each start.
 func NewLeases(log *eventlog.Log, program string) (*projection.Leases, error) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -104,7 +104,7 @@ func conversation(list []events.Event) (string, bool) {
 			return "", false
 		}
 	}
-	return list[0].Subject, len(list) > 0
+	return list[0].Subject, true
 }
 
 // carry puts the trace context of ctx into the headers of messages, so that later processing of
