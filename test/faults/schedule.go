@@ -1,8 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -177,11 +177,7 @@ var seldom = map[Kind]int{Rebuild: 4, Cancel: 4, LogRemoved: 24, LogCut: 24, Log
 // rounds.
 func deal(rnd *rand.Rand, n int) []Fault {
 	all := targets()
-	kinds := make([]Kind, 0, len(all))
-	for kind := range all {
-		kinds = append(kinds, kind)
-	}
-	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Compare(a, b) })
+	kinds := slices.Sorted(maps.Keys(all))
 	decks := map[Kind][]string{}
 	var list []Fault
 	for turn := 0; len(list) < n; turn++ {
