@@ -85,11 +85,7 @@ func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition 
 		if time.Since(began) > maxBackoff || p.Status()[partition].Checkpoint.Seq > seq {
 			backoff = minBackoff
 		}
-		select {
-		case <-time.After(backoff):
-		case <-ctx.Done():
-		case <-stop:
-		}
+		rest(ctx, stop, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}
 	p.update(partition, func(s *Status) { s.State = StateIdle })
@@ -153,7 +149,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		case <-in.C():
 		}
 		move := p.mayShare(turn, cp.Seq >= goal)
-		var taken batch
+		var taken []*decoded
 		if !move {
 			taken, err = in.take(turn.limit())
 			move = errors.Is(err, errMove)
@@ -167,10 +163,10 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		if err != nil {
 			return err
 		}
-		if len(taken.list) == 0 {
+		if len(taken) == 0 {
 			continue
 		}
-		batch := p.projection.entries(taken.list)
+		batch := p.projection.entries(taken)
 		if batch[len(batch)-1].pending > uint64(p.batch) {
 			if turn.wait(ctx, stop); ended(ctx, stop) {
 				continue

@@ -265,15 +265,15 @@ func (in *intake) signal() {
 // take returns the next events, at most limit and about maxBatchBytes, without waiting for any.
 // Once all that was read is taken, it returns [eventlog.ErrInterrupted] if the reader lost its
 // place. It returns errMove if the intake should move to another reader.
-func (in *intake) take(limit int) (batch, error) {
+func (in *intake) take(limit int) ([]*decoded, error) {
 	if in.lane.isBetter(in) {
-		return batch{}, errMove
+		return nil, errMove
 	}
-	b, err := in.reader.take(in, limit)
-	if n := len(b.list); n > 0 {
-		in.seq = b.list[n-1].seq
+	list, err := in.reader.take(in, limit)
+	if n := len(list); n > 0 {
+		in.seq = list[n-1].seq
 	}
-	return b, err
+	return list, err
 }
 
 // lag returns the last known number of events that are left to take.

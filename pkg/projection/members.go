@@ -87,10 +87,7 @@ func (l *Leases) Announce(statuses func() []Status, logger *slog.Logger) (stop f
 			if err := l.announce(ctx, about); err != nil && known.isNews(err) {
 				logger.Warn("this process is not listed in mneme status; retrying", "error", err)
 			}
-			select {
-			case <-time.After(maxAbsence):
-			case <-ctx.Done():
-			}
+			rest(ctx, nil, maxAbsence)
 		}
 	}()
 	return func() {

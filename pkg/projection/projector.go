@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,7 +168,7 @@ func (p *Projector[U]) Stop() {
 func (p *Projector[U]) Status() []Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := append([]Status(nil), p.statuses...)
+	list := slices.Clone(p.statuses)
 	for n := range list {
 		list[n].Rate = p.meters[n].rate()
 	}

@@ -313,17 +313,12 @@ func (r *reader) lag(in *intake) uint64 {
 	return 0
 }
 
-// batch is what a projector applies at once.
-type batch struct {
-	list []*decoded
-}
-
 // take is [intake.take]. It returns errMove if the reader went on without the intake.
-func (r *reader) take(in *intake, limit int) (b batch, err error) {
+func (r *reader) take(in *intake, limit int) (list []*decoded, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if in.behind {
-		return b, errMove
+		return nil, errMove
 	}
 	at := in.next - r.first
 	n, bytes := 0, 0
@@ -333,7 +328,7 @@ func (r *reader) take(in *intake, limit int) (b batch, err error) {
 	}
 	switch {
 	case n > 0:
-		b.list = slices.Clone(r.window[at : at+n])
+		list = slices.Clone(r.window[at : at+n])
 		in.next += n
 		r.hasRoom()
 		if at+n < len(r.window) || r.interrupted {
@@ -342,5 +337,5 @@ func (r *reader) take(in *intake, limit int) (b batch, err error) {
 	case r.interrupted:
 		err = eventlog.ErrInterrupted
 	}
-	return b, err
+	return list, err
 }

@@ -73,7 +73,7 @@ func TestAProjectorThatJoinsAStalledOneGetsEvents(t *testing.T) {
 		}
 		taken, err := in.take(100)
 		require.NoError(t, err)
-		for _, d := range taken.list {
+		for _, d := range taken {
 			seq++
 			require.Equal(t, seq, d.seq)
 		}
@@ -102,7 +102,7 @@ func TestAWindowIsBoundedInBytes(t *testing.T) {
 		<-in.C()
 		taken, err := in.take(3)
 		require.NoError(t, err)
-		for _, d := range taken.list {
+		for _, d := range taken {
 			seqs = append(seqs, d.seq)
 		}
 		n, bytes := held()

@@ -225,7 +225,7 @@ func (r *replay[U]) follow(ctx context.Context, goal uint64, skip map[uint64]err
 		if err != nil {
 			return err
 		}
-		batch := r.projection.entries(taken.list)
+		batch := r.projection.entries(taken)
 		if len(batch) == 0 {
 			continue
 		}

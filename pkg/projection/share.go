@@ -108,9 +108,7 @@ func (s *share) run(ctx context.Context) {
 		if known.isNews(err) {
 			s.slog.Warn("cannot join the lease group; retrying", "error", err)
 		}
-		select {
-		case <-time.After(backoff):
-		case <-ctx.Done():
+		if rest(ctx, nil, backoff); ctx.Err() != nil {
 			return
 		}
 		if backoff = min(2*backoff, maxAbsence); time.Since(began) > maxBackoff {

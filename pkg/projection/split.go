@@ -49,11 +49,7 @@ func (p *Projector[U]) inherit(ctx context.Context, stop <-chan struct{}, cp Che
 			s.State, s.Checkpoint = StateCatchingUp, cp
 			s.Error = fmt.Sprintf("waits until partition %d, whose conversations it continues, has applied sequence %d", behind, upTo)
 		})
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return cp, nil
-		case <-stop:
+		if rest(ctx, stop, wait); ended(ctx, stop) {
 			return cp, nil
 		}
 	}

@@ -170,7 +170,7 @@ func (t *turns) wait(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// rest waits for this long, or until ctx ends or stop is closed.
+// rest waits for this long, or until ctx ends or stop, which may be nil, is closed.
 func rest(ctx context.Context, stop <-chan struct{}, long time.Duration) {
 	if long == 0 {
 		return
