@@ -66,10 +66,10 @@ type CapturedIdle struct {
 // Differences say how a watched session differs from an import of the finished file.
 type Differences struct {
 	Lost    int  `json:"lost"`    // events
-	Doubled int  `json:"doubled"` // events that the log has again
-	Changed int  `json:"changed"` // events that the log has more than once
-	Strange int  `json:"strange"` // events with other content
-	Moved   bool `json:"moved"`   // events that the import does not have
+	Doubled int  `json:"doubled"` // copies of events that the log has already
+	Changed int  `json:"changed"` // events with other content
+	Strange int  `json:"strange"` // events that the import does not have
+	Moved   bool `json:"moved"`   // the events that both have are in another order
 }
 
 // None reports whether there are no differences.
@@ -130,7 +130,7 @@ const (
 // Without a session of Claude Code it returns [ErrNoEvents], and [ErrOneSession] if Files is not 0 and one can't be
 // copied.
 func RunCapture(ctx context.Context, o CaptureOptions, say Say) (out Capture, err error) {
-	out.Machine, out.Factor, out.Kills = ThisMachine(), o.Factor, o.Kills
+	out.Machine, out.Factor, out.Kills = thisMachine(), o.Factor, o.Kills
 	sources, err := findSources(o.Paths)
 	if err != nil {
 		return out, err
