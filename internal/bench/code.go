@@ -83,7 +83,7 @@ const unindexed = tenant + "-unindexed"
 // and at 25, 50 and 75 % of each session, takes the functions that the next ten calls read or change, and measures how
 // many of them Relevant Code Context holds. Without events it returns [ErrNoEvents].
 func RunCode(ctx context.Context, o CodeOptions, say Say) (out Code, err error) {
-	out.Machine, out.MaxChars, out.OneRepository, out.At = ThisMachine(), o.MaxChars, o.OneRepository, map[string]CodeFigures{}
+	out.Machine, out.MaxChars, out.OneRepository, out.At = thisMachine(), o.MaxChars, o.OneRepository, map[string]CodeFigures{}
 	list, err := readCodeSessions(ctx, o)
 	if err != nil {
 		return out, err

@@ -103,7 +103,7 @@ type ProgramFigures struct {
 // Without paths it only reads, from a running server. Without conversations it returns
 // [ErrNoEvents].
 func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, err error) {
-	out.Machine, out.MaxChars = ThisMachine(), o.MaxChars
+	out.Machine, out.MaxChars = thisMachine(), o.MaxChars
 	if len(o.Paths) == 0 {
 		reads := apiOf(o.Client, o.URL, o.Tenant)
 		return out, errors.Join(out.read(ctx, reads, o, say), out.readProjects(ctx, reads, o, say), out.readInsights(ctx, reads, o, say))
@@ -274,7 +274,7 @@ func (out *Context) compareLong(ctx context.Context, a *api, server *program, o 
 		return nil
 	}
 	say("copying the last %d turns of a conversation of %d", o.ShortTurns, long.TurnCount)
-	short, seq, err := copyLastTurns(ctx, server.nats, long, o.ShortTurns)
+	short, seq, err := copyLastTurns(ctx, server, long, o.ShortTurns)
 	if err != nil {
 		return err
 	}
@@ -308,16 +308,12 @@ func (out *Context) compareLong(ctx context.Context, a *api, server *program, o 
 }
 
 // copyLastTurns publishes the last turns of a conversation as a new conversation.
-func copyLastTurns(ctx context.Context, natsURL string, c listed, turns int) (id string, seq uint64, err error) {
-	conn, err := eventlog.Connect(natsURL, "bench", quiet)
+func copyLastTurns(ctx context.Context, server *program, c listed, turns int) (id string, seq uint64, err error) {
+	log, err := server.log(ctx)
 	if err != nil {
 		return "", 0, err
 	}
-	defer conn.Close()
-	log, err := eventlog.Open(ctx, conn)
-	if err != nil {
-		return "", 0, err
-	}
+	defer log.Conn().Close()
 	state, err := log.State(ctx)
 	if err != nil {
 		return "", 0, err

@@ -52,7 +52,7 @@ const (
 // another tenant, which it then has erased. Before and after it searches every byte of the log and of the read models for the
 // text of these messages. Without events it returns [ErrNoEvents].
 func RunErase(ctx context.Context, paths []string, o EraseOptions, say Say) (out Erase, err error) {
-	out.Machine, out.Messages = ThisMachine(), o.Messages
+	out.Machine, out.Messages = thisMachine(), o.Messages
 	total := 0
 	if err := eachEvent(ctx, paths, func(events.Event) error { total++; return nil }); err != nil {
 		return out, err

@@ -34,7 +34,7 @@ const found = 50
 // are mostly former titles of conversations, so titles must not be findable. Without events it
 // returns [ErrNoEvents].
 func RunFind(ctx context.Context, o RecallOptions, say Say) (out Find, err error) {
-	out.Machine = ThisMachine()
+	out.Machine = thisMachine()
 	questions, err := readQuestions(o.Questions)
 	if err != nil {
 		return out, err

@@ -47,7 +47,7 @@ type Statements struct {
 // a separate generation, which it removes, and runs once to warm up. With statements, which needs
 // SQLite, it then applies the log once more with each projection, and times their statements.
 func RunIngest(ctx context.Context, paths []string, rounds int, statements bool, on *neo4jstore.Config, say Say) (out Ingest, err error) {
-	out.Machine = ThisMachine()
+	out.Machine = thisMachine()
 	s, publish, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
 	if err != nil {
 		return out, err

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,7 +50,7 @@ const sessions = 16
 // at_least. Without events it returns [ErrNoEvents]. It removes what it wrote, in Neo4j too. Neo4j
 // must not hold the read models of another mneme; otherwise it returns [ErrInUse].
 func RunLatency(ctx context.Context, paths []string, o LatencyOptions, say Say) (out Latency, err error) {
-	out.Machine, out.Rate = ThisMachine(), o.Rate
+	out.Machine, out.Rate = thisMachine(), o.Rate
 	list, err := take(ctx, paths, int(float64(o.Rate)*(o.WarmUp+o.For).Seconds()))
 	if err != nil {
 		return out, err
@@ -62,35 +62,19 @@ func RunLatency(ctx context.Context, paths []string, o LatencyOptions, say Say) 
 	}
 	out.Conversations = len(ids)
 
-	if out.Store, err = o.Program.take(ctx); err != nil {
-		return out, err
-	}
-	defer func() { err = o.Program.giveBack(ctx, err) }()
-	dir, err := os.MkdirTemp("", "mneme-bench-")
-	if err != nil {
-		return out, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := o.Program.up(ctx, dir)
-	if err != nil {
-		return out, err
-	}
-	defer server.stop()
-	log, err := server.log(ctx)
-	if err != nil {
-		return out, err
-	}
-	defer log.Conn().Close()
-	p := newPacer(log, server, tenant, o.Rate, o.Reads, o.WarmUp, len(list))
-	if err := p.run(ctx, list, say); err != nil {
-		return out, err
-	}
-	out.ResidentMB = memory(server.cmd.Process.Pid, "VmRSS")
-	out.Events = len(list) - p.warmUp
-	out.Pace = float64(out.Events) / p.took.Seconds()
-	out.Late, out.Acknowledged = latencies(p.late), latencies(p.acknowledged)
-	out.Readable, out.Context = latencies(p.readable), latencies(p.context)
-	return out, nil
+	out.Store, err = o.Program.running(ctx, nil, func(server *program) error {
+		p, err := paced(ctx, server, tenant, list, o, say)
+		if err != nil {
+			return err
+		}
+		out.ResidentMB = memory(server.cmd.Process.Pid, "VmRSS")
+		out.Events = len(list) - p.warmUp
+		out.Pace = float64(out.Events) / p.took.Seconds()
+		out.Late, out.Acknowledged = latencies(p.late), latencies(p.acknowledged)
+		out.Readable, out.Context = latencies(p.readable), latencies(p.context)
+		return nil
+	})
+	return out, err
 }
 
 // take reads the first n events of transcripts.
@@ -148,9 +132,8 @@ func interleave(list []events.Event, width int) []events.Event {
 		left[e.Subject] = append(left[e.Subject], e)
 	}
 	out := make([]events.Event, 0, len(list))
-	active := order[:min(width, len(order))]
+	active := slices.Clone(order[:min(width, len(order))])
 	waiting := order[len(active):]
-	active = append([]string(nil), active...)
 	for len(active) > 0 {
 		for i := 0; i < len(active); {
 			id := active[i]
@@ -162,7 +145,7 @@ func interleave(list []events.Event, width int) []events.Event {
 				active[i], waiting = waiting[0], waiting[1:]
 				i++
 			default:
-				active = append(active[:i], active[i+1:]...)
+				active = slices.Delete(active, i, i+1)
 			}
 		}
 	}
@@ -187,14 +170,20 @@ type pacer struct {
 	took         time.Duration // what is measured
 }
 
-// newPacer is for n events: it publishes rate of them per second and reads back reads of them.
-func newPacer(log *eventlog.Log, server *program, tenant string, rate, reads int, warmUp time.Duration, events int) *pacer {
-	return &pacer{
-		log: log, api: newAPI(server.http, tenant, 4*sessions), tenant: tenant,
-		interval: time.Second / time.Duration(rate), every: max(rate/reads, 1),
-		// For a short recording, only a tenth of it goes unmeasured.
-		warmUp: min(int(float64(rate)*warmUp.Seconds()), events/10),
+// paced publishes events to the program as the options say, for a tenant.
+func paced(ctx context.Context, server *program, tenant string, list []events.Event, o LatencyOptions, say Say) (*pacer, error) {
+	log, err := server.log(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer log.Conn().Close()
+	p := &pacer{
+		log: log, api: newAPI(server.http, tenant, 4*sessions), tenant: tenant,
+		interval: time.Second / time.Duration(o.Rate), every: max(o.Rate/o.Reads, 1),
+		// For a short recording, only a tenth of it goes unmeasured.
+		warmUp: min(int(float64(o.Rate)*o.WarmUp.Seconds()), len(list)/10),
+	}
+	return p, p.run(ctx, list, say)
 }
 
 // due is an event and its time of publishing.

@@ -22,8 +22,8 @@ type Machine struct {
 	Load *float64 `json:"load_average"`
 }
 
-// ThisMachine describes the machine that runs this process.
-func ThisMachine() Machine {
+// thisMachine describes the machine that runs this process.
+func thisMachine() Machine {
 	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
 	m.CPU = procField("/proc/cpuinfo", "model name")
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {

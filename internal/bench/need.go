@@ -63,7 +63,7 @@ const minLine = 20
 // before, and measures how many the context holds. The baseline is the same number of characters
 // from the end of the transcript. Without events it returns [ErrNoEvents].
 func RunNeed(ctx context.Context, o NeedOptions, say Say) (out Need, err error) {
-	out.Machine, out.MaxChars, out.At = ThisMachine(), o.MaxChars, map[string]NeedFigures{}
+	out.Machine, out.MaxChars, out.At = thisMachine(), o.MaxChars, map[string]NeedFigures{}
 	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, "extractive", o.Progress, func(server *program) error { return out.look(ctx, server, o, say) })
 	return out, err
 }

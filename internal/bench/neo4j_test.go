@@ -16,7 +16,7 @@ func TestTheBareLoaderMakesTheGraphOfTheEngine(t *testing.T) {
 	t.Parallel()
 	config := neo4jstore.Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password()}
 	ctx := t.Context()
-	s, err := newScratch(ctx, natsdeploy.Settings{})
+	s, err := newScratch(ctx, natsdeploy.Settings{}, "")
 	require.NoError(t, err)
 	defer s.close()
 	ok := true

@@ -68,8 +68,8 @@ func (o Order) Wrong() int { return o.Lost + o.Doubled + o.Reordered }
 // events are published at an even rate and the read model "graph" follows in SQLite. Then it reads all conversations,
 // in the log and in the read model, and counts what is lost, doubled or out of order.
 func RunPartitions(ctx context.Context, o PartitionsOptions, say Say) (out Partitions, err error) {
-	out.Machine, out.From, out.To = ThisMachine(), partitionsBefore, partitionsAfter
-	s, err := newScratchAt(ctx, natsdeploy.Settings{Partitions: partitionsBefore}, "127.0.0.1:0")
+	out.Machine, out.From, out.To = thisMachine(), partitionsBefore, partitionsAfter
+	s, err := newScratch(ctx, natsdeploy.Settings{Partitions: partitionsBefore}, "127.0.0.1:0")
 	if err != nil {
 		return out, err
 	}
@@ -201,13 +201,8 @@ func (w *writers) fill(ctx context.Context, log *eventlog.Log, count int, say Sa
 
 // start publishes at the rate until stop, which returns the error of a publisher.
 func (w *writers) start(ctx context.Context, url string) (stop func() error, err error) {
-	conn, err := eventlog.Connect(url, "bench", quiet)
+	log, err := openLog(ctx, url)
 	if err != nil {
-		return nil, err
-	}
-	log, err := eventlog.Open(ctx, conn)
-	if err != nil {
-		conn.Close()
 		return nil, err
 	}
 	ctx, cut := context.WithCancel(ctx)
@@ -263,7 +258,7 @@ func (w *writers) start(ctx context.Context, url string) (stop func() error, err
 		}
 		publishing.Wait()
 		w.took = time.Since(began)
-		conn.Close()
+		log.Conn().Close()
 		return failed
 	}, nil
 }

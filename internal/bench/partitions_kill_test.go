@@ -96,7 +96,7 @@ func TestPartitionsThatAreKilledAtAnyPointAreGivenByTheNextRun(t *testing.T) {
 	unfinished := 0
 	for round := 0; round < rounds || unfinished == 0; round++ {
 		require.Less(t, round, 20, "no kill came between the steps of a change")
-		s, err := newScratchAt(t.Context(), natsdeploy.Settings{Partitions: 1}, "127.0.0.1:0")
+		s, err := newScratch(t.Context(), natsdeploy.Settings{Partitions: 1}, "127.0.0.1:0")
 		require.NoError(t, err)
 		defer s.close()
 		url := s.server.ClientURL()

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -78,7 +80,22 @@ func (what Program) imported(ctx context.Context, paths []string, embeddings Emb
 }
 
 // loaded is [Program.imported] with events that load publishes.
-func (what Program) loaded(ctx context.Context, embeddings Embeddings, summaries string, load, do func(*program) error) (store Store, err error) {
+func (what Program) loaded(ctx context.Context, embeddings Embeddings, summaries string, load, do func(*program) error) (Store, error) {
+	return what.running(ctx, append(embeddings.flags(), "--summary-writer", summaries), func(server *program) error {
+		if err := load(server); err != nil {
+			return err
+		}
+		if embeddings.Kind == "openai" {
+			if _, err := newAPI(server.http, tenant, 1).awaitApplied(ctx); err != nil {
+				return err
+			}
+		}
+		return do(server)
+	})
+}
+
+// running runs do on the program in an empty directory, and then removes the directory and the read models.
+func (what Program) running(ctx context.Context, flags []string, do func(*program) error) (store Store, err error) {
 	if store, err = what.take(ctx); err != nil {
 		return store, err
 	}
@@ -88,19 +105,11 @@ func (what Program) loaded(ctx context.Context, embeddings Embeddings, summaries
 		return store, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := what.up(ctx, dir, append(embeddings.flags(), "--summary-writer", summaries)...)
+	server, err := what.up(ctx, dir, flags...)
 	if err != nil {
 		return store, err
 	}
 	defer server.stop()
-	if err := load(server); err != nil {
-		return store, err
-	}
-	if embeddings.Kind == "openai" {
-		if _, err := newAPI(server.http, tenant, 1).awaitApplied(ctx); err != nil {
-			return store, err
-		}
-	}
 	return store, do(server)
 }
 
@@ -166,10 +175,8 @@ func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, e
 		if later == 0 || time.Since(began) > busyFor {
 			return body, err
 		}
-		select {
-		case <-time.After(later):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := wait(ctx, later); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -278,14 +285,18 @@ func (a *api) conversations(ctx context.Context) (list []listed, err error) {
 
 // log opens the program's log. The caller closes its connection.
 func (p *program) log(ctx context.Context) (*eventlog.Log, error) {
-	conn, err := eventlog.Connect(p.nats, "bench", quiet)
+	return openLog(ctx, p.nats)
+}
+
+// openLog opens the log of a server. The caller closes its connection.
+func openLog(ctx context.Context, server string, options ...nats.Option) (*eventlog.Log, error) {
+	conn, err := eventlog.Connect(server, "bench", quiet, options...)
 	if err != nil {
 		return nil, err
 	}
 	log, err := eventlog.Open(ctx, conn)
 	if err != nil {
 		conn.Close()
-		return nil, err
 	}
-	return log, nil
+	return log, err
 }

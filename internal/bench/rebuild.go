@@ -57,7 +57,7 @@ type Live struct {
 // it returns [ErrNoEvents]. It removes what it wrote, in Neo4j too. Neo4j must not hold the read
 // models of another mneme; otherwise it returns [ErrInUse].
 func RunRebuild(ctx context.Context, paths []string, o RebuildOptions, say Say) (out Rebuild, err error) {
-	out.Machine, out.Rate = ThisMachine(), o.Rate
+	out.Machine, out.Rate = thisMachine(), o.Rate
 	live, err := take(ctx, paths, int(float64(o.Rate)*(o.WarmUp+o.For).Seconds()))
 	if err != nil {
 		return out, err
@@ -129,13 +129,8 @@ func RunRebuild(ctx context.Context, paths []string, o RebuildOptions, say Say) 
 
 // live publishes to the program and reads from it.
 func (o RebuildOptions) live(ctx context.Context, server *program, tenant string, list []events.Event, say Say) (out Live, err error) {
-	log, err := server.log(ctx)
+	p, err := paced(ctx, server, tenant, list, LatencyOptions{Rate: o.Rate, Reads: max(1, o.Rate/4), WarmUp: o.WarmUp}, say)
 	if err != nil {
-		return out, err
-	}
-	defer log.Conn().Close()
-	p := newPacer(log, server, tenant, o.Rate, max(1, o.Rate/4), o.WarmUp, len(list))
-	if err := p.run(ctx, list, say); err != nil {
 		return out, err
 	}
 	out.Pace = float64(len(list)-p.warmUp) / p.took.Seconds()
@@ -166,10 +161,8 @@ func (a *api) await(ctx context.Context, path string, done func(raw []byte) (boo
 		if ok || err != nil {
 			return time.Since(began), err
 		}
-		select {
-		case <-time.After(poll):
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		if err := wait(ctx, poll); err != nil {
+			return 0, err
 		}
 	}
 }

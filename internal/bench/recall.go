@@ -71,7 +71,7 @@ type RecallFigures struct {
 // twice over HTTP: as a search in the conversation, and as the query of a context. Without events
 // it returns [ErrNoEvents].
 func RunRecall(ctx context.Context, o RecallOptions, say Say) (out Recall, err error) {
-	out.Machine, out.Strategy, out.MaxChars, out.Categories = ThisMachine(), o.Strategy, o.MaxChars, map[string]RecallFigures{}
+	out.Machine, out.Strategy, out.MaxChars, out.Categories = thisMachine(), o.Strategy, o.MaxChars, map[string]RecallFigures{}
 	questions, err := readQuestions(o.Questions)
 	if err != nil {
 		return out, err

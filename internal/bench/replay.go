@@ -34,7 +34,7 @@ type Replay struct {
 // alternate for the given number of rounds, at least one, after a warm-up of the consumer (with Neo4j: of all three).
 // Without events it returns [ErrNoEvents]. The store is chosen as for [RunIngest].
 func RunReplay(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Replay, err error) {
-	out.Machine = ThisMachine()
+	out.Machine = thisMachine()
 	out.ComparedTo = "a bare ordered consumer that reads the same stream and decodes nothing"
 	s, _, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
 	if err != nil {

@@ -45,7 +45,7 @@ type Ingestors struct {
 // alternate for the given number of rounds, at least one, after one round that does not count. Without events it
 // returns [ErrNoEvents].
 func RunScale(ctx context.Context, paths []string, counts []int, rounds int, on neo4jstore.Config, say Say) (out Scale, err error) {
-	out.Machine, out.Partitions = ThisMachine(), scalePartitions
+	out.Machine, out.Partitions = thisMachine(), scalePartitions
 	s, _, state, err := newFilled(ctx, natsdeploy.Settings{Partitions: scalePartitions}, paths, say)
 	if err != nil {
 		return out, err

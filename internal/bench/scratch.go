@@ -37,12 +37,8 @@ type scratch struct {
 	log    *eventlog.Log
 }
 
-func newScratch(ctx context.Context, settings natsdeploy.Settings) (*scratch, error) {
-	return newScratchAt(ctx, settings, "")
-}
-
-// newScratchAt is [newScratch] with an address at which other processes reach the server; "" for no address.
-func newScratchAt(ctx context.Context, settings natsdeploy.Settings, listen string) (_ *scratch, err error) {
+// newScratch starts the server. listen is an address at which other processes reach it; "" for none.
+func newScratch(ctx context.Context, settings natsdeploy.Settings, listen string) (_ *scratch, err error) {
 	s := &scratch{}
 	defer func() {
 		if err != nil {
@@ -58,13 +54,7 @@ func newScratchAt(ctx context.Context, settings natsdeploy.Settings, listen stri
 	if _, err := s.server.Apply(ctx, settings); err != nil {
 		return nil, err
 	}
-	conn, err := eventlog.Connect("", "bench", quiet, s.server.InProcess())
-	if err != nil {
-		return nil, err
-	}
-	if s.log, err = eventlog.Open(ctx, conn); err != nil {
-		conn.Close()
-	}
+	s.log, err = openLog(ctx, "", s.server.InProcess())
 	return s, err
 }
 
@@ -86,7 +76,7 @@ func (s *scratch) close() {
 
 // newFilled returns a scratch with the events of transcripts, see [scratch.fill].
 func newFilled(ctx context.Context, settings natsdeploy.Settings, paths []string, say Say) (s *scratch, perSecond float64, state eventlog.State, err error) {
-	if s, err = newScratch(ctx, settings); err != nil {
+	if s, err = newScratch(ctx, settings, ""); err != nil {
 		return nil, 0, state, err
 	}
 	if perSecond, state, err = s.fill(ctx, paths, say); err != nil {

@@ -66,7 +66,7 @@ const (
 // sessions whose first messages are most similar. Projects whose folders have the same name count as one. Without events
 // it returns [ErrNoEvents].
 func RunStart(ctx context.Context, o StartOptions, say Say) (out Start, err error) {
-	out.Machine, out.MaxChars = ThisMachine(), o.MaxChars
+	out.Machine, out.MaxChars = thisMachine(), o.MaxChars
 	all, err := readBegun(ctx, o.Events)
 	if err != nil {
 		return out, err

@@ -65,7 +65,7 @@ const (
 // the program at an even rate, without a summarizer and with one whose model is slow. Without
 // events it returns [ErrNoEvents].
 func RunSummarize(ctx context.Context, paths []string, o SummarizeOptions, say Say) (out Summarize, err error) {
-	out.Machine, out.Rate = ThisMachine(), o.Rate
+	out.Machine, out.Rate = thisMachine(), o.Rate
 	s, _, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
 	if err != nil {
 		return out, err
