@@ -56,7 +56,7 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 	}
 	if cp.Seq > state.Head {
 		// Without the checkpoint, which the status shows: so all partitions have one text, and are told of together.
-		return &haltError{fmt.Sprintf("the log ends at sequence %d, before what %s has applied: the log lost its tail, or this is another log. Name the right NATS server, restore the log from a backup, or have mneme repair log write back what read models still hold; mneme rebuild %s then follows the log as it is",
+		return &haltError{fmt.Sprintf("the log ends at sequence %d, but %s has applied later ones: the log lost its tail, or this is another log. Name the right NATS server, restore the log from a backup, or have mneme repair log write back what read models still hold; mneme rebuild %s then follows the log as it is",
 			state.Head, p.projection.Name, p.projection.Name)}
 	}
 	message, err := p.log.Get(ctx, cp.Seq)
