@@ -218,10 +218,10 @@ func confirm(ctx context.Context, t *terminal, question, what, nothing string) e
 	return errors.New(nothing)
 }
 
-// whole returns an error that names a conversation's whole id if it was given by its short name. What is removed for good is
-// named in full: the server takes a short name for the id of a conversation that it does not know.
+// whole returns an error that names a conversation's whole id if it was given by another name. What is removed for good is
+// named in full: the server takes any other name for the id of a conversation that it does not know.
 func (c *client) whole(ctx context.Context, name string) error {
-	if !projects.IsShort(name) {
+	if !projects.IsShort(name) && !projects.IsSession(name) {
 		return nil
 	}
 	var meant httpapi.Conversation
@@ -233,7 +233,7 @@ func (c *client) whole(ctx context.Context, name string) error {
 	case err != nil || meant.ID == name:
 		return nil
 	}
-	return usageError("%s is the short name of conversation %s: name what is to be removed by its whole id", name, meant.ID)
+	return usageError("%s means conversation %s: name what is to be removed by its whole id", name, meant.ID)
 }
 
 // ConversationsDeleteCmd deletes a conversation.

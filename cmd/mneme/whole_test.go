@@ -20,7 +20,7 @@ func TestWhatIsRemovedForGoodIsNamedByItsWholeID(t *testing.T) {
 	for _, command := range [][]string{{"conversations", "delete"}, {"erase", "conversation"}} {
 		_, stderr, code := s.mneme(append(command, "d91ec3b9", "--yes")...)
 		require.Equal(t, exitUsage, code, stderr)
-		require.Contains(t, stderr, "the short name of conversation claude-code:0001-d91ec3b9:")
+		require.Contains(t, stderr, "d91ec3b9 means conversation claude-code:0001-d91ec3b9:")
 		_, stderr, code = s.mneme(append(command, "twice123", "--yes")...)
 		require.Equal(t, exitUsage, code)
 		require.Contains(t, stderr, "codex:2/twice123")

@@ -24,7 +24,8 @@ var ofLog = map[string]bool{"stream": true, "list-failed": true}
 
 // name is the middleware that replaces the short name of a conversation in a request by the id that it means. It comes
 // first, so that rights, audit log and handlers are about that conversation. What is to be deleted must be named by its id:
-// an id that never existed may be the short name of another conversation.
+// an id that never existed may be the short name of another conversation. An agent's own id of a session serves only reads of
+// what is there: others give their conversations such ids, and their first write must not cost a search.
 func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, _ := humago.Unwrap(ctx)
@@ -36,11 +37,12 @@ func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
 		case ctx.Method() != http.MethodDelete && strings.HasPrefix(ctx.Operation().Path, "/v1/conversations/{id}"):
 			name = ctx.Param("id")
 		}
-		if !projects.IsShort(name) {
+		reads := (ctx.Method() == http.MethodGet || ctx.Method() == http.MethodHead) && !query.Has("at_least")
+		if !projects.IsShort(name) && !(reads && projects.IsSession(name)) {
 			next(ctx)
 			return
 		}
-		reads := (ctx.Method() == http.MethodGet || ctx.Method() == http.MethodHead) && !query.Has("at_least") && !ofLog[ctx.Operation().OperationID]
+		reads = reads && !ofLog[ctx.Operation().OperationID]
 		id, err := a.named(ctx.Context(), access.Of(ctx.Context()), cmp.Or(query.Get("tenant"), defaultTenant), name, reads)
 		var several *view.AmbiguousError
 		switch {

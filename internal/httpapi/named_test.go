@@ -21,6 +21,12 @@ func TestTheNameOfAConversationInAContextServesAsItsID(t *testing.T) {
 	b.get(fmt.Sprintf("/v1/projects?at_least=%d", last), nil)
 
 	require.Equal(t, first, b.show("d91ec3b9", 0).ID)
+	session := strings.TrimPrefix(first, "claude_code:")
+	var known httpapi.Conversation
+	b.get("/v1/conversations/"+session, &known)
+	require.Equal(t, first, known.ID)
+	b.refused(http.StatusNotFound, http.MethodPatch, "/v1/conversations/"+session, nil, `{"title":"Rounding"}`)
+	b.refused(http.StatusNotFound, http.MethodDelete, "/v1/conversations/"+session, nil, "")
 	var text string
 	b.get("/v1/conversations/d91ec3b9/context?format=markdown", &text)
 	require.Contains(t, text, "Round half up?")

@@ -30,8 +30,8 @@ func (e *AmbiguousError) Error() string {
 // Summary says what is wrong without the ids.
 func (e *AmbiguousError) Summary() string { return "several conversations are called " + e.Name }
 
-// Named returns the id of the conversation that a short name means, see [projects.ShortID]: with such names contexts point to
-// conversations. With a project, only its conversations have names. A name that means none is returned as it is, and one that
+// Named returns the id of the conversation that a short name means, see [projects.Names]: with such names contexts and agents
+// point to conversations. With a project, only its conversations have names. A name that means none is returned as it is, and one that
 // is itself an id means that id; if it means several, the error is an [*AmbiguousError].
 func (p *Pins) Named(ctx context.Context, tenant, name string, of *project.Project) (string, error) {
 	ids, err := p.called(ctx, tenant, name, of)
@@ -44,7 +44,7 @@ func (p *Pins) Named(ctx context.Context, tenant, name string, of *project.Proje
 	return ids[0], nil
 }
 
-// called returns the ids with this short form, newest first.
+// called returns the ids that a name means, newest first.
 func (p *Pins) called(ctx context.Context, tenant, name string, of *project.Project) (ids []string, err error) {
 	if of != nil {
 		r, _, err := p.Projects(ctx)
@@ -54,7 +54,7 @@ func (p *Pins) called(ctx context.Context, tenant, name string, of *project.Proj
 		if ids, err = project.Entered(ctx, r, *of); err != nil {
 			return nil, err
 		}
-		ids = slices.DeleteFunc(ids, func(id string) bool { return projects.ShortID(id) != name })
+		ids = slices.DeleteFunc(ids, func(id string) bool { return !projects.Names(name, id) })
 		return project.Keep(ctx, r, *of, ids, func(id *string) events.ConversationID { return events.ConversationID{Tenant: tenant, ID: *id} })
 	}
 	g, _, err := p.Graph(ctx)
@@ -67,7 +67,7 @@ func (p *Pins) called(ctx context.Context, tenant, name string, of *project.Proj
 			return nil, err
 		}
 		for i := range page.Rows {
-			if id := page.Rows[i].ID.ID; projects.ShortID(id) == name {
+			if id := page.Rows[i].ID.ID; projects.Names(name, id) {
 				ids = append(ids, id)
 			}
 		}

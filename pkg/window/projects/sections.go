@@ -36,6 +36,18 @@ func ShortID(id string) string {
 // conversation.
 func IsShort(name string) bool { return plain.Length(name) >= shortID && ShortID(name) == name }
 
+// IsSession reports whether a text may be an agent's own id of a session, which is the last part of mneme's.
+func IsSession(name string) bool {
+	before, _ := lastPart(name)
+	return before == "" && plain.Length(name) >= shortID
+}
+
+// Names reports whether a name, for which [IsShort] or [IsSession] holds, means the conversation with this id.
+func Names(name, id string) bool {
+	_, session := lastPart(id)
+	return ShortID(id) == name || session == name
+}
+
 // lastPart divides an id before its last part.
 func lastPart(id string) (before, last string) {
 	if i := strings.LastIndexAny(id, ":/"); i >= 0 && i+1 < len(id) {

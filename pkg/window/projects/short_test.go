@@ -23,4 +23,12 @@ func TestTheShortNameOfAConversationIsItsOwnShortName(t *testing.T) {
 		require.Equal(t, want, ShortID(id), id)
 		require.Equal(t, want, ShortID(want), id)
 	}
+	for id, want := range map[string]bool{
+		"claude_code:58e50d6c-9896-4a6c-bb91-0d1e111d2a6b":         true,
+		"58e50d6c-9896-4a6c-bb91-0d1e111d2a6b":                     true,
+		"claude_code:58e50d6c-9896-4a6c-bb91-0d1e111d2a6b:agent-1": false,
+		"claude_code:x58e50d6c-9896-4a6c-bb91-0d1e111d2a6b":        false,
+	} {
+		require.Equal(t, want, Names("58e50d6c-9896-4a6c-bb91-0d1e111d2a6b", id), id)
+	}
 }
