@@ -25,18 +25,18 @@ var commandPlaces = []rule{
 	{kind: "password", gates: []string{" -", "\t-"}, find: match(`^[ \t]` + curlUser + quoted + `[^\s:/"'\\]{1,64}:(/?[^\s/"'\\][^\s"'\\]{5,199})`), before: anywhere, within: command("curl"), plausible: password},
 	{kind: "password", gates: []string{" -p"}, find: match(`^ -p` + quoted + `([^\s"'\\]{6,200})`), before: anywhere, within: command("mysql", "mysqldump", "mysqladmin", "mariadb", "mariadb-dump"), plausible: password},
 	{kind: "password", gates: []string{" -p", " -a"}, find: match(`^ -[pa][ =]?` + quoted + `([^\s"'\\]{6,200})`), before: anywhere, within: command("sshpass", "docker login", "podman login", "redis-cli"), plausible: password},
-	{kind: "password", gates: []string{" --", "\t--"}, find: match(`^[ \t]--` + flagName + `[ \t]+` + quoted + `([^\s"'` + "`" + `\\-][^\s"'` + "`" + `\\,;<>(){}\[\]|&]{7,500})`), before: anywhere, plausible: bare},
-	{kind: "password", gates: []string{"set -", "setx ", "ENV "}, find: match(`^(?:set(?: -[A-Za-z]{1,4}){1,3}[ \t]|setx |ENV )[ \t]*` + setName + `[ \t]+` + quoted + `([^\s"'\\;&|]{8,500})`), before: noWord, plausible: bare},
+	{kind: "password", gates: []string{" --", "\t--"}, find: match(`^[ \t]--` + flagName + `[ \t]+` + quoted + `([^\s"'` + "`" + `\\-][^\s"'` + "`" + `\\,;<>(){}\[\]|&]{7,})`), before: anywhere, plausible: bare},
+	{kind: "password", gates: []string{"set -", "setx ", "ENV "}, find: match(`^(?:set(?: -[A-Za-z]{1,4}){1,3}[ \t]|setx |ENV )[ \t]*` + setName + `[ \t]+` + quoted + `([^\s"'\\;&|]{8,})`), before: noWord, plausible: bare},
 }
 
 // filePlaces are secrets in the files of programs that have forms of their own.
 var filePlaces = []rule{
 	{kind: "password", gates: []string{"machine ", "machine\t", "default login"}, find: match(`^(?:machine[ \t]+\S{1,200}\s+|default )login\s+\S{1,200}\s+password\s+"?([^\s"]{6,200})`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{":5432:"}, find: match(`^:5432:[^\s:]{1,63}:[^\s:]{1,63}:([^\s:]{6,200})(?:\s|$)`), before: anywhere, plausible: password},
-	{kind: "password", gates: []string{"assword>", "asswd>", "ecret>", "oken>", "piKey>", "pi_key>", "essKey>"}, find: match(`(?i)(?:password|passwd|secret|token|api_?key|accesskey)>([^<>\s]{6,500})</`), plausible: password},
-	{kind: "password", gates: []string{`key="`}, find: match(`^key="(?i:[a-z0-9_.:-]{0,60}(?:password|secret|token|api_?key|accesskey))"\s{1,4}value="([^"\s]{6,500})"`), before: noWord, plausible: password},
+	{kind: "password", gates: []string{"assword>", "asswd>", "ecret>", "oken>", "piKey>", "pi_key>", "essKey>"}, find: match(`(?i)(?:password|passwd|secret|token|api_?key|accesskey)>([^<>\s]{6,})</`), plausible: password},
+	{kind: "password", gates: []string{`key="`}, find: match(`^key="(?i:[a-z0-9_.:-]{0,60}(?:password|secret|token|api_?key|accesskey))"\s{1,4}value="([^"\s]{6,})"`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"define("}, find: match(`^define\(\s{0,4}["']` + setName + `["']\s{0,4},\s{0,4}["']([^"'\s]{6,200})["']`), before: noWord, plausible: password},
-	{kind: "password", gates: []string{"alue:", `alue"`, `alue\"`, "alue'"}, find: match(`^alue(?:\\?"|')?:[ \t]*` + quoted + `([^\s"'\\,{}]{6,500})`), before: inPair, plausible: bare},
+	{kind: "password", gates: []string{"alue:", `alue"`, `alue\"`, "alue'"}, find: match(`^alue(?:\\?"|')?:[ \t]*` + quoted + `([^\s"'\\,{}]{6,})`), before: inPair, plausible: bare},
 	{kind: "password", gates: []string{"IDENTIFIED BY ", "identified by "}, find: match(`^(?:IDENTIFIED BY|identified by) +(?:PASSWORD +|password +)?["']([^"'\s]{6,200})["']`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"PASSWORD '"}, find: match(`^PASSWORD '([^'\s]{6,200})'`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"password '"}, find: match(`^password '([^'\s]{8,200})'`), before: noWord, plausible: strong},
