@@ -141,6 +141,20 @@ func TestPlacesWithoutSecretsStay(t *testing.T) {
 	}
 }
 
+func TestARowOfVeryManyCellsIsNoneOfATable(t *testing.T) {
+	const secret = "hunter22" + "Secret"
+	row := "| DB_PASSWORD | " + secret + " |"
+	wide := row + strings.Repeat(" x |", maxCells)
+	for text, want := range map[string]string{
+		row + "\n":               "| DB_PASSWORD | [redacted:password] |\n",
+		wide + "\n":              wide + "\n",
+		wide + "\n" + row + "\n": wide + "\n| DB_PASSWORD | [redacted:password] |\n",
+	} {
+		got, _ := Default().Text(text)
+		require.Equal(t, want, got)
+	}
+}
+
 // A value of any length after a name is read once, however many names are in it.
 func TestAValueThatIsTooLongIsNoSecret(t *testing.T) {
 	long := "token=" + strings.Repeat("aB3dE5gH", maxValue/8+1)

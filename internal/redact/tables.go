@@ -23,10 +23,8 @@ func celled(text string, yield func(start, end int)) {
 			switch {
 			case i < len(secret) && secret[i]:
 				c.value(text, yield)
-			case i+2 < len(before) && before[len(before)-1].blank() && c.names(text): // between bars, as is the value
-				if i > 0 {
-					before[i+1].value(text, yield)
-				}
+			case 0 < i && i+2 < len(before) && before[len(before)-1].blank() && c.names(text): // between bars, as is the value
+				before[i+1].value(text, yield)
 			}
 		}
 		before = nil
@@ -67,8 +65,15 @@ func ruled(line string) bool {
 // cell is what is between two bars of a row, without what only changes its looks.
 type cell struct{ start, end int }
 
+// maxCells is how many cells the row of a table may have. A text of nothing but bars would take many times its size.
+const maxCells = 1000
+
+// cells returns the cells of a row, none if the line is too wide to be one.
 func cells(text string, at, end int) (row []cell) {
 	for at <= end {
+		if len(row) == maxCells {
+			return nil
+		}
 		next := end
 		if n := strings.IndexByte(text[at:end], '|'); n >= 0 {
 			next = at + n
