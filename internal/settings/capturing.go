@@ -43,7 +43,7 @@ type Redacting struct {
 
 // RedactRules names rules of one's own.
 type RedactRules struct {
-	File string `name:"redact-rules" envconfig:"MNEME_REDACT_RULES" complete:"file" placeholder:"FILE" desc:"a YAML file with rules of your own, which are applied before mneme's to what this program itself reads"`
+	File string `name:"redact-rules" envconfig:"MNEME_REDACT_RULES" complete:"file" placeholder:"FILE" desc:"a YAML file with rules of your own for what this program itself reads, applied before mneme's"`
 }
 
 // Check reports an invalid setting by its variable.

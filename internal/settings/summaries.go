@@ -15,8 +15,8 @@ import (
 // Summaries configures when summaries are written, and by what.
 type Summaries struct {
 	MaxContextChars int           `envconfig:"MNEME_MAX_CONTEXT_CHARS" default:"100000" desc:"size in characters of the contexts that agents read, of which the thresholds are percentages; the limit of a context is its max_chars; a conversation may set its own size"`
-	L1Percent       int           `name:"l1-threshold-percent" envconfig:"MNEME_L1_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once that many characters have no summary, one is due"`
-	L2Percent       int           `name:"l2-threshold-percent" envconfig:"MNEME_L2_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once summaries of one level reach that many characters, one of the next level is due"`
+	L1Percent       int           `name:"l1-threshold-percent" envconfig:"MNEME_L1_THRESHOLD_PERCENT" default:"10" desc:"percentage of MNEME_MAX_CONTEXT_CHARS: once that many characters have no summary, one is due"`
+	L2Percent       int           `name:"l2-threshold-percent" envconfig:"MNEME_L2_THRESHOLD_PERCENT" default:"10" desc:"percentage of MNEME_MAX_CONTEXT_CHARS: once summaries of one level reach that many characters, one of the next level is due"`
 	MaxTurns        int           `name:"max-turns-before-summarize" envconfig:"MNEME_MAX_TURNS_BEFORE_SUMMARIZE" default:"0" desc:"also write a summary after this many turns without one; 0 to count characters only"`
 	Writer          string        `name:"summary-writer" envconfig:"MNEME_SUMMARY_WRITER" default:"extractive" oneof:"extractive,openai,anthropic,off" desc:"what writes summaries: extractive needs no model, openai is any server with OpenAI's API, anthropic is Anthropic's API, off writes neither summaries nor titles"`
 	Titles          bool          `envconfig:"MNEME_TITLES" default:"true" negatable:"" desc:"give a title to a conversation that has none after its first turn"`
