@@ -225,7 +225,7 @@ func (t *terminal) foundResults(out *strings.Builder, list []httpapi.FoundResult
 			facts = append(facts, fmt.Sprintf("relevance %.0f%%", 100*r.Relevance))
 		}
 		if r.Success != nil && !*r.Success {
-			facts = append(facts, "failed")
+			facts = append(facts, cmp.Or(r.NotRun, "failed"))
 		}
 		if r.Duplicates > 0 {
 			facts = append(facts, fmt.Sprintf("%d more like it", r.Duplicates))

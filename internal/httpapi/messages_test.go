@@ -87,6 +87,14 @@ func TestACallThatDidNotRunSaysWhy(t *testing.T) {
 		why = append(why, c.Result.NotRun)
 	}
 	require.Equal(t, []string{"refused", "cancelled", "", ""}, why)
+
+	var found searchAnswer
+	b.get(fmt.Sprintf("/v1/conversations/c1/search?query=rejected&kind=tool&at_least=%d", seq), &found)
+	why = nil
+	for _, r := range found.Results {
+		why = append(why, r.ToolCallID+" "+r.NotRun)
+	}
+	require.Equal(t, []string{"k1 refused"}, why, "k4 has the same text")
 }
 
 func TestListsTruncateLongTextsAndShowDoesNot(t *testing.T) {

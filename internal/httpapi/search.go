@@ -41,6 +41,7 @@ type FoundResult struct {
 	ToolName   string      `json:"tool_name,omitempty"`
 	Argument   string      `json:"argument,omitempty" doc:"what the call was about: its command, file or pattern, on one line, cut at 200 characters; else all arguments"`
 	Success    *bool       `json:"success" doc:"null if it is unknown"`
+	NotRun     string      `json:"not_run,omitempty" enum:"refused,cancelled" doc:"why a call that did not succeed did not even run, as in the list of tool calls; absent if it ran"`
 	Text       string      `json:"text" doc:"the result and its error, or an excerpt around its best passage, with […] for omissions"`
 	Relevance  float64     `json:"relevance" doc:"the score relative to the best one's, 0 to 1; 0 for a query without words"`
 	BM25       float64     `json:"bm25" doc:"of its best passage"`
@@ -308,7 +309,7 @@ func showFoundResult(hit window.ToolHit) FoundResult {
 	r := &hit.Result
 	return FoundResult{
 		Row: rowOf(r.Position, r.Origin), ToolCallID: r.ToolCallID, CallSeq: hit.Call.Seq, ToolName: hit.Call.ToolName, Argument: hit.About,
-		Success: r.Success, Text: hit.Text, Relevance: hit.Match.Relevance, BM25: hit.Match.BM25,
+		Success: r.Success, NotRun: notRun(r), Text: hit.Text, Relevance: hit.Match.Relevance, BM25: hit.Match.BM25,
 		Duplicates: hit.Duplicates,
 	}
 }

@@ -937,7 +937,7 @@ function ToolResult({ r: r3, of, title }) {
     /* @__PURE__ */ a3("p", { class: "facts", children: [
       /* @__PURE__ */ a3("a", { href: link({ c: of, turn: String(r3.turn), event: String(r3.seq) }), children: /* @__PURE__ */ a3(Text, { of: r3.tool_name || "unknown tool" }) }),
       r3.argument && /* @__PURE__ */ a3("code", { children: /* @__PURE__ */ a3(Text, { of: r3.argument }) }),
-      r3.success === false && /* @__PURE__ */ a3("span", { class: "badge state bad", children: "failed" }),
+      r3.success === false && /* @__PURE__ */ a3("span", { class: `badge state ${r3.not_run ? "" : "bad"}`, children: r3.not_run ?? "failed" }),
       /* @__PURE__ */ a3("span", { children: [
         "turn ",
         r3.turn

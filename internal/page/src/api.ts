@@ -66,6 +66,7 @@ export interface FoundResult {
   tool_name?: string;
   argument?: string;
   success: boolean | null;
+  not_run?: "refused" | "cancelled";
   duplicates?: number;
   text: string;
   highlights?: Highlight[];

@@ -10,7 +10,7 @@ export function ToolResult({ r, of, title }: { r: FoundResult; of: string; title
       <p class="facts">
         <a href={link({ c: of, turn: String(r.turn), event: String(r.seq) })}><Text of={r.tool_name || "unknown tool"} /></a>
         {r.argument && <code><Text of={r.argument} /></code>}
-        {r.success === false && <span class="badge state bad">failed</span>}
+        {r.success === false && <span class={`badge state ${r.not_run ? "" : "bad"}`}>{r.not_run ?? "failed"}</span>}
         <span>turn {r.turn}</span>
         {r.duplicates && <span>{count(r.duplicates)} more like it</span>}
         {title && <span><Text of={title} /></span>}

@@ -651,6 +651,8 @@ export interface FoundResult {
   highlights?: Array<Highlight>;
   /** in a branch: the conversation from which it inherits this row; absent for its own rows */
   inherited_from?: string;
+  /** why a call that did not succeed did not even run, as in the list of tool calls; absent if it ran */
+  not_run?: "refused" | "cancelled";
   /** the producer's time, RFC 3339 */
   time?: string;
   tool_name?: string;

@@ -730,6 +730,9 @@ class FoundResult(TypedDict):
     highlights: NotRequired[list[Highlight]]
     # in a branch: the conversation from which it inherits this row; absent for its own rows
     inherited_from: NotRequired[str]
+    # why a call that did not succeed did not even run, as in the list of tool calls; absent if it
+    # ran
+    not_run: NotRequired[Literal["refused", "cancelled"]]
     # the producer's time, RFC 3339
     time: NotRequired[str]
     tool_name: NotRequired[str]
