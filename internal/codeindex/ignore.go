@@ -122,7 +122,7 @@ func UserIgnores(ctx context.Context, root string) string {
 
 const gitWithin = 10 * time.Second
 
-// IgnoresCase reports whether git takes names that differ in their case for the same, as it does on macOS and Windows.
+// IgnoresCase reports whether to git names that differ only in their case are the same, as on macOS and Windows.
 // Without git it is false.
 func IgnoresCase(ctx context.Context, root string) bool {
 	ctx, cancel := context.WithTimeout(ctx, gitWithin)

@@ -164,7 +164,8 @@ func following(text string, start, end int) []string {
 	return strings.Fields(rest)
 }
 
-// verdict is what a test's result can be called as well as a password, as in PASS: TestTypeCheck. Only values in quotes count.
+// verdict is a name that can stand before the result of a test as well as before a password, as in PASS: TestTypeCheck.
+// Only values in quotes count after it.
 const verdict = "pass"
 
 // assignments adds the values that are secrets.

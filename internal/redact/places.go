@@ -72,7 +72,7 @@ func inPair(text string) bool {
 	return ok && (strings.HasSuffix(text, "ame") || strings.HasSuffix(text, "ey")) // name, Name, key, Key
 }
 
-// authorization is how the name of the header goes on behind its A.
+// authorization is the rest of the name of the header, after its A.
 var authorization = []string{"uthorization", "UTHORIZATION"}
 
 // anA accepts a text that ends with an A which begins a word.

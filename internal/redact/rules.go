@@ -129,7 +129,7 @@ const secretName = `[a-z0-9]*pass(?:word|wd)|pass(?:phrase|code)?|(?:mysql_)?pwd
 	`api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|(?:master|app|application|signing|admin|license|auth|service[_-]?role)[_-]?key|secret[_-]?key[_-]?base|` +
 	`(?:auth|access|refresh|bearer|api|secret|session|deploy|bot|personal)[_-]?token|npm_token|[a-z0-9]+_token|[a-z0-9]+_secret|secret|token`
 
-// curlUser matches the option of curl before USER:PASSWORD, also behind options without a value, as in -sSu.
+// curlUser matches the option of curl before USER:PASSWORD, also after options without a value, as in -sSu.
 const curlUser = `(?:-[aBfgGiIjJklLMnNOpqRsSvZ#0-46]*u[ \t=]*|--user[ \t=]+)`
 
 const privateTag = "<private>"

@@ -7,7 +7,7 @@ func (r *rule) tables(text string, f *findings) {
 	celled(text, func(start, end int) { f.add(Finding{r.kind, start, end}) })
 }
 
-// celled calls yield for each value that a table has for the name of a secret, in the cell behind the name or under a heading:
+// celled calls yield for each value that a table has for the name of a secret, in the cell after the name, or under it as a heading:
 //
 //	| DB_PASSWORD | value |        | user | password |        user | password
 //	                               |------|----------|       ------+----------
