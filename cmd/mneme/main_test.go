@@ -401,4 +401,5 @@ func TestUpKeepsItsAddressesWithAnotherInstance(t *testing.T) {
 	require.Equal(t, "0.0.0.0:18420", withPort("0.0.0.0:0", "https://127.0.0.1:18420"))
 	require.Equal(t, "[::1]:18420", withPort("[::1]:0", "http://[::1]:18420"))
 	require.Equal(t, ":18420", withPort(":18420", "http://127.0.0.1:18420"))
+	require.Equal(t, []string{"0.0.0.0:4317", "localhost:4318"}, withPorts([]string{"0.0.0.0:0", "localhost:0"}, []string{"http://127.0.0.1:4317", "http://127.0.0.1:4318"}))
 }

@@ -17,9 +17,10 @@ import (
 func TestTwoTeamsHaveTokensOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	up := mnemetest.UpWith(t, "--data", filepath.Join(dir, "data"), "--tokens", "--listen", "0.0.0.0:0")
+	up := mnemetest.UpWith(t, "--data", filepath.Join(dir, "data"), "--tokens", "--listen", "0.0.0.0:0", "--otlp-listen", "0.0.0.0:0")
 	s := &server{Server: up, t: t}
 	require.Contains(t, s.HTTP, "http://127.0.0.1:")
+	require.Contains(t, s.OTLP[0], "http://127.0.0.1:")
 
 	_, stderr, code := s.mneme("conversations", "list")
 	require.Equal(t, exitFailed, code)

@@ -71,14 +71,12 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		err = t.json(ready{HTTP: running.HTTPURL(), NATS: running.NATSURL(), Data: c.Data, Store: c.Store, OTLP: running.OTLPURLs()})
 	} else {
-		exporters, others := "", ""
-		if running.Everywhere() {
-			others = ", and this machine's other addresses"
-		}
+		exporters, others := "", map[bool]string{true: ", and this machine's other addresses"}
+		api, otlp := running.Everywhere()
 		if urls := running.OTLPURLs(); len(urls) > 0 {
-			exporters = "  OTLP  " + strings.Join(urls, ", ") + "\n"
+			exporters = "  OTLP  " + strings.Join(urls, ", ") + others[otlp] + "\n"
 		}
-		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s%s\n  NATS  %s\n%s  data  %s\n", running.HTTPURL(), others, running.NATSURL(), exporters, data))
+		err = t.text(fmt.Sprintf("mneme is up\n  HTTP  %s%s\n  NATS  %s\n%s  data  %s\n", running.HTTPURL(), others[api], running.NATSURL(), exporters, data))
 	}
 	if err == nil && c.Example {
 		err = example(ctx, g, running, t)
@@ -117,7 +115,7 @@ func serve(ctx context.Context, config instance.Config, running *instance.Instan
 		if !errors.Is(err, eventlog.ErrPartitions) {
 			return running, err
 		}
-		config.Listen, config.NATSListen, config.OTLP = withPort(config.Listen, running.HTTPURL()), hostOf(running.NATSURL()), hostsOf(running.OTLPURLs())
+		config.Listen, config.NATSListen, config.OTLP = withPort(config.Listen, running.HTTPURL()), hostOf(running.NATSURL()), withPorts(config.OTLP, running.OTLPURLs())
 		if err := running.Close(); err != nil {
 			return nil, err
 		}
@@ -137,6 +135,14 @@ func withPort(listen, address string) string {
 	return net.JoinHostPort(host, u.Port())
 }
 
+// withPorts is withPort for each of several addresses.
+func withPorts(listen, addresses []string) (list []string) {
+	for i := range listen {
+		list = append(list, withPort(listen[i], addresses[i]))
+	}
+	return list
+}
+
 // hostOf returns the host and port of a URL.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
@@ -144,11 +150,4 @@ func hostOf(address string) string {
 		return ""
 	}
 	return u.Host
-}
-
-func hostsOf(addresses []string) (hosts []string) {
-	for _, address := range addresses {
-		hosts = append(hosts, hostOf(address))
-	}
-	return hosts
 }

@@ -59,11 +59,12 @@ func (i *Instance) startOTLP(gate *access.Gate, quotas *quota.Quotas) {
 	i.receiver.Listens(i.OTLPURLs())
 }
 
-// OTLPURLs returns the URLs at which exporters are answered.
+// OTLPURLs returns the URLs at which exporters are answered, one for each address of the configuration. Of all addresses of
+// this machine it names the loopback one, as HTTPURL does.
 func (i *Instance) OTLPURLs() []string {
 	var urls []string
 	for _, listener := range i.otlp {
-		urls = append(urls, listener.URL())
+		urls = append(urls, reachable.Replace(listener.URL()))
 	}
 	return urls
 }

@@ -287,8 +287,11 @@ func (i *Instance) Serve(ctx context.Context) error { return program.Serve(ctx, 
 // [::], under which Go then knows the listener.
 func (i *Instance) HTTPURL() string { return reachable.Replace(i.http.URL()) }
 
-// Everywhere reports whether the API answers on all addresses of this machine.
-func (i *Instance) Everywhere() bool { return i.HTTPURL() != i.http.URL() }
+// Everywhere reports whether the API and the receiver of OpenTelemetry answer on all addresses of this machine.
+func (i *Instance) Everywhere() (api, otlp bool) {
+	all := func(l *program.HTTP) bool { return reachable.Replace(l.URL()) != l.URL() }
+	return all(i.http), slices.ContainsFunc(i.otlp, all)
+}
 
 var reachable = strings.NewReplacer("//[::]:", "//127.0.0.1:", "//0.0.0.0:", "//127.0.0.1:")
 

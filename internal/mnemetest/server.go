@@ -42,9 +42,10 @@ var Binary = sync.OnceValues(func() (string, error) {
 
 // Server is a running `mneme up`.
 type Server struct {
-	HTTP string `json:"http"`
-	NATS string `json:"nats"`
-	Data string `json:"data"`
+	HTTP string   `json:"http"`
+	NATS string   `json:"nats"`
+	OTLP []string `json:"otlp"`
+	Data string   `json:"data"`
 
 	t      *testing.T
 	cmd    *exec.Cmd
