@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -111,9 +112,7 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 	}
 	switch version {
 	case shape:
-		// A file that may not be written is opened for reading, and the connection stays that way when it may be again. BEGIN
-		// IMMEDIATE alone would not tell.
-		if _, err := c.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version=%d; ROLLBACK", shape)); err != nil {
+		if err := writable(ctx, c, shape); err != nil {
 			return nil, fmt.Errorf("open %s for writing: %w", path, err)
 		}
 	case 0:
@@ -125,6 +124,18 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 		return nil, fmt.Errorf("%s has tables of version %d, this program makes version %d: %w (%s)", path, version, shape, projection.ErrRebuild, otherTables(path))
 	}
 	return d, d.openReaders()
+}
+
+// writable returns an error if the file of a connection can only be read: SQLite then opens it for reading, and the connection
+// stays that way when the file may be written again. BEGIN IMMEDIATE alone would not tell.
+func writable(ctx context.Context, c *sql.Conn, version int) error {
+	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout=0; BEGIN IMMEDIATE; PRAGMA user_version=%d; ROLLBACK", version))
+	var e *sqlite.Error
+	if errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY { // another program writes it; a batch will wait for that
+		err = nil
+	}
+	_, restored := c.ExecContext(ctx, "PRAGMA busy_timeout=10000")
+	return cmp.Or(err, restored)
 }
 
 // otherTables says what to do about a file with tables of another version. The other read models have them too.

@@ -17,6 +17,32 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
+// Such as the shell of SQLite, which takes no lock of ours. The start of a program does not wait for it.
+func TestAFileThatAnotherProgramWritesIsOpened(t *testing.T) {
+	t.Parallel()
+	path := Path(t.TempDir(), "graph", 1)
+	made, err := OpenGraph(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, made.Close())
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	defer db.Close()
+	other, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer other.Close()
+	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	require.NoError(t, err)
+
+	opened, err := OpenGraph(t.Context(), path)
+	require.NoError(t, err)
+	defer opened.Close()
+	_, err = other.ExecContext(t.Context(), "ROLLBACK")
+	require.NoError(t, err)
+	var wait int
+	require.NoError(t, opened.writer.QueryRowContext(t.Context(), "PRAGMA busy_timeout").Scan(&wait))
+	require.Equal(t, 10_000, wait, "a batch waits for others")
+}
+
 func TestAFileHasOneWriter(t *testing.T) {
 	t.Parallel()
 	path := Path(t.TempDir(), "graph", 1)
