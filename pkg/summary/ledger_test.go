@@ -2,6 +2,7 @@ package summary_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,4 +90,18 @@ func TestSumsOfCharactersDoNotOverflow(t *testing.T) {
 
 	take("ab", 2, 1, 20, "a", "b")
 	require.Equal(t, []summary.Level{{Last: 30, Consolidated: 20, Open: events.MaxEventBytes}, {Last: 20, Open: events.MaxEventBytes}}, l.Levels)
+}
+
+// Units of work load copies of a ledger, which share one list with room for more levels.
+func TestALedgerDoesNotWriteIntoTheLevelsThatCopiesShare(t *testing.T) {
+	t.Parallel()
+	shared := []summary.Level{{Last: 20, Open: 200}, {Last: 10}}
+	before := slices.Clone(shared)
+	find := func(id string) (summary.Range, bool) {
+		return summary.Range{ID: id, Level: 1, First: 1, Last: 20, Chars: 200}, true
+	}
+	l := summary.Ledger{Levels: shared[:1]}
+	require.NoError(t, l.Take(&events.SummaryWritten{SummaryID: "1", Level: 2, FirstSeq: 1, LastSeq: 20, Children: []string{"a"}}, 1, 20, find))
+	require.EqualValues(t, 20, l.Last(2))
+	require.Equal(t, before, shared)
 }
