@@ -1,6 +1,7 @@
 package neo4jstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -36,11 +37,8 @@ func loadStates[S any, P projection.StateOf[S]](ctx context.Context, t *Tx, stat
 		s := states[id]
 		c := P(s).Common()
 		c.Key, c.LastSeq, c.DeletedSeq = 1, v.seq(), v.seq()
-		if err := scan(v, s); err != nil {
-			return err
-		}
-		if v.err != nil {
-			return v.err
+		if err := scan(v, s); v.err != nil || err != nil {
+			return cmp.Or(v.err, err) // what could not be read can't be decoded either
 		}
 	}
 	return nil
