@@ -115,7 +115,7 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 	info, err := natsdeploy.Inspect(ctx, js)
 	switch {
 	case errors.Is(err, natsdeploy.ErrNoStream):
-		e.add("log", Failed, "there is "+err.Error(), "if it never existed, start mneme up or ingestor, which create it; if it was deleted, restore it from a backup, or without one start ingestor and run mneme repair log, which writes back what the read models hold; do not rebuild before")
+		e.add("log", Failed, "there is "+err.Error(), "if it never existed, start mneme up or ingestor, which create it; if it was deleted, restore it from a backup, or without one restart mneme up or ingestor and run mneme repair log, which writes back what the read models hold; only then rebuild")
 		return
 	case errors.Is(err, natsdeploy.ErrIncompatible):
 		e.add("log", Failed, err.Error(), "fix what the message names; mneme never changes an existing stream")
