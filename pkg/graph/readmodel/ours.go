@@ -125,7 +125,6 @@ func Insight() *Typed[*insight.Unit, insight.Store] {
 	}
 }
 
-// Code is the read model of what the files of projects hold.
 // Code is the read model of the indexes of projects' code.
 func Code() *Typed[*codebase.Unit, codebase.Store] {
 	return &Typed[*codebase.Unit, codebase.Store]{
