@@ -77,10 +77,10 @@ func TestALogThatLostItsTailHaltsTheProjector(t *testing.T) {
 		events int
 		words  []string
 	}{
-		"shorter":            {3, []string{"the log ends at sequence 3", "but graph has applied later ones: ", "mneme rebuild graph"}},
-		"empty":              {0, []string{"the log ends at sequence 0", "mneme rebuild graph"}},
-		"with other content": {10, []string{"sequence 10 holds another event", "mneme rebuild graph"}},
-		"longer":             {15, []string{"sequence 10 holds another event", "mneme rebuild graph"}},
+		"shorter":            {3, []string{"the log ends before what graph has applied: ", "mneme rebuild graph"}},
+		"empty":              {0, []string{"the log ends before what graph has applied: ", "mneme rebuild graph"}},
+		"with other content": {10, []string{"the log holds another event", "mneme rebuild graph"}},
+		"longer":             {15, []string{"the log holds another event", "mneme rebuild graph"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,18 +9,33 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// A log that somebody deleted and made again halts every partition. Their positions differ, but the status and doctor
-// tell of partitions together only if they say the same.
+// A log that somebody deleted and made again halts every partition. Their positions differ, and the new log may grow
+// meanwhile, but the status and doctor tell of partitions together only if they say the same.
 func TestPartitionsThatHaltForOneReasonSayTheSame(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
-	for n := range 10 { // in both partitions
-		b.message(fmt.Sprint("c", n))
+	publish := func(count int) {
+		for n := range count {
+			b.message(fmt.Sprint("c", n))
+		}
 	}
+	publish(10) // in both partitions
 	b.applied()
 	b.anotherStream()
-	pr := b.start(graph.Projection())
-	await(t, pr, "is halted", isHalted)
-	list := pr.Status()
-	require.Equal(t, list[0].Error, list[1].Error)
+	reasons := func() []string {
+		pr := b.start(graph.Projection())
+		await(t, pr, "is halted", isHalted)
+		pr.Stop()
+		list := pr.Status()
+		return []string{list[0].Error, list[1].Error}
+	}
+	shorter := reasons()
+	require.Contains(t, shorter[0], "the log ends before")
+	require.Equal(t, shorter[0], shorter[1])
+	publish(1)
+	require.Equal(t, shorter, reasons())
+	publish(20)
+	longer := reasons()
+	require.Contains(t, longer[0], "another event")
+	require.Equal(t, longer[0], longer[1])
 }
