@@ -262,7 +262,7 @@ type ConnectedCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ConnectedCmd) Help() string {
-	return `For each agent: whether it is on this machine, which of its files run the hook or the MCP server, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. Without --url and a token it asks the server that an agent is connected to, with the token file of its hook. A server that does not answer is not an error. It changes nothing.
+	return `For each agent: whether it is on this machine, which of its files run the hook or the MCP server, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. Unless a URL or a token is given, it asks the server that an agent is connected to, with the token file of that agent's hook. A server that does not answer is not an error. It changes nothing.
 
 Examples:
 
