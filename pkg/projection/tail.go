@@ -55,9 +55,7 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 		return err
 	}
 	if cp.Seq > state.Head {
-		// The reasons name no sequences, which the status shows: so all partitions have one text, and are told of together.
-		return &haltError{fmt.Sprintf("the log ends before what %s has applied: the log lost its tail, or this is another log. Name the right NATS server, restore the log from a backup, or have mneme repair log write back what read models still hold; mneme rebuild %s then follows the log as it is",
-			p.projection.Name, p.projection.Name)}
+		return p.otherLog("the log ends before what %s has applied: the log lost its tail, or this is another log")
 	}
 	message, err := p.log.Get(ctx, cp.Seq)
 	if errors.Is(err, eventlog.ErrNotFound) {
@@ -67,8 +65,14 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 		return err
 	}
 	if message.Digest() != cp.Event {
-		return &haltError{fmt.Sprintf("the log holds another event in the place of the last one that %s has applied: the log lost its tail and was written again, or this is another log. Name the right NATS server, or rebuild %s from this log: mneme rebuild %s",
-			p.projection.Name, p.projection.Name, p.projection.Name)}
+		return p.otherLog("the log holds another event in the place of the last one that %s has applied: the log lost its tail and was written again, or this is another log")
 	}
 	return nil
+}
+
+// otherLog is a halt because the log is not the one that was applied. What happened names no sequences, which the status
+// shows: so all partitions have one text, and are told of together.
+func (p *Projector[U]) otherLog(happened string) error {
+	name := p.projection.Name
+	return &haltError{fmt.Sprintf(happened, name) + ". Name the right NATS server, restore the log from a backup, or have mneme repair log write back what read models still hold; mneme rebuild " + name + " then follows the log as it is"}
 }
