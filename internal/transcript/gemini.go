@@ -183,6 +183,13 @@ func (m *geminiMessage) key() uint64 {
 	return xxhash.Sum64String(string(m.Type) + "\x00" + m.Content.join())
 }
 
+// dropFiles drops the files that came with results: the calls hold them as well.
+func (m *geminiMessage) dropFiles() {
+	if m.Type == "user" && len(m.Content.returned) > 0 {
+		m.Content.said = slices.DeleteFunc(m.Content.said, func(s string) bool { return s == geminiFile })
+	}
+}
+
 // geminiGrace is what the program tells a subagent that stopped, or reached a limit, without a result.
 const geminiGrace = "You have one final chance to complete the task with a short grace period."
 
@@ -281,6 +288,7 @@ func (g *gemini) head(out *batch, h *geminiHead) error {
 // or is the model's answer to a summary. It marks a summary: the message that such an answer follows.
 func (g *gemini) copied(messages []geminiMessage, rest []json.RawMessage) bool {
 	m := &messages[len(messages)-1]
+	m.dropFiles() // as from the message that it may be a copy of
 	if len(messages) > 1 && messages[len(messages)-2].summary {
 		return true
 	}
@@ -307,11 +315,9 @@ func (g *gemini) message(out *batch, m *geminiMessage, size int) error {
 	case m.ID == "":
 		return errors.New("id: is missing")
 	}
-	if m.Type == "user" && len(m.Content.returned) > 0 { // the calls hold it as well, and the files that came with it
-		m.Content.said = slices.DeleteFunc(m.Content.said, func(s string) bool { return s == geminiFile })
-		if len(m.Content.said) == 0 {
-			return nil
-		}
+	m.dropFiles()
+	if m.Type == "user" && len(m.Content.said) == 0 && len(m.Content.returned) > 0 { // the calls hold it as well
+		return nil
 	}
 	if m.Type == "user" && geminiPreamble(m.Content.join()) && g.start.Cwd == "" {
 		g.start.Cwd = folderIn(m.Content.join(), geminiFolder)
