@@ -77,8 +77,8 @@ func TestALogThatLostItsTailHaltsTheProjector(t *testing.T) {
 		events int
 		words  []string
 	}{
-		"shorter":            {3, []string{"the log ends before what graph has applied: ", "mneme rebuild graph"}},
-		"empty":              {0, []string{"the log ends before what graph has applied: ", "mneme rebuild graph"}},
+		"shorter":            {3, []string{"the log ends before the last event that graph has applied: ", "mneme rebuild graph"}},
+		"empty":              {0, []string{"the log ends before the last event that graph has applied: ", "mneme rebuild graph"}},
 		"with other content": {10, []string{"the log holds another event", "mneme repair log", "mneme rebuild graph"}},
 		"longer":             {15, []string{"the log holds another event", "mneme repair log", "mneme rebuild graph"}},
 	} {

@@ -55,7 +55,7 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 		return err
 	}
 	if cp.Seq > state.Head {
-		return p.otherLog("the log ends before what %s has applied: the log lost its tail, or this is another log")
+		return p.otherLog("the log ends before the last event that %s has applied: the log lost its tail, or this is another log")
 	}
 	message, err := p.log.Get(ctx, cp.Seq)
 	if errors.Is(err, eventlog.ErrNotFound) {
