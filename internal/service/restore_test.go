@@ -151,7 +151,7 @@ func TestAnOlderRestoredLogHaltsItsProjections(t *testing.T) {
 	for _, c := range []struct {
 		publish int // number of events to publish while the projections are halted, in place of the lost ones
 		reason  string
-	}{{60, "the log ends before what"}, {0, "the log holds another event"}} {
+	}{{60, "the log ends before the last event"}, {0, "the log holds another event"}} {
 		o.up(data)
 		halted := o.await("is halted", func(_ httpapi.Status, p httpapi.ProjectionStatus) bool { return p.State == "halted" })
 		ready := o.get("/readyz")
