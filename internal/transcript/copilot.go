@@ -52,9 +52,7 @@ type copilotData struct {
 	Success    *bool           `json:"success"`
 	Result     json.RawMessage `json:"result"` // a text, or an object with one as content
 	Error      json.RawMessage `json:"error"`
-	Shell      struct {
-		Exit exit `json:"exitCode"`
-	} `json:"shellExecution"`
+	Shell      exitOf          `json:"shellExecution"`
 }
 
 // copilotWrap is what the program puts around a prompt.
@@ -183,7 +181,7 @@ func (t *copilotTalk) took(out *batch, l *copilotLine) (known bool, err error) {
 		if d.ToolCallID == "" {
 			return true, errors.New("data.toolCallId: is missing")
 		}
-		if d.Shell.Exit != 0 { // a failure that it calls a success
+		if d.Shell != 0 { // a failure that it calls a success
 			d.Success = new(bool)
 		}
 		t.answer(out, string(d.ToolCallID), at, copilotResult(d), d.Success)

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -139,6 +140,20 @@ func (e *exit) UnmarshalJSON(raw []byte) error {
 	var status float64
 	if json.Unmarshal(raw, &status) == nil { // it may be null
 		*e = exit(status)
+	}
+	return nil
+}
+
+// exitOf is the exit status in an object about a command, 0 also if none is known.
+type exitOf exit
+
+func (e *exitOf) UnmarshalJSON(raw []byte) error {
+	var about struct {
+		Exit exit `json:"exit"`
+		Code exit `json:"exitCode"`
+	}
+	if json.Unmarshal(raw, &about) == nil { // it may be no object
+		*e = exitOf(cmp.Or(about.Exit, about.Code))
 	}
 	return nil
 }

@@ -72,9 +72,7 @@ type opencodePart struct {
 		Content codexTexts      `json:"content"` // version 2
 		Error   json.RawMessage `json:"error"`
 		Time    opencodeTime    `json:"time"`
-		About   struct {
-			Exit exit `json:"exit"`
-		} `json:"metadata"`
+		About   exitOf          `json:"metadata"`
 	} `json:"state"`
 }
 
@@ -327,7 +325,7 @@ func (o *opencode) tool(out *batch, t *talk, message, at string, p *opencodePart
 		result = p.State.Content.join()
 	}
 	r := &events.ToolReturned{ToolCallID: id, Success: &success, Result: events.JSONResult(quote(result))}
-	if success && p.State.About.Exit != 0 { // a failure that it calls completed
+	if success && p.State.About != 0 { // a failure that it calls completed
 		success, r.Error = false, result
 	} else if !success {
 		var plainly string
