@@ -38,7 +38,7 @@ While the server does not answer, it keeps trying. It remembers what it has read
 
 With --index it also keeps the code of projects indexed: it looks for changed files every ten seconds, or less often if looking takes long. Only named folders are indexed.
 
-The exit code of --once is 1 if a line was refused, a file could not be read, or the server refuses the token; without --once the token may still be replaced on the server, so it tries again.
+A token that the server refuses at the start ends it with exit code 1. If the server refuses it later, it keeps trying, because the token may be replaced in its file; with --once it ends. The exit code of --once is also 1 if a line was refused or a file could not be read.
 
 Examples:
 

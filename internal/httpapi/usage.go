@@ -51,7 +51,7 @@ func (a *api) listQuotas(_ context.Context, in *quotasInput) (*quotasOutput, err
 	out := &quotasOutput{Body: TenantQuotas{Configured: a.Quotas != nil, Tenants: []TenantQuota{}}}
 	report := a.Quotas.Report()
 	if out.Body.Problem = report.Problem; report.Problem != "" && in.Tenant != "" {
-		out.Body.Problem = "the log of the server says why"
+		out.Body.Problem = "what the server itself logged says why"
 	}
 	if in.Tenant != "" {
 		report.Tenants = slices.DeleteFunc(report.Tenants, func(t quota.Tenant) bool { return t.Name != in.Tenant })

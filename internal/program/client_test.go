@@ -3,6 +3,8 @@ package program
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,4 +61,30 @@ func TestATokenIsNotSentInTheClearAfterAnEncryptedRequest(t *testing.T) {
 		}
 		require.Equal(t, want, sent.tokens, base)
 	}
+}
+
+func TestATokenThatIsReplacedInItsFileIsSentOnceTheOldOneIsRefused(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer new" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("old\n"), 0o600))
+	client, err := HTTPClient(server.URL, settings.Token{TokenFile: file})
+	require.NoError(t, err)
+	status := func() int {
+		response, err := client.Get(server.URL)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode
+	}
+	require.Equal(t, http.StatusUnauthorized, status())
+	require.NoError(t, os.WriteFile(file, nil, 0o600)) // it is just being written
+	require.Equal(t, http.StatusUnauthorized, status())
+	require.NoError(t, os.WriteFile(file, []byte("new\n"), 0o600))
+	require.Equal(t, http.StatusUnauthorized, status())
+	require.Equal(t, http.StatusOK, status())
 }
