@@ -17,6 +17,7 @@ const maxSessionBody = 32 << 10
 type sessionState struct {
 	Needed   bool   `json:"needed"`             // the server requires a token
 	SignedIn bool   `json:"signed_in"`          // the browser has sent one that is valid
+	Ended    bool   `json:"ended"`              // it has sent one that has expired or was revoked
 	Tokens   bool   `json:"tokens"`             // tokens that mneme tokens created are accepted
 	Provider string `json:"provider,omitempty"` // where people can sign in, at access.SignInPath
 	Problem  string `json:"problem,omitempty"`  // why a token that may be valid can't be accepted now
@@ -30,6 +31,7 @@ func (a *api) serveSessions(mux *http.ServeMux) {
 		if a.Gate != nil {
 			_, err := a.Gate.Check(r)
 			state.SignedIn, state.Tokens = err == nil, a.Gate.Tokens != nil
+			state.Ended = errors.Is(err, access.ErrInvalid) && r.Header.Get("Authorization") == "" // what a cookie holds was valid once
 			if errors.Is(err, access.ErrUnavailable) || errors.Is(err, access.ErrNothing) {
 				state.Problem = err.Error()
 			}

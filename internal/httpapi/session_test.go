@@ -17,6 +17,7 @@ import (
 func (g *guarded) session(cookie string) (state struct {
 	Needed   bool
 	SignedIn bool `json:"signed_in"`
+	Ended    bool
 	Tokens   bool
 	Provider string
 }) {
@@ -34,6 +35,7 @@ func TestABrowserSignsInWithATokenAndOutAgain(t *testing.T) {
 	require.True(t, state.Needed)
 	require.True(t, state.Tokens)
 	require.False(t, state.SignedIn)
+	require.False(t, state.Ended, "nobody has signed in yet")
 	require.Empty(t, state.Provider)
 
 	same := map[string]string{"Content-Type": "application/json", "Sec-Fetch-Site": "same-origin"}
@@ -63,6 +65,10 @@ func TestABrowserSignsInWithATokenAndOutAgain(t *testing.T) {
 
 	require.NoError(t, g.file.Remove(t.Context(), hash))
 	require.Eventually(t, func() bool { return !g.session(cookie).SignedIn }, mnemetest.Patience, 20*time.Millisecond, "a revoked token ends the session")
+	require.True(t, g.session(cookie).Ended)
+	response, body = g.send(http.MethodGet, "/session", with(bearer("nonsense"), "Cookie", cookie), nil)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Contains(t, string(body), `"ended":false`, "a header decides alone")
 }
 
 func TestASignInThatIsWrongIsRefused(t *testing.T) {

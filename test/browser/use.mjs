@@ -286,12 +286,16 @@ if (await reader.page.getByRole("button", { name: /Verify|Rebuild|Retry|Check/ }
 if (await reader.page.evaluate((token) => document.cookie.includes(token) || JSON.stringify([{ ...sessionStorage }, { ...localStorage }]).includes(token), given.token)) say("a script can read the token");
 
 step = "a token that has expired";
-await reader.page.context().clearCookies(); // to the server it is the same
+const cookies = await reader.page.context().cookies();
+await reader.page.context().addCookies(cookies.map((c) => ({ ...c, value: "mneme_expired" }))); // to the server it is the same
 await reader.page.getByRole("link", { name: "Projects" }).click();
 await reader.page.getByText("You are signed out: your token has expired or was revoked.").waitFor();
 forgive(/status of 401/);
+await reader.page.reload();
+await reader.page.getByText("You are signed out: your token has expired or was revoked.").waitFor();
 await reader.page.getByLabel("Token").fill(given.token);
 await reader.page.getByRole("button", { name: "Sign in" }).click();
+await reader.page.getByRole("heading", { name: "Projects" }).waitFor(); // the view that it was in
 
 // The same server: out, and in again at the identity provider, from the view of a link that somebody sent.
 step = "the identity provider";

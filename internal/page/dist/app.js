@@ -3531,7 +3531,7 @@ var keys = [
   ["?", "this list"]
 ];
 var unkept = "The browser did not send the session cookie. Check that it accepts cookies. Behind a proxy, check that the proxy adds no Authorization header, and sends X-Forwarded-Proto: https only if the browser uses TLS.";
-function SignIn({ state, ended }) {
+function SignIn({ state }) {
   useTitle("Sign in");
   const field = T2(null);
   const [wrong, setWrong] = d2("");
@@ -3545,7 +3545,7 @@ function SignIn({ state, ended }) {
   A2(() => field.current?.focus(), []);
   return /* @__PURE__ */ a3("main", { id: "main", class: "signin", tabIndex: -1, children: [
     /* @__PURE__ */ a3("h1", { children: "Sign in" }),
-    ended && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: "You are signed out: your token has expired or was revoked." }),
+    state.ended && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: "You are signed out: your token has expired or was revoked." }),
     state.problem && /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: state.problem }),
     state.provider && /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3("a", { class: "button primary", href: `/signin?${new URLSearchParams({ view: location.search.slice(1) })}`, children: [
       "Sign in at ",
@@ -3553,7 +3553,7 @@ function SignIn({ state, ended }) {
     ] }) }),
     state.tokens && /* @__PURE__ */ a3($, { children: [
       /* @__PURE__ */ a3("p", { children: [
-        wrong || (state.provider ? "Or use a token." : "This server requires a token."),
+        wrong || (state.provider ? "Or use a token." : state.ended ? "Sign in again with another token." : "This server requires a token."),
         " Make one with ",
         /* @__PURE__ */ a3("code", { children: "mneme tokens create" }),
         ". It is kept until you close the browser, in a cookie that no script can read."
@@ -3607,13 +3607,11 @@ function useKeys(help) {
     return () => removeEventListener("keydown", press);
   }, []);
 }
-var undemanding = { needed: false, signed_in: false, tokens: false };
+var undemanding = { needed: false, signed_in: false, ended: false, tokens: false };
 function App() {
   const p3 = useParams();
   const [state, setState] = d2();
   const [help, setHelp] = d2(false);
-  const wasIn = T2(false);
-  wasIn.current ||= !!state?.signed_in;
   const look = () => {
     session.get().then(setState, () => setState(undemanding));
   };
@@ -3634,7 +3632,7 @@ function App() {
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts", children: "?" })
     ] }),
     help && /* @__PURE__ */ a3(Keys, { close: () => setHelp(false) }),
-    state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state, ended: wasIn.current }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "insights" ? /* @__PURE__ */ a3(Insights, { p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
+    state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "insights" ? /* @__PURE__ */ a3(Insights, { p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
   ] });
 }
 Q(/* @__PURE__ */ a3(App, {}), document.getElementById("app"));

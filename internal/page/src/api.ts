@@ -195,7 +195,7 @@ export interface Context {
 }
 
 // Session says how this browser stands with the server, see GET /session. The token is in a cookie that no script can read.
-export interface Session { needed: boolean; signed_in: boolean; tokens: boolean; provider?: string; problem?: string }
+export interface Session { needed: boolean; signed_in: boolean; ended: boolean; tokens: boolean; provider?: string; problem?: string }
 
 let asked = () => {};
 

@@ -20,7 +20,7 @@ const keys: [string, string][] = [
 const unkept = "The browser did not send the session cookie. Check that it accepts cookies. Behind a proxy, check that the proxy adds no Authorization header, and sends X-Forwarded-Proto: https only if the browser uses TLS.";
 
 // SignIn asks for a token, or sends the reader to the identity provider. Afterwards the page is loaded again where it was.
-function SignIn({ state, ended }: { state: Session; ended: boolean }) {
+function SignIn({ state }: { state: Session }) {
   useTitle("Sign in");
   const field = useRef<HTMLInputElement>(null);
   const [wrong, setWrong] = useState("");
@@ -34,11 +34,11 @@ function SignIn({ state, ended }: { state: Session; ended: boolean }) {
   return (
     <main id="main" class="signin" tabIndex={-1}>
       <h1>Sign in</h1>
-      {ended && <p class="notice error" role="alert">You are signed out: your token has expired or was revoked.</p>}
+      {state.ended && <p class="notice error" role="alert">You are signed out: your token has expired or was revoked.</p>}
       {state.problem && <p class="notice error" role="alert">{state.problem}</p>}
       {state.provider && <p><a class="button primary" href={`/signin?${new URLSearchParams({ view: location.search.slice(1) })}`}>Sign in at {new URL(state.provider).host}</a></p>}
       {state.tokens && <>
-        <p>{wrong || (state.provider ? "Or use a token." : "This server requires a token.")} Make one with <code>mneme tokens create</code>. It is kept until
+        <p>{wrong || (state.provider ? "Or use a token." : state.ended ? "Sign in again with another token." : "This server requires a token.")} Make one with <code>mneme tokens create</code>. It is kept until
           you close the browser, in a cookie that no script can read.</p>
         <form onSubmit={submit}>
           <label>Token <input ref={field} type="password" autocomplete="off" spellcheck={false} required /></label>
@@ -87,14 +87,12 @@ function useKeys(help: () => void) {
   }, []);
 }
 
-const undemanding: Session = { needed: false, signed_in: false, tokens: false };
+const undemanding: Session = { needed: false, signed_in: false, ended: false, tokens: false };
 
 function App() {
   const p = useParams();
   const [state, setState] = useState<Session>();
   const [help, setHelp] = useState(false);
-  const wasIn = useRef(false);
-  wasIn.current ||= !!state?.signed_in;
   const look = () => { session.get().then(setState, () => setState(undemanding)); }; // the view then says what is wrong
   session.onNeeded(look);
   useEffect(look, []);
@@ -115,7 +113,7 @@ function App() {
         <button class="quiet" onClick={() => setHelp(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts">?</button>
       </header>
       {help && <Keys close={() => setHelp(false)} />}
-      {state?.needed && !state.signed_in ? <SignIn state={state} ended={wasIn.current} />
+      {state?.needed && !state.signed_in ? <SignIn state={state} />
         : <main id="main" tabIndex={-1} aria-busy={!state}>
           {!state ? null : view === "conversation" ? <ConversationView key={p["c"]} id={p["c"]!} p={p} /> : view === "projects" ? <Projects /> : view === "project" ? <ProjectView name={p["project"] ?? ""} p={p} />
             : view === "insights" ? <Insights p={p} /> : view === "tail" ? <Tail p={p} /> : view === "operations" ? <Operations p={p} /> : <Conversations p={p} />}
