@@ -285,6 +285,13 @@ await reader.page.getByText("This needs a token with the role operate; yours has
 if (await reader.page.getByRole("button", { name: /Verify|Rebuild|Retry|Check/ }).count()) say("offers what the token may not do");
 if (await reader.page.evaluate((token) => document.cookie.includes(token) || JSON.stringify([{ ...sessionStorage }, { ...localStorage }]).includes(token), given.token)) say("a script can read the token");
 
+step = "a token that can't be checked for a while";
+await reader.page.route("**/session", (route) => route.fulfill({ json: { needed: true, signed_in: false, ended: false, tokens: true, problem: "The keys are away for a test." } }), { times: 1 });
+await reader.page.goto(given.guarded + "/?view=projects");
+await reader.page.getByText("The keys are away for a test.").waitFor();
+await reader.page.getByRole("heading", { name: "Projects" }).waitFor(); // without being asked
+await reader.page.getByRole("link", { name: "Operations" }).click();
+
 step = "a token that has expired";
 const cookies = await reader.page.context().cookies();
 await reader.page.context().addCookies(cookies.map((c) => ({ ...c, value: "mneme_expired" }))); // to the server it is the same

@@ -539,7 +539,7 @@ function useAccess() {
 }
 function useGet(url, wait = 0) {
   const [state, set] = d2({});
-  const [turn, again2] = d2(0);
+  const [turn, again3] = d2(0);
   A2(() => {
     if (url === null) {
       set({});
@@ -558,15 +558,15 @@ function useGet(url, wait = 0) {
       control.abort();
     };
   }, [url, turn]);
-  return { ...state, loading: url !== null && state.url !== url, again: () => again2((n2) => n2 + 1) };
+  return { ...state, loading: url !== null && state.url !== url, again: () => again3((n2) => n2 + 1) };
 }
-function useWatch({ data, error, again: again2 }, every) {
+function useWatch({ data, error, again: again3 }, every) {
   A2(() => {
     if (!data || error) return;
     const timer = setInterval(() => {
       if (document.hidden) return;
       clearInterval(timer);
-      again2();
+      again3();
     }, every);
     return () => clearInterval(timer);
   }, [data, error]);
@@ -3553,7 +3553,7 @@ function SignIn({ state }) {
     ] }) }),
     state.tokens && /* @__PURE__ */ a3($, { children: [
       /* @__PURE__ */ a3("p", { children: [
-        wrong || (state.provider ? "Or use a token." : state.ended ? "Sign in again with another token." : "This server requires a token."),
+        wrong || (state.provider || state.problem ? "Or use a token." : state.ended ? "Sign in again with another token." : "This server requires a token."),
         " Make one with ",
         /* @__PURE__ */ a3("code", { children: "mneme tokens create" }),
         ". It is kept until you close the browser, in a cookie that no script can read."
@@ -3607,16 +3607,22 @@ function useKeys(help) {
     return () => removeEventListener("keydown", press);
   }, []);
 }
-var undemanding = { needed: false, signed_in: false, ended: false, tokens: false };
+var again2 = 2e3;
 function App() {
   const p3 = useParams();
   const [state, setState] = d2();
   const [help, setHelp] = d2(false);
   const look = () => {
-    session.get().then(setState, () => setState(undemanding));
+    session.get().then(setState, unknown);
   };
+  const unknown = (e3) => setState({ needed: false, signed_in: false, ended: false, tokens: false, problem: e3.message });
   session.onNeeded(look);
   A2(look, []);
+  A2(() => {
+    if (!state?.problem) return;
+    const timer = setTimeout(look, again2);
+    return () => clearTimeout(timer);
+  }, [state]);
   useKeys(() => setHelp(true));
   const view = p3["c"] ? "conversation" : ["projects", "project", "insights", "tail", "operations"].includes(p3["view"] ?? "") ? p3["view"] : "";
   return /* @__PURE__ */ a3($, { children: [

@@ -38,7 +38,7 @@ function SignIn({ state }: { state: Session }) {
       {state.problem && <p class="notice error" role="alert">{state.problem}</p>}
       {state.provider && <p><a class="button primary" href={`/signin?${new URLSearchParams({ view: location.search.slice(1) })}`}>Sign in at {new URL(state.provider).host}</a></p>}
       {state.tokens && <>
-        <p>{wrong || (state.provider ? "Or use a token." : state.ended ? "Sign in again with another token." : "This server requires a token.")} Make one with <code>mneme tokens create</code>. It is kept until
+        <p>{wrong || (state.provider || state.problem ? "Or use a token." : state.ended ? "Sign in again with another token." : "This server requires a token.")} Make one with <code>mneme tokens create</code>. It is kept until
           you close the browser, in a cookie that no script can read.</p>
         <form onSubmit={submit}>
           <label>Token <input ref={field} type="password" autocomplete="off" spellcheck={false} required /></label>
@@ -87,15 +87,21 @@ function useKeys(help: () => void) {
   }, []);
 }
 
-const undemanding: Session = { needed: false, signed_in: false, ended: false, tokens: false };
+const again = 2000; // milliseconds until the session is asked for again
 
 function App() {
   const p = useParams();
   const [state, setState] = useState<Session>();
   const [help, setHelp] = useState(false);
-  const look = () => { session.get().then(setState, () => setState(undemanding)); }; // the view then says what is wrong
+  const look = () => { session.get().then(setState, unknown); };
+  const unknown = (e: Problem) => setState({ needed: false, signed_in: false, ended: false, tokens: false, problem: e.message }); // the view then says what is wrong
   session.onNeeded(look);
   useEffect(look, []);
+  useEffect(() => { // until the server knows who this is
+    if (!state?.problem) return;
+    const timer = setTimeout(look, again);
+    return () => clearTimeout(timer);
+  }, [state]);
   useKeys(() => setHelp(true));
   const view = p["c"] ? "conversation" : ["projects", "project", "insights", "tail", "operations"].includes(p["view"] ?? "") ? p["view"]! : "";
   return (
