@@ -26,7 +26,7 @@ async function once(url) {
   await page.route(url, (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: '{"detail": "The store is away for a test."}' }), { times: 1 });
 }
 const recovered = async () => {
-  await page.getByText("The store is away for a test.").waitFor();
+  await page.getByText("The store is away for a test. Trying again…").waitFor();
   await page.getByText("The store is away for a test.").waitFor({ state: "detached", timeout: 30_000 });
   forgive(/status of 503/);
 };

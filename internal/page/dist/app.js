@@ -444,11 +444,13 @@ var session = {
   }
 };
 var Problem = class extends Error {
+  // the request is made again after a pause
   constructor(status, detail) {
     super(detail);
     this.status = status;
   }
   status;
+  again = false;
 };
 function path(template, segments, query = {}) {
   let i3 = 0;
@@ -493,8 +495,10 @@ async function patient(f4, signal, failed) {
       return true;
     } catch (e3) {
       if (signal.aborted) return false;
-      failed(e3);
-      if (!passes(e3)) return false;
+      const problem = e3;
+      problem.again = passes(problem);
+      failed(problem);
+      if (!problem.again) return false;
     }
     await new Promise((done) => setTimeout(done, pause2));
     if (signal.aborted) return false;
@@ -706,7 +710,10 @@ function asText(value) {
   return typeof value === "string" ? value : value === void 0 ? "" : JSON.stringify(value, null, 2);
 }
 function Notice({ error, children }) {
-  if (error) return /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: /* @__PURE__ */ a3(Text, { of: error.message }) });
+  if (error) return /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: [
+    /* @__PURE__ */ a3(Text, { of: error.message }),
+    error.again && " Trying again…"
+  ] });
   return /* @__PURE__ */ a3("p", { class: "notice", children });
 }
 function shortPath(path2) {

@@ -208,6 +208,7 @@ export const session = {
 };
 
 export class Problem extends Error {
+  again = false; // the request is made again after a pause
   constructor(readonly status: number, detail: string) { super(detail); }
 }
 
@@ -260,8 +261,10 @@ export async function patient(f: (answered: () => void) => Promise<void>, signal
       return true;
     } catch (e) {
       if (signal.aborted) return false;
-      failed(e as Problem);
-      if (!passes(e as Problem)) return false;
+      const problem = e as Problem;
+      problem.again = passes(problem);
+      failed(problem);
+      if (!problem.again) return false;
     }
     await new Promise((done) => setTimeout(done, pause));
     if (signal.aborted) return false;

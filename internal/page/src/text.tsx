@@ -92,8 +92,8 @@ export function asText(value: unknown): string {
   return typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value, null, 2);
 }
 
-export function Notice({ error, children }: { error?: Error; children?: ComponentChildren }) {
-  if (error) return <p class="notice error" role="alert"><Text of={error.message} /></p>;
+export function Notice({ error, children }: { error?: Error & { again?: boolean }; children?: ComponentChildren }) {
+  if (error) return <p class="notice error" role="alert"><Text of={error.message} />{error.again && " Trying again…"}</p>;
   return <p class="notice">{children}</p>;
 }
 
