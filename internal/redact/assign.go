@@ -23,6 +23,11 @@ func assigned(text string, yield func(start, end int, name string, quoted bool))
 		}
 		if end > start && !quoted { // one in quotes can hold assignments, as JSON does
 			i = end - 1
+			// The value can hold another, as in secret: password="…" and password: https://host/?token=…. Only its last
+			// sign is read again, so that the time is linear.
+			if n := strings.LastIndexAny(text[start:end], "=:"); n >= 0 {
+				i = start + n - 1
+			}
 		}
 	}
 }
