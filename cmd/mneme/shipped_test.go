@@ -14,7 +14,7 @@ import (
 func TestALogThatCameWithARepositoryIsServedOnlyIfItIsNamed(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
+		t.Skip("NOT RUN: git is not installed, so whether it tracks a log was not tested")
 	}
 	repository := t.TempDir()
 	git := func(args ...string) {

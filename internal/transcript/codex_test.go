@@ -215,7 +215,7 @@ func rolloutLine(ordinal, kind, payload, metadata string) string {
 	return `{"timestamp":"2026-11-30T01:05:0` + ordinal + `.000Z","ordinal":` + ordinal + `,"type":"` + kind + `","payload":` + payload + metadata + "}\n"
 }
 
-// A subagent begins with a copy of what its parent had seen.
+// A subagent begins with a copy of what its parent had seen. Codex calls the agent that a user talks to /root.
 func TestASubagentOfCodexHasItsTaskAndNotTheCopyOfItsParent(t *testing.T) {
 	const copied = `,"metadata":{"inherited_user_message":true}`
 	rollout := func(source string) string {
