@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -68,7 +69,9 @@ func (b *bundle) hostBy(road http.RoundTripper) (host *sdk.ClientSession, heard 
 	b.t.Cleanup(func() {
 		_ = host.Close()
 		cancel()
-		require.NoError(b.t, <-done)
+		if err := <-done; !errors.Is(err, io.ErrClosedPipe) { // the answer to a call that was cancelled may come too late
+			require.NoError(b.t, err)
+		}
 	})
 	return host, heard
 }
