@@ -123,15 +123,25 @@ func (a *api) authorize(h huma.API) func(huma.Context, func(huma.Context)) {
 				ctx.SetHeader("WWW-Authenticate", `Bearer realm="mneme", error="insufficient_scope"`)
 				a.auditRefusal(ctx, status.GetStatus())
 			}
-			writeRefusal(h, ctx, err)
+			a.writeRefusal(h, ctx, err)
 			return
 		}
 		next(ctx)
 	}
 }
 
-// writeRefusal writes a problem as huma does for a handler's error.
-func writeRefusal(h huma.API, ctx huma.Context, err error) {
+// writeRefusal writes the problem of a middleware, with its headers and its line in the log, as huma does for a handler's error.
+func (a *api) writeRefusal(h huma.API, ctx huma.Context, err error) {
+	var headed huma.HeadersError
+	if errors.As(err, &headed) {
+		for name := range headed.GetHeaders() {
+			ctx.SetHeader(name, headed.GetHeaders().Get(name))
+		}
+	}
+	var hidden *failure
+	if errors.As(err, &hidden) {
+		_, _ = a.logFailure(ctx, "", hidden)
+	}
 	var model *huma.ErrorModel
 	if !errors.As(err, &model) {
 		_ = huma.WriteErr(h, ctx, http.StatusInternalServerError, "the rights of this token could not be checked")

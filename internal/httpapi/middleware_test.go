@@ -347,6 +347,18 @@ func TestAnAnswerThatCameTooLateSaysWhoseItWas(t *testing.T) {
 	}
 }
 
+// What fails before an operation begins, such as finding out what a short name means, is told as every other failure.
+func TestAFailureBeforeTheOperationIsLoggedToo(t *testing.T) {
+	away := &failing{err: errors.New("a disk error")}
+	f := setupFront(t, func(c *httpapi.Config) { away.Models, c.Models = c.Models, away })
+	response, text := raw(t, f.HTTPURL(), "GET /v1/conversations/d91ec3b9 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode, text)
+	require.NotContains(t, text, "a disk error")
+	require.Equal(t, "5", response.Header.Get("Retry-After"))
+	require.Equal(t, 1, strings.Count(f.logged.String(), "a disk error"))
+	require.Contains(t, f.logged.String(), "/v1/conversations/{id}")
+}
+
 // While Neo4j is down, every read fails.
 func TestAnOutageOfTheStoreDoesNotFillTheLog(t *testing.T) {
 	away := &failing{}

@@ -51,10 +51,10 @@ func (a *api) name(h huma.API) func(huma.Context, func(huma.Context)) {
 			if parameter != "" {
 				location = "query." + parameter
 			}
-			writeRefusal(h, ctx, ambiguous(several, location))
+			a.writeRefusal(h, ctx, ambiguous(several, location))
 			return
 		case err != nil:
-			writeRefusal(h, ctx, a.problem(err))
+			a.writeRefusal(h, ctx, a.problem(err))
 			return
 		case parameter != "" && id != name:
 			query.Set(parameter, id)

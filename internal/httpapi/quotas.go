@@ -33,9 +33,7 @@ func (a *api) share(h huma.API) func(huma.Context, func(huma.Context)) {
 		}
 		leave, err := a.Quotas.Enter(tenant, access.Routes[ctx.Operation().OperationID].Role == access.Read)
 		if err != nil {
-			over := overQuota(err)
-			ctx.SetHeader("Retry-After", over.after)
-			writeRefusal(h, ctx, over)
+			a.writeRefusal(h, ctx, overQuota(err))
 			return
 		}
 		defer leave()
