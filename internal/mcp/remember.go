@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/frame"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
@@ -30,11 +31,12 @@ type remembered struct {
 }
 
 // remember stores a note, and answers when the log has acknowledged it. The id of a note is a hash of all its content,
-// so the same note is stored once, whoever sends it again.
+// so the same note is stored once, whoever sends it again. What mneme has shown to the agent is left out, as from all that
+// agents record.
 func (c *call) remember(ctx context.Context, in rememberArguments) (answer, error) {
-	said := strings.TrimSpace(strings.ToValidUTF8(in.Text, "\uFFFD"))
-	if said == "" {
-		return answer{}, refuse("text is empty: there is nothing to remember")
+	said, _ := frame.Strip(strings.ToValidUTF8(in.Text, "\uFFFD"))
+	if said = strings.TrimSpace(said); said == "" {
+		return answer{}, refuse("text is empty, or holds only what mneme has shown: there is nothing to remember")
 	}
 	if in.Project == everything {
 		return answer{}, refuse("a note belongs to one project: name it")

@@ -15,6 +15,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/frame"
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/window"
@@ -357,6 +358,14 @@ func TestANoteIsInTheLogWhenItIsAnsweredAndOnlyOnce(t *testing.T) {
 	require.False(t, value[noted](a, "memory_remember", arguments{"text": "Prices are stored in cents", "project": "blog"}).Duplicate)
 	require.Contains(t, a.refused("memory_remember", arguments{"text": " \n"}), "empty")
 	require.Contains(t, a.refused("memory_remember", arguments{"text": "x", "project": "*"}), "one project")
+
+	shown := frame.Wrap("ctx-1", 7, "what an earlier session said")
+	framed := value[noted](a, "memory_remember", arguments{"text": "The cache has no bound " + shown})
+	stored, err = b.Log.Get(t.Context(), framed.Seq)
+	require.NoError(t, err)
+	require.Contains(t, string(stored.Data), "The cache has no bound")
+	require.NotContains(t, string(stored.Data), "what an earlier session said", "else it would come back with each context")
+	require.Contains(t, a.refused("memory_remember", arguments{"text": shown}), "empty")
 }
 
 func TestTokensDecideWhatToolsAreShownAndWhatTheyReach(t *testing.T) {
