@@ -34,7 +34,10 @@ func repositoryOf(folder string) string {
 			if raw, err := os.ReadFile(git); err == nil { // gitdir: /home/ada/cli/.git/worktrees/4
 				linked := strings.TrimSpace(strings.TrimPrefix(string(raw), "gitdir:"))
 				if root, _, ok := strings.Cut(filepath.ToSlash(linked), "/.git/worktrees/"); ok {
-					return filepath.FromSlash(root)
+					if root = filepath.FromSlash(root); filepath.IsAbs(root) {
+						return root
+					}
+					return filepath.Join(at, root)
 				}
 			}
 			return at

@@ -24,6 +24,16 @@ func TestAnUnknownRepositorySaysHowItsWorktreeIsJoinedToIt(t *testing.T) {
 	require.NotContains(t, nothingOf(repository), "alias")
 }
 
+// git worktree add --relative-paths, or the setting worktree.useRelativePaths.
+func TestAWorktreeMayNameItsRepositoryRelatively(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	below := filepath.Join(dir, "fix", "pkg")
+	require.NoError(t, os.MkdirAll(below, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "fix", ".git"), []byte("gitdir: ../cli/.git/worktrees/fix\n"), 0o600))
+	require.Equal(t, filepath.Join(dir, "cli"), repositoryOf(below))
+}
+
 func TestAnAliasOfAnUnknownProjectIsRefusedUnlessForced(t *testing.T) {
 	t.Parallel()
 	s := up(t, t.TempDir())
