@@ -125,6 +125,11 @@ func TestAConversationReadsAsATranscript(t *testing.T) {
 			require.LessOrEqual(t, console.Width(strings.TrimRight(line, "\n")), 40, "%v: %q", command, line)
 		}
 	}
+	out("context", "c", "--record", "--max-chars", "2000")
+	out("context", "c", "--record", "--max-chars", "1000")
+	for limit, n := range map[string]int{"0": 2, "1": 1, "300": 2} {
+		require.Len(t, read[[]httpapi.ServedContext](s, "contexts", "c", "--limit", limit), n, limit)
+	}
 	for _, command := range [][]string{{"messages", "nobody"}, {"messages", "c", "nothing"}, {"tool-calls", "c", "nothing"}, {"event", "99"}} {
 		_, stderr, code := s.mneme(command...)
 		require.Equal(t, exitFailed, code)

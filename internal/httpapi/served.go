@@ -52,8 +52,7 @@ func showServed(r events.Recorded, seq uint64, p *events.ContextServed) ServedCo
 type servedListInput struct {
 	ConversationParam
 	WaitParams
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"maximum number of contexts"`
-	Cursor string `query:"cursor" doc:"next_cursor of the previous page"`
+	PageParams
 }
 
 type servedListOutput struct {
