@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -275,6 +276,19 @@ func TestAFileThatBreaksKeepsTheTokensItHad(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(text), "# ours\n\n"), "comments stay")
+}
+
+func TestWhoWaitsForAnotherChangeOfTheFileCanBeInterrupted(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens.jsonl")
+	other := flock.New(path + ".lock")
+	require.NoError(t, other.Lock())
+	t.Cleanup(func() { require.NoError(t, other.Unlock()) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, record := issue(t, teamA)
+	require.ErrorIs(t, access.NewFile(path).Add(ctx, record), context.DeadlineExceeded)
+	require.ErrorIs(t, access.NewFile(path).Remove(ctx, record.Hash), context.DeadlineExceeded)
 }
 
 func TestAnExpiredTokenIsRefused(t *testing.T) {

@@ -71,8 +71,8 @@ func (f *File) lines(do func(line []byte, r *Record)) error {
 }
 
 // Add implements [Store].
-func (f *File) Add(_ context.Context, r Record) error {
-	return f.edit(func(out *bytes.Buffer, line []byte, _ *Record) { out.Write(append(line, '\n')) }, &r)
+func (f *File) Add(ctx context.Context, r Record) error {
+	return f.edit(ctx, func(out *bytes.Buffer, line []byte, _ *Record) { out.Write(append(line, '\n')) }, &r)
 }
 
 // List implements [Store].
@@ -87,13 +87,13 @@ func (f *File) List(context.Context) ([]Listed, error) {
 }
 
 // Remove implements [Store].
-func (f *File) Remove(_ context.Context, hashes ...Hash) error {
+func (f *File) Remove(ctx context.Context, hashes ...Hash) error {
 	gone := map[Hash]bool{}
 	for _, h := range hashes {
 		gone[h] = true
 	}
 	removed := 0
-	err := f.edit(func(out *bytes.Buffer, line []byte, r *Record) {
+	err := f.edit(ctx, func(out *bytes.Buffer, line []byte, r *Record) {
 		if r != nil && gone[r.Hash] {
 			removed++
 			return
@@ -106,15 +106,18 @@ func (f *File) Remove(_ context.Context, hashes ...Hash) error {
 	return err
 }
 
+// lockEvery is how often a command tries to lock the file while another one has it.
+const lockEvery = 10 * time.Millisecond
+
 // edit replaces the file in one step: no server ever reads half of it. A lock file keeps
 // two commands from losing each other's change. It is beside the file itself, so that all links to it share one.
-func (f *File) edit(keep func(out *bytes.Buffer, line []byte, r *Record), add *Record) error {
+func (f *File) edit(ctx context.Context, keep func(out *bytes.Buffer, line []byte, r *Record), add *Record) error {
 	path, err := writefile.Follow(f.path)
 	if err != nil {
 		return err
 	}
 	lock := flock.New(path + ".lock")
-	if err := lock.Lock(); err != nil {
+	if _, err := lock.TryLockContext(ctx, lockEvery); err != nil {
 		return err
 	}
 	defer func() { _ = lock.Unlock() }()
