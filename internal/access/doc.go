@@ -2,7 +2,7 @@
 // the one table of what each route needs.
 //
 //	Authorization: Bearer mneme_…   ──▶ [Tokens]      ─┐
-//	Authorization: Bearer eyJ… (JWT) ─▶ package oidc  ─┴─▶ [*Grant] ──▶ [Routes] ──▶ allowed, or 403
+//	Authorization: Bearer eyJ… (JWT) ─▶ package jwt   ─┴─▶ [*Grant] ──▶ [Routes] ──▶ allowed, or 403
 //
 // A [Grant] says what its bearer may do: a tenant (or all of them), a role, and perhaps one
 // project. Nothing that a request says widens it.

@@ -174,14 +174,14 @@ func readCreds(path string) (nkeys.KeyPair, *jwt.UserClaims, error) {
 		return nil, nil, err
 	}
 	key, err := nkeys.ParseDecoratedUserNKey(text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s holds no credentials of a NATS user; remove it, and new ones are made: %w", path, err)
+	var token string
+	if err == nil {
+		token, err = nkeys.ParseDecoratedJWT(text)
 	}
-	token, err := nkeys.ParseDecoratedJWT(text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s holds no credentials of a NATS user; remove it, and new ones are made: %w", path, err)
+	var claims *jwt.UserClaims
+	if err == nil {
+		claims, err = jwt.DecodeUserClaims(token)
 	}
-	claims, err := jwt.DecodeUserClaims(token)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s holds no credentials of a NATS user; remove it, and new ones are made: %w", path, err)
 	}
