@@ -77,6 +77,14 @@ func TestWhoWaitsForASummaryTakesNoPlaceOfReaders(t *testing.T) {
 		response, raw := b.send(http.MethodGet, fmt.Sprintf("/v1/conversations/c%d/context", n), nil, nil)
 		require.Equal(t, http.StatusOK, response.StatusCode, "%s", raw)
 	}
+	cancel()
+	waiting.Wait()
+	var counted string
+	require.Eventually(t, func() bool {
+		b.get("/metrics", &counted)
+		return strings.Contains(counted, `http_route="/v1/conversations/{id}/summarize",`)
+	}, mnemetest.Patience, 20*time.Millisecond)
+	require.NotContains(t, counted, `http_response_status_code="503"`, "nothing failed: who asked has left")
 }
 
 func TestReadinessConcealsFromThoseWithoutATokenWhatTheStatusConceals(t *testing.T) {

@@ -219,6 +219,8 @@ func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request
 		return nil, huma.Error409Conflict(err.Error() + "; MNEME_SUMMARY_WRITER of the summarizer, or of the conversation's profile, is off")
 	case errors.Is(err, context.DeadlineExceeded):
 		return &summarizeOutput{Status: http.StatusAccepted, Body: Summarized{Written: []string{}, Pending: true}}, nil
+	case errors.Is(err, context.Canceled):
+		return nil, a.problem(err)
 	case err != nil:
 		return nil, huma.Error503ServiceUnavailable(fmt.Sprintf("%v; %d were written before", err, len(answer.Written)))
 	}
