@@ -21,9 +21,7 @@ var _ codebase.Store = (*Codebase)(nil)
 var CodebaseCodec = Codec[*codebase.Unit]{
 	Layout: codebaseLayout,
 	Begin:  func(t *Tx) Work[*codebase.Unit] { return &codebaseTx{t} },
-	Hash: func(ctx context.Context, s *Store[*codebase.Unit], id events.ConversationID) (projection.ConversationHash, error) {
-		return (&Codebase{s}).hash(ctx, id)
-	},
+	Hash:   hashCodebase,
 }
 
 const (
@@ -158,8 +156,8 @@ func (s *Codebase) ofVersions(ctx context.Context, id events.ConversationID, que
 // hashedAtOnce is how many versions a hash reads at once.
 const hashedAtOnce = 256
 
-// hash implements Codec.Hash.
-func (s *Codebase) hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
+// hashCodebase implements Codec.Hash.
+func hashCodebase(ctx context.Context, s *Store[*codebase.Unit], id events.ConversationID) (h projection.ConversationHash, err error) {
 	h.Conversation = id
 	rows, err := s.Read(ctx, selectCodeForHash, map[string]any{"key": s.Key(id)})
 	if err != nil || len(rows) == 0 {
@@ -173,7 +171,7 @@ func (s *Codebase) hash(ctx context.Context, id events.ConversationID) (h projec
 	}
 	hasher := codebase.NewHasher(id, deleted != 0)
 	for from := uint64(0); deleted == 0; {
-		list, err := s.versions(ctx, id, codebase.VersionQuery{From: from, AsOf: settled, Limit: hashedAtOnce}, true)
+		list, err := (&Codebase{s}).versions(ctx, id, codebase.VersionQuery{From: from, AsOf: settled, Limit: hashedAtOnce}, true)
 		if err != nil {
 			return h, err
 		}

@@ -17,9 +17,7 @@ var _ graph.EmbeddingsStore = (*Embeddings)(nil)
 var EmbeddingsCodec = Codec[*graph.EmbeddingsUnit]{
 	Layout: embeddingsLayout,
 	Begin:  func(t *Tx) Work[*graph.EmbeddingsUnit] { return &embeddingsTx{t} },
-	Hash: func(ctx context.Context, s *Store[*graph.EmbeddingsUnit], id events.ConversationID) (projection.ConversationHash, error) {
-		return (&Embeddings{s}).hash(ctx, id)
-	},
+	Hash:   hashEmbeddings,
 }
 
 const foundEmbedded = "MATCH (c:EmbeddingsConversation {key: $key}) MATCH (s:EmbeddingsSettled {key: c.checkpoint}) "
@@ -50,10 +48,10 @@ func (e *Embeddings) Embeddings(ctx context.Context, id events.ConversationID, q
 	return list, v.err
 }
 
-// hash implements Codec.Hash.
-func (e *Embeddings) hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+// hashEmbeddings implements Codec.Hash.
+func hashEmbeddings(ctx context.Context, s *Store[*graph.EmbeddingsUnit], id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	rows, err := e.Read(ctx, selectEmbeddingsForHash, map[string]any{"key": e.Key(id)})
+	rows, err := s.Read(ctx, selectEmbeddingsForHash, map[string]any{"key": s.Key(id)})
 	if err != nil || len(rows) == 0 {
 		return h, err
 	}

@@ -19,9 +19,7 @@ var _ graph.FilesStore = (*Files)(nil)
 var FilesCodec = Codec[*graph.FilesUnit]{
 	Layout: filesLayout,
 	Begin:  func(t *Tx) Work[*graph.FilesUnit] { return &filesTx{Tx: t} },
-	Hash: func(ctx context.Context, s *Store[*graph.FilesUnit], id events.ConversationID) (projection.ConversationHash, error) {
-		return (&Files{s}).hash(ctx, id)
-	},
+	Hash:   hashFiles,
 }
 
 // OpenFiles connects to write one generation of the read model, and makes the schema. It
@@ -143,10 +141,10 @@ func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq, rep
 	return valuesOf(newest).seq(), repairs, v.err
 }
 
-// hash implements Codec.Hash.
-func (f *Files) hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+// hashFiles implements Codec.Hash.
+func hashFiles(ctx context.Context, s *Store[*graph.FilesUnit], id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	rows, err := f.Read(ctx, selectFilesForHash, map[string]any{"key": f.Key(id)})
+	rows, err := s.Read(ctx, selectFilesForHash, map[string]any{"key": s.Key(id)})
 	if err != nil || len(rows) == 0 {
 		return h, err
 	}

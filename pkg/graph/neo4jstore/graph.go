@@ -19,9 +19,7 @@ var GraphCodec = Codec[*graph.Unit]{
 	Begin: func(t *Tx) Work[*graph.Unit] {
 		return &graphTx{Tx: t, loaded: map[events.ConversationID]stamp{}, here: map[string]bool{}, calls: map[string]Row{}, owners: map[*graph.State]Row{}}
 	},
-	Hash: func(ctx context.Context, s *Store[*graph.Unit], id events.ConversationID) (projection.ConversationHash, error) {
-		return (&Graph{s}).hash(ctx, id)
-	},
+	Hash: hashGraph,
 }
 
 // OpenGraph connects to write one generation of the read model, and makes the schema. It

@@ -30,10 +30,10 @@ var (
 	selectMoreCondensations = reading(condensations.between(nil, true, condensedProps.list("n")))
 )
 
-// hash implements Codec.Hash.
-func (g *Graph) hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+// hashGraph implements Codec.Hash.
+func hashGraph(ctx context.Context, s *Store[*graph.Unit], id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	rows, err := g.Read(ctx, selectForHash, map[string]any{"key": g.Key(id), "from": 0, "limit": hashPage})
+	rows, err := s.Read(ctx, selectForHash, map[string]any{"key": s.Key(id), "from": 0, "limit": hashPage})
 	if err != nil || len(rows) == 0 {
 		return h, err
 	}
@@ -62,7 +62,7 @@ func (g *Graph) hash(ctx context.Context, id events.ConversationID) (projection.
 		}
 		hasher.Version(version)
 	}
-	rest := remaining{g, ctx, id, settled}
+	rest := remaining{&Graph{s}, ctx, id, settled}
 	if err := hashRows(rest, v, scanMessage, selectMoreMessages, func(m graph.Message) uint64 { hasher.Message(m); return m.Seq }); err != nil {
 		return h, err
 	}

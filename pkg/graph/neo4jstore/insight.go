@@ -19,9 +19,7 @@ var _ insight.Store = (*Insight)(nil)
 var InsightCodec = Codec[*insight.Unit]{
 	Layout: insightLayout,
 	Begin:  func(t *Tx) Work[*insight.Unit] { return &insightTx{t} },
-	Hash: func(ctx context.Context, s *Store[*insight.Unit], id events.ConversationID) (projection.ConversationHash, error) {
-		return (&Insight{s}).hash(ctx, id)
-	},
+	Hash:   hashInsight,
 }
 
 // A row changes with its conversation's next event, so a read of rows sees each as of its last commit, settled or not.
@@ -71,8 +69,8 @@ const hashAttempts = 5
 
 var errRowsMoved = errors.New("commits overtook the read of a conversation's rows")
 
-// hash implements Codec.Hash. Rows change, so it reads them again if the conversation has moved on.
-func (s *Insight) hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
+// hashInsight implements Codec.Hash. Rows change, so it reads them again if the conversation has moved on.
+func hashInsight(ctx context.Context, s *Store[*insight.Unit], id events.ConversationID) (h projection.ConversationHash, err error) {
 	h.Conversation = id
 	key := map[string]any{"key": s.Key(id)}
 	for range hashAttempts {

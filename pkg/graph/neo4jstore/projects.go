@@ -26,9 +26,7 @@ var _ project.Store = (*Projects)(nil)
 var ProjectsCodec = Codec[*project.Unit]{
 	Layout: projectsLayout,
 	Begin:  func(t *Tx) Work[*project.Unit] { return &projectsTx{t} },
-	Hash: func(ctx context.Context, s *Store[*project.Unit], id events.ConversationID) (projection.ConversationHash, error) {
-		return (&Projects{Store: s}).hash(ctx, id)
-	},
+	Hash:   hashProjects,
 }
 
 // Steps and members never change, so readers use those up to the settled sequence. Hints and the
@@ -207,10 +205,10 @@ func (p *Projects) LastDeletion(ctx context.Context, tenant string) (uint64, err
 	return v.seq(), v.err
 }
 
-// hash implements Codec.Hash.
-func (p *Projects) hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
+// hashProjects implements Codec.Hash.
+func hashProjects(ctx context.Context, s *Store[*project.Unit], id events.ConversationID) (h projection.ConversationHash, err error) {
 	h.Conversation = id
-	rows, err := p.Read(ctx, selectProjectsForHash, map[string]any{"key": p.Key(id)})
+	rows, err := s.Read(ctx, selectProjectsForHash, map[string]any{"key": s.Key(id)})
 	if err != nil || len(rows) == 0 {
 		return h, err
 	}

@@ -23,9 +23,7 @@ var SummariesCodec = Codec[*summary.Unit]{
 	Begin: func(t *Tx) Work[*summary.Unit] {
 		return &summariesTx{Tx: t, loaded: map[events.ConversationID]loadedState{}}
 	},
-	Hash: func(ctx context.Context, s *Store[*summary.Unit], id events.ConversationID) (projection.ConversationHash, error) {
-		return (&Summaries{s}).hash(ctx, id)
-	},
+	Hash: hashSummaries,
 }
 
 // Marks, ranges and states are rows that never change, and readers use those up to the
@@ -195,10 +193,10 @@ func (s *Summaries) Waiting(ctx context.Context, q summary.WaitingQuery) (list [
 	return list, nil
 }
 
-// hash implements Codec.Hash.
-func (s *Summaries) hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+// hashSummaries implements Codec.Hash.
+func hashSummaries(ctx context.Context, s *Store[*summary.Unit], id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	c, v, err := s.found(ctx, id, selectSummaryForHash, map[string]any{})
+	c, v, err := (&Summaries{s}).found(ctx, id, selectSummaryForHash, map[string]any{})
 	if err != nil || c.LastSeq == 0 {
 		return h, err
 	}
