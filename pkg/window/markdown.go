@@ -206,8 +206,6 @@ func (it *Item) write(w output) {
 	}
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // decimal formats a number with one decimal.
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,9 +31,9 @@ func (it *Item) writeCode(w output) {
 		w.WriteString(it.Label + "\n\n")
 	}
 	if it.StartLine > 0 {
-		w.WriteString("Lines " + itoa(it.StartLine) + "-" + itoa(it.EndLine))
+		w.WriteString("Lines " + strconv.Itoa(it.StartLine) + "-" + strconv.Itoa(it.EndLine))
 	} else {
-		w.WriteString("Turn " + itoa(it.Turn))
+		w.WriteString("Turn " + strconv.Itoa(it.Turn))
 	}
 	w.WriteString(" (via " + plain.Line(it.ToolName) + "):\n\t")
 	writeText(w, it.Text)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mneme.dev/mneme/pkg/plain"
@@ -59,7 +60,7 @@ func hundredth(v float64) float64 { return math.Round(100*v) / 100 }
 
 // maxLabel is the longest label, with its line end.
 func (b *builder) maxLabel() int {
-	turns := 2 * plain.Length(itoa(b.conversation.TurnCount))
+	turns := 2 * plain.Length(strconv.Itoa(b.conversation.TurnCount))
 	return plain.Length("[Turns -, 0000-00-00, 100%]\n") + turns
 }
 
@@ -67,9 +68,9 @@ func (b *builder) maxLabel() int {
 // label's, and the relevance of the best one.
 func (b *builder) label(run []candidate, day *string) string {
 	first, last := run[0].message, run[len(run)-1].message
-	text := "[Turn " + itoa(first.Turn)
+	text := "[Turn " + strconv.Itoa(first.Turn)
 	if last.Turn != first.Turn {
-		text = "[Turns " + itoa(first.Turn) + "-" + itoa(last.Turn)
+		text = "[Turns " + strconv.Itoa(first.Turn) + "-" + strconv.Itoa(last.Turn)
 	}
 	if d, _, ok := strings.Cut(first.Time, "T"); ok && d != *day {
 		text, *day = text+", "+d, d
@@ -79,7 +80,7 @@ func (b *builder) label(run []candidate, day *string) string {
 }
 
 // percent is the relevance as a label shows it.
-func (m *Match) percent() string { return itoa(int(math.Round(100*m.Relevance))) + "%" }
+func (m *Match) percent() string { return strconv.Itoa(int(math.Round(100*m.Relevance))) + "%" }
 
 // follows reports whether a message comes right after another one.
 func (c *candidate) follows(o *candidate) bool { return c.message.N == o.message.N+1 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mneme.dev/mneme/pkg/graph"
@@ -204,7 +205,7 @@ type SummaryItem struct {
 
 // write writes a summary under a line with its range and, if a search found it, its relevance.
 func (s *SummaryItem) write(w output, match *Match) {
-	w.WriteString("[" + s.turns() + ", level " + itoa(s.Level))
+	w.WriteString("[" + s.turns() + ", level " + strconv.Itoa(s.Level))
 	if match != nil {
 		w.WriteString(", " + match.percent())
 	}
@@ -217,7 +218,7 @@ func (s *SummaryItem) write(w output, match *Match) {
 
 func (s *SummaryItem) turns() string {
 	if s.FirstTurn >= s.LastTurn {
-		return "Turn " + itoa(s.LastTurn)
+		return "Turn " + strconv.Itoa(s.LastTurn)
 	}
-	return "Turns " + itoa(s.FirstTurn) + "-" + itoa(s.LastTurn)
+	return "Turns " + strconv.Itoa(s.FirstTurn) + "-" + strconv.Itoa(s.LastTurn)
 }
