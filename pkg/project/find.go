@@ -256,9 +256,13 @@ func List(ctx context.Context, r Reader, tenant, after string, limit int, asOf u
 	if err != nil {
 		return nil, "", err
 	}
+	isRoot := make(map[string]bool, len(roots))
+	for _, root := range roots {
+		isRoot[root] = true
+	}
 	for _, name := range names {
 		_, aliased := into[name]
-		folded := !slices.Contains(roots, name) && slices.ContainsFunc(foldersAbove(name), func(folder string) bool { return slices.Contains(roots, folder) })
+		folded := !isRoot[name] && slices.ContainsFunc(foldersAbove(name), func(folder string) bool { return isRoot[folder] })
 		if !aliased && !folded {
 			list = append(list, Project{Tenant: tenant, Name: name, Names: []string{name}, asOf: asOf})
 		}
