@@ -54,7 +54,7 @@ type Settings struct {
 	// elsewhere. It needs at least as many servers. An existing stream keeps its number.
 	Replicas int
 	// MaxBytes is the size at which a new stream will refuse further events, 0
-	// for [DefaultMaxBytes] (an [Embedded] server chooses by its disk). An existing
+	// for [DefaultMaxBytes] (an embedded server chooses by its disk). An existing
 	// stream keeps its size.
 	MaxBytes int64
 	// DuplicateWindow is at least 100 ms, and at most 10 minutes with our server

@@ -172,10 +172,10 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	if a.Gate != nil && a.Gate.Ready() != nil {
-		fmt.Fprintf(w, "tokens of the identity provider: %v\n", a.Gate.Ready())
-	}
 	if a.Gate != nil {
+		if err := a.Gate.Ready(); err != nil {
+			fmt.Fprintf(w, "tokens of the identity provider: %v\n", err)
+		}
 		concealed := Status{Projections: slices.Concat(answers, positions)}
 		concealed.conceal()
 		answers, positions = concealed.Projections[:len(answers)], concealed.Projections[len(answers):]
