@@ -131,54 +131,67 @@ func warnOfUnknown(logger *slog.Logger) {
 	}
 }
 
-// OpenLog connects to NATS and opens the log, or creates it if apply is given. It waits for
-// a server or log that does not exist yet, but fails at once on one that is wrong.
-func OpenLog(ctx context.Context, url string, auth settings.NATSTLS, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+// LogConfig says which log a program opens, and how.
+type LogConfig struct {
+	URL       string // of NATS
+	TLS       settings.NATSTLS
+	Program   string
+	Telemetry *telemetry.Telemetry
+	Logger    *slog.Logger
+
+	// Apply makes sure that the log exists. Without it, another program has to.
+	Apply func(context.Context, jetstream.JetStream) error
+}
+
+// OpenLog connects to NATS and opens the log; the caller closes the log's connection. It waits for a server or log that
+// does not exist yet, but fails at once on one that is wrong.
+func OpenLog(ctx context.Context, c LogConfig) (*eventlog.Log, error) {
 	var said time.Time
 	reason := ""
 	for {
-		log, conn, err := tryOpenLog(ctx, url, auth, name, t, logger, apply)
+		log, err := c.open(ctx)
 		if err == nil {
-			return log, conn, nil
-		}
-		if conn != nil {
-			conn.Close()
+			return log, nil
 		}
 		if errors.Is(err, nats.ErrAuthorization) {
-			return nil, nil, fmt.Errorf("%s does not know this user with this password or credentials file; correct MNEME_NATS_URL or MNEME_NATS_CREDS_FILE (docs/operations/access.md lists the users): %w", settings.Redacted(url), err)
+			return nil, fmt.Errorf("%s does not know this user with this password or credentials file; correct MNEME_NATS_URL or MNEME_NATS_CREDS_FILE (docs/operations/access.md lists the users): %w", settings.Redacted(c.URL), err)
 		}
 		if errors.Is(err, natsdeploy.ErrIncompatible) {
-			return nil, nil, err
+			return nil, err
 		}
 		if errors.As(err, new(x509.UnknownAuthorityError)) {
 			err = fmt.Errorf("%w: name its PEM file in MNEME_NATS_CA_FILE", err)
 		}
 		if err.Error() != reason || time.Since(said) > SayEvery {
 			said, reason = time.Now(), err.Error()
-			logger.Warn("waiting for NATS: start its server, or correct MNEME_NATS_URL", "url", settings.Redacted(url), "error", err)
+			c.Logger.Warn("waiting for NATS: start its server, or correct MNEME_NATS_URL", "url", settings.Redacted(c.URL), "error", err)
 		}
 		select {
 		case <-time.After(RetryEvery):
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("NATS at %s %w: %w", settings.Redacted(url), ErrNeverAvailable, err)
+			return nil, fmt.Errorf("NATS at %s %w: %w", settings.Redacted(c.URL), ErrNeverAvailable, err)
 		}
 	}
 }
 
-func tryOpenLog(ctx context.Context, url string, auth settings.NATSTLS, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
-	conn, err := eventlog.Connect(url, name, logger, NATSOptions(auth)...)
+func (c *LogConfig) open(ctx context.Context) (log *eventlog.Log, err error) {
+	conn, err := eventlog.Connect(c.URL, c.Program, c.Logger, NATSOptions(c.TLS)...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if apply != nil {
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	if c.Apply != nil {
 		js, err := jetstream.New(conn)
 		if err != nil {
-			return nil, conn, err
+			return nil, err
 		}
-		if err := apply(ctx, js); err != nil {
-			return nil, conn, err
+		if err := c.Apply(ctx, js); err != nil {
+			return nil, err
 		}
 	}
-	log, err := eventlog.Open(ctx, conn, eventlog.OnPublish(t.Metrics.Published))
-	return log, conn, err
+	return eventlog.Open(ctx, conn, eventlog.OnPublish(c.Telemetry.Metrics.Published))
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/mnemetest"
-	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 )
 
@@ -34,7 +33,7 @@ func TestAPasswordThatNATSRefusesEndsAProgramThatSaysWhatToCorrect(t *testing.T)
 	t.Cleanup(s.Shutdown)
 	require.True(t, s.ReadyForConnections(mnemetest.Patience))
 	url := strings.Replace(s.ClientURL(), "nats://", "nats://ingestor:wrong@", 1)
-	_, _, err = OpenLog(t.Context(), url, settings.NATSTLS{}, "tester", &telemetry.Telemetry{}, slog.New(slog.DiscardHandler), nil)
+	_, err = OpenLog(t.Context(), LogConfig{URL: url, Program: "tester", Telemetry: &telemetry.Telemetry{}, Logger: slog.New(slog.DiscardHandler)})
 	require.ErrorIs(t, err, nats.ErrAuthorization)
 	require.ErrorContains(t, err, "nats://ingestor:xxxxx@")
 	require.ErrorContains(t, err, "correct MNEME_NATS_URL")
@@ -48,7 +47,7 @@ func TestAProgramThatIsEndedWhileItWaitsForAServerHasNotFailed(t *testing.T) {
 	code := Main("tester", func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
-		_, _, err = OpenLog(ctx, "nats://127.0.0.1:1", settings.NATSTLS{}, "tester", &telemetry.Telemetry{}, slog.New(slog.DiscardHandler), nil)
+		_, err = OpenLog(ctx, LogConfig{URL: "nats://127.0.0.1:1", Program: "tester", Telemetry: &telemetry.Telemetry{}, Logger: slog.New(slog.DiscardHandler)})
 		return err
 	})
 	require.ErrorIs(t, err, ErrNeverAvailable)

@@ -61,10 +61,11 @@ func runContextAPI(ctx context.Context, doctor Doctor) (err error) {
 	if err := scratch.Clean(s.Data); err != nil {
 		return err
 	}
-	log, conn, err := program.OpenLog(ctx, s.NATSURL, s.NATSTLS, "context-api", tell, logger, nil)
+	log, err := program.OpenLog(ctx, program.LogConfig{URL: s.NATSURL, TLS: s.NATSTLS, Program: "context-api", Telemetry: tell, Logger: logger})
 	if err != nil {
 		return err
 	}
+	conn := log.Conn()
 	defer conn.Close()
 	tell.Metrics.WatchLog(log)
 	self, err := worker.NewLeases(log, "context-api")

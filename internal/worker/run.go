@@ -88,13 +88,14 @@ func run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 			return fmt.Errorf("MNEME_DATA=%q: %w", s.Data, err)
 		}
 	}
-	log, conn, err := program.OpenLog(ctx, s.NATSURL, s.NATSTLS, name, tell, logger, func(ctx context.Context, js jetstream.JetStream) error {
-		return makeLog(ctx, js, s, logger)
+	log, err := program.OpenLog(ctx, program.LogConfig{
+		URL: s.NATSURL, TLS: s.NATSTLS, Program: name, Telemetry: tell, Logger: logger,
+		Apply: func(ctx context.Context, js jetstream.JetStream) error { return makeLog(ctx, js, s, logger) },
 	})
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer log.Conn().Close()
 	tell.Metrics.WatchLog(log)
 	parts := Parts{Log: log, Feed: projection.NewFeed(log), Stores: NewStores(s.Data, s.Models), Telemetry: tell, Logger: logger}
 	defer func() { err = errors.Join(err, parts.Stores.Close()) }()
@@ -115,7 +116,7 @@ func run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 		defer self.Announce(consumer.Status, logger)()
 	}
 	health.Start(Health(consumer, tell))
-	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", parts.Stores.String(), "health", health.URL()+"/readyz")
+	logger.Info("running", "nats", log.Conn().ConnectedUrlRedacted(), "store", parts.Stores.String(), "health", health.URL()+"/readyz")
 	err = program.Serve(ctx, log, logger)
 	logger.Info("stopping")
 	return err
