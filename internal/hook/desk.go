@@ -212,7 +212,7 @@ func (d *Desk) prompt(ctx context.Context, past Past, where place, conversation 
 			continue
 		}
 		text := line(p, names)
-		if plain.Length(out.String())+plain.Length(text) > room || len(d.memory.claim(where, []passage{each})) == 0 {
+		if plain.Length(out.String())+plain.Length(text) > room || !d.memory.claim(where, each) {
 			continue
 		}
 		out.WriteString(text)

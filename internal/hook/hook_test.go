@@ -219,7 +219,7 @@ func TestMemoryIsBoundedAndKeepsTheNewest(t *testing.T) {
 
 	newest := at(maxSessions + 9)
 	for n := range maxShown + 1 {
-		require.Len(t, m.claim(newest, []passage{{"c", uint64(n)}}), 1)
+		require.True(t, m.claim(newest, passage{"c", uint64(n)}))
 	}
 	require.False(t, m.was(newest, passage{"c", 0}), "the oldest is forgotten")
 	require.True(t, m.was(newest, passage{"c", maxShown}))
@@ -232,7 +232,11 @@ func TestOfEventsAtOnceOnlyOneShowsAPassage(t *testing.T) {
 	var shown atomic.Int64
 	var all sync.WaitGroup
 	for range 50 {
-		all.Go(func() { shown.Add(int64(len(m.claim(place{"t", "claude-code", "s"}, []passage{{"c", 7}})))) })
+		all.Go(func() {
+			if m.claim(place{"t", "claude-code", "s"}, passage{"c", 7}) {
+				shown.Add(1)
+			}
+		})
 	}
 	all.Wait()
 	require.EqualValues(t, 1, shown.Load())

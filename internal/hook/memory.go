@@ -91,24 +91,21 @@ func (m *memory) fired(p place, f Fired) {
 	v.Fired = f
 }
 
-// claim returns the passages that have not been shown in a session yet, and records them as shown. If two events
-// come at once, only one of them gets a passage.
-func (m *memory) claim(p place, list []passage) (fresh []passage) {
+// claim records that a passage is shown in a session, and reports whether it was not before. If two events come at
+// once, only one of them gets it.
+func (m *memory) claim(p place, one passage) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.at(p)
-	for _, each := range list {
-		if v.shown[each] {
-			continue
-		}
-		if len(v.order) == maxShown {
-			delete(v.shown, v.order[0])
-			v.order = v.order[1:]
-		}
-		v.shown[each], v.order = true, append(v.order, each)
-		fresh = append(fresh, each)
+	if v.shown[one] {
+		return false
 	}
-	return fresh
+	if len(v.order) == maxShown {
+		delete(v.shown, v.order[0])
+		v.order = v.order[1:]
+	}
+	v.shown[one], v.order = true, append(v.order, one)
+	return true
 }
 
 // was reports whether a passage was shown in a session.
