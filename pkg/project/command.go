@@ -24,6 +24,20 @@ var (
 	narrowingNext = words("-run -k --grep --testNamePattern --filter -count -timeout --timeout --test-name-pattern")
 )
 
+// otherwise are flags that mean something else to a program: make -k goes on after an error, docker -v mounts a folder,
+// and pnpm --filter names a package.
+var otherwise = map[string]map[string]bool{
+	"bazel": words("-k"), "curl": words("-k"), "gmake": words("-k"), "make": words("-k"),
+	"docker": words("-v --filter"), "podman": words("-v --filter"),
+	"bun": words("--filter"), "pnpm": words("--filter"), "turbo": words("--filter"),
+}
+
+// Flags that stand between a program and what it is to do, as in npm --prefix web test. The first ones have a value.
+var (
+	beforeNext = words("-C --cwd --dir --directory --filter --manifest-path --prefix --workspace")
+	before     = words("-k -s -B --keep-going --silent --offline --locked")
+)
+
 func words(list string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range strings.Fields(list) {
@@ -57,6 +71,8 @@ func Command(ran files.Ran, place Place) string {
 		}
 		flag, _, has := strings.Cut(w, "=")
 		switch {
+		case otherwise[program][flag]:
+			list = append(list, place.shorten(w))
 		case narrowing[flag]:
 		case narrowingNext[flag]:
 			if !has {
@@ -110,8 +126,30 @@ func family(command string) string {
 	if len(list) > 3 && list[0] == "cd" {
 		list = list[3:]
 	}
+	if len(list) > 1 {
+		list = append(list[:1], skipFlags(list[1:])...)
+	}
 	if len(list) > 2 && word.MatchString(list[1]) && (list[1] == "run" || list[1] == "exec") {
 		return strings.Join(list[:3], " ")
 	}
 	return strings.Join(list[:min(2, len(list))], " ")
 }
+
+// skipFlags leaves out the flags before what a program is to do, and the toolchain of cargo +nightly test.
+func skipFlags(list []string) []string {
+	for len(list) > 0 {
+		flag, _, has := strings.Cut(list[0], "=")
+		switch {
+		case beforeNext[flag] && !has && len(list) > 1:
+			list = list[2:]
+		case beforeNext[flag], before[flag], strings.HasPrefix(flag, "+"), parallel.MatchString(flag):
+			list = list[1:]
+		default:
+			return list
+		}
+	}
+	return list
+}
+
+// parallel matches how many jobs make runs at once, also in two words.
+var parallel = regexp.MustCompile(`^(-j[0-9]*|[0-9]+)$`)

@@ -4,7 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"unicode"
+
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // A language has the expressions by which users instruct and correct in it, in lower case.
@@ -73,6 +74,26 @@ var unspaced = []language{
 		correcting: `いや|いいえ|違う|違います|ちがう|そうじゃ|そうでは|待って|やめて|止めて|なぜ|元に戻して|.{1,30}(?:じゃなくて|ではなく|しないで)`,
 		passing:    `待って|とりあえず|一旦`,
 	},
+	{ // Thai
+		standing:   `เสมอ|ทุกครั้ง|ห้าม|จากนี้ไป|ต่อจากนี้|ต่อไปนี้|อย่าลืม|จำไว้|ต้องไม่|ค่าเริ่มต้น|เราไม่ใช้`,
+		correcting: `ไม่|อย่า|(?:กรุณา|โปรด)อย่า|หยุด|ผิด|เดี๋ยวก่อน|รอก่อน|ทำไมคุณ|ย้อนกลับ|ยกเลิก`,
+		passing:    `เดี๋ยวก่อน|รอก่อน|รอสักครู่|ชั่วคราว`,
+	},
+	{ // Lao
+		standing:   `ສະເໝີ|ສະເຫມີ|ທຸກຄັ້ງ|ຫ້າມ|ຢ່າລືມ|ຈື່ໄວ້`,
+		correcting: `ບໍ່|ຢ່າ|ກະລຸນາຢ່າ|ຢຸດ|ຜິດ|ລໍຖ້າ`,
+		passing:    `ລໍຖ້າ|ຊົ່ວຄາວ`,
+	},
+	{ // Khmer
+		standing:   `ជានិច្ច|រាល់ពេល|គ្រប់ពេល|ហាម|កុំភ្លេច|ចងចាំ`,
+		correcting: `ទេ|មិនមែន|កុំ|សូមកុំ|ឈប់|ខុស|រង់ចាំ`,
+		passing:    `រង់ចាំ|បណ្តោះអាសន្ន|បណ្ដោះអាសន្ន`,
+	},
+	{ // Burmese
+		standing:   `အမြဲ|ဘယ်တော့မှ|အကြိမ်တိုင်း|မမေ့ပါနဲ့|မှတ်ထား`,
+		correcting: `မဟုတ်|မှားနေ|မှားတယ်|ရပ်ပါ|ခဏစောင့်|.{1,60}(?:ပါနဲ့|ပါနှင့်)`,
+		passing:    `ခဏစောင့်|ယာယီ`,
+	},
 }
 
 // still are expressions with a word of [language].standing that state a fact.
@@ -111,6 +132,4 @@ func corrects(text string) bool {
 func passes(text string) bool { return passing().MatchString(still.Replace(strings.ToLower(text))) }
 
 // isUnspaced reports whether a text has characters of a language that is written without spaces.
-func isUnspaced(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) })
-}
+func isUnspaced(text string) bool { return strings.ContainsFunc(text, recall.Unspaced) }

@@ -20,7 +20,7 @@ const (
 )
 
 // sentences also end before the next one without a space, where languages are written so.
-var sentences = regexp.MustCompile(`[^.!?。！？\n]+(?:[.!?]+(?:[^\s.!?。！？][^.!?。！？\n]*)?)*[。！？]*`)
+var sentences = regexp.MustCompile(`[^.!?。！？។။\n]+(?:[.!?]+(?:[^\s.!?。！？។။][^.!?。！？។။\n]*)?)*[。！？។။]*`)
 
 // occasion is when a user said something.
 type occasion int

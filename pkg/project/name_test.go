@@ -73,6 +73,11 @@ func TestCommandsAreNormalised(t *testing.T) {
 		"cd /w/r/.worktrees/4 && make":                              {"make"},
 		"cd /w/r/.worktrees/4/sub && make":                          {"cd sub && make"},
 		"go test -v -run \"TestX\" -count=1 /w/r/pkg/x":             {"go test ./pkg/x"},
+		"make -k test":                                              {"make -k test"},
+		"pytest -k upload tests":                                    {"pytest tests"},
+		"docker run -v /w/r:/src --rm img":                          {"docker run -v /w/r:/src --rm img"},
+		"pnpm --filter web test":                                    {"pnpm --filter web test"},
+		"dotnet test --filter Upload":                               {"dotnet test"},
 		"FOO=1 timeout 60 go build ./...":                           {"go build ./..."},
 		"git commit -m \"$(cat <<'EOF'\nlong\nEOF\n)\" && git push": {"git commit", "git push"},
 		"ls -la; cat a.go | grep x; echo done":                      nil,
@@ -81,6 +86,26 @@ func TestCommandsAreNormalised(t *testing.T) {
 	} {
 		got, _ := commandsOf(t, script)
 		require.Equal(t, want, got, script)
+	}
+}
+
+func TestTheFamilyOfACommandIsWithoutTheFlagsBeforeWhatItDoes(t *testing.T) {
+	for command, want := range map[string]string{
+		"make -k test":                "make test",
+		"make -C api -j 4 test":       "make test",
+		"cd api && make -j4 test":     "make test",
+		"make -k":                     "make",
+		"npm --prefix web test":       "npm test",
+		"npm --prefix=web run lint":   "npm run lint",
+		"go -C api test ./...":        "go test",
+		"cargo +nightly test --all":   "cargo test",
+		"go test ./...":               "go test",
+		"eslint --fix src":            "eslint --fix",
+		"python -m pytest tests/unit": "python -m",
+		"make":                        "make",
+		"":                            "",
+	} {
+		require.Equal(t, want, family(command), command)
 	}
 }
 
@@ -127,6 +152,14 @@ func TestLessonsOfOtherLanguages(t *testing.T) {
 		"提交之前必须运行 mise run lint。",
 		"生成されたファイルは変更しないでください。",
 		"コミットの前に必ず lint を実行して。",
+		"อย่าแก้ไขไฟล์ที่สร้างขึ้น",
+		"รันการทดสอบทุกครั้งก่อน commit",
+		"ຢ່າແກ້ໄຂໄຟລ໌ທີ່ສ້າງຂຶ້ນ",
+		"ກວດ lint ທຸກຄັ້ງກ່ອນ commit",
+		"កុំកែឯកសារដែលបានបង្កើត។",
+		"ត្រូវរត់តេស្តជានិច្ចមុនពេល commit។",
+		"ထုတ်လုပ်ထားသောဖိုင်များကို မပြင်ပါနဲ့။",
+		"commit မလုပ်မီ စမ်းသပ်မှုများကို အမြဲ လုပ်ပါ။",
 	} {
 		require.Equal(t, []string{text}, lessons(text, later), text)
 		require.True(t, correctionStandsAlone(text), text)
@@ -144,6 +177,10 @@ func TestLessonsOfOtherLanguages(t *testing.T) {
 		"请添加一个上传测试。",
 		"我们应该总是重试吗？",
 		"アップロードのテストを追加してください。",
+		"เพิ่มการทดสอบสำหรับการอัปโหลด",
+		"ເພີ່ມການທົດສອບສໍາລັບການອັບໂຫຼດ",
+		"បន្ថែមតេស្តសម្រាប់ការផ្ទុកឡើង។",
+		"တင်ခြင်းအတွက် စမ်းသပ်မှု ထည့်ပါ။",
 	} {
 		require.Empty(t, lessons(text, later), text)
 	}
@@ -151,6 +188,8 @@ func TestLessonsOfOtherLanguages(t *testing.T) {
 		require.False(t, correctionStandsAlone(text), text)
 	}
 	require.Equal(t, []string{"不要修改生成的文件。", "提交前必须运行测试。"}, lessons("不要修改生成的文件。提交前必须运行测试。", later))
+	require.Equal(t, []string{"កុំកែឯកសារដែលបានបង្កើត។", "ត្រូវរត់តេស្តជានិច្ច។"}, lessons("កុំកែឯកសារដែលបានបង្កើត។ ត្រូវរត់តេស្តជានិច្ច។", later))
+	require.Equal(t, []string{"การทดสอบนี้ช้าเกินไป"}, lessons("การทดสอบนี้ช้าเกินไป", refusing))
 }
 
 func TestAFailureThatIsSolvedIsAFix(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	json "github.com/go-json-experiment/json/v1"
-
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/harness"
@@ -258,59 +256,4 @@ func (r reducer) remembered(_ *Digest, e *events.Recorded) *Change {
 		m.Bytes = len(*p.Content)
 	}
 	return &Change{Time: timeOf(e), Memory: m}
-}
-
-// planners are the tools that keep a todo list, in lower case and without underscores.
-var planners = []string{
-	"todowrite", "taskcreate", "taskupdate", // Claude Code, opencode, Qwen Code
-	"updateplan",  // Codex
-	"writetodos",  // Gemini CLI
-	"todolist",    // Kimi Code
-	"todos",       // Crush
-	"tasktracker", // OpenHands
-}
-
-// plan reads the todo list of tools that keep one.
-func (c *Called) plan(tool string, arguments []byte) {
-	if !slices.Contains(planners, strings.ToLower(strings.ReplaceAll(tool, "_", ""))) {
-		return
-	}
-	type todo struct {
-		Content     string `json:"content"`
-		Title       string `json:"title"`
-		Description string `json:"description"`
-		Step        string `json:"step"`
-		Status      string `json:"status"`
-	}
-	var args struct {
-		Todos   []todo `json:"todos"`
-		Plan    []todo `json:"plan"`
-		Tasks   []todo `json:"task_list"`
-		Command string `json:"command"`
-		Subject string `json:"subject"`
-		TaskID  string `json:"taskId"`
-		Status  string `json:"status"`
-	}
-	if json.Unmarshal(arguments, &args) != nil || args.Command == "view" {
-		return
-	}
-	for _, list := range [][]todo{args.Todos, args.Plan, args.Tasks} {
-		if list == nil {
-			continue
-		}
-		c.Whole = true
-		for _, t := range list {
-			text := plain.Clip(plain.Line(cmp.Or(t.Content, t.Title, t.Description, t.Step)), maxTodo)
-			if text != "" && len(c.Todos) < maxTodos {
-				c.Todos = append(c.Todos, Todo{Text: text, State: plain.Speaker(t.Status)})
-			}
-		}
-		return
-	}
-	switch {
-	case args.TaskID != "":
-		c.Todos = []Todo{{ID: plain.Speaker(args.TaskID), Text: plain.Clip(plain.Line(args.Subject), maxTodo), State: plain.Speaker(args.Status)}}
-	case args.Subject != "":
-		c.Task = plain.Clip(plain.Line(args.Subject), maxTodo)
-	}
 }

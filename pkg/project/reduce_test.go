@@ -100,6 +100,9 @@ func TestTheTodoListOfEveryAgentIsKept(t *testing.T) {
 		`{"todos":[{"title":"read","status":"done"},{"title":"write","status":"pending"}]}`:                                                          "TodoList",
 		`{"todos":[{"content":"read","status":"completed","active_form":"Reading"},{"content":"write","status":"pending","active_form":"Writing"}]}`: "todos",
 		`{"command":"plan","task_list":[{"title":"read","notes":"all","status":"done"},{"title":"write","status":"todo"}]}`:                          "task_tracker",
+		`{"todos":"[x] read\n[-] write\n"}`: "update_todo_list",
+		`{"operation":"write","todoList":[{"id":1,"title":"read","description":"all of it","status":"completed"},{"id":2,"title":"write","status":"not-started"}]}`: "manage_todo_list",
+		`{"path":"a.go","task_progress":"- [x] read\n- [ ] write"}`: "read_file", // Cline
 	} {
 		r, d := reducer{files.DefaultTable()}, &Digest{}
 		apply := func(seq uint64, arguments string) {
@@ -110,6 +113,8 @@ func TestTheTodoListOfEveryAgentIsKept(t *testing.T) {
 		apply(1, arguments)
 		apply(2, `{}`)
 		apply(3, `{"command":"view","task_list":[]}`)
+		apply(4, `{"operation":"read"}`)
+		apply(5, `{"content":"the argument \"task_progress\" of a tool"}`)
 		require.Len(t, d.Todos, 2, tool)
 		require.Len(t, d.Undone(), 1, tool)
 		require.Equal(t, "write", d.Undone()[0].Text, tool)
