@@ -63,7 +63,7 @@
 // # Errors
 //
 // Data that Neo4j refuses (a constraint, a value that can't be indexed) is
-// projection.ErrRejected; a batch that is too large for the server's memory is
+// projection.ErrRejected; a batch that is too large for the server's memory or time limit is
 // projection.ErrTooLarge; a schema made by a newer program is [ErrSchema], data of
 // another program under our labels [ErrForeign], a server that is too old [ErrVersion];
 // wrong credentials are [ErrUnauthorized], an untrusted certificate is [ErrTLS].

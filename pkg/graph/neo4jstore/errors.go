@@ -23,6 +23,11 @@ var tooLarge = []string{
 	"Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
 }
 
+// tookTooLong reports whether the server ended a transaction at its time limit.
+func tookTooLong(err error) bool {
+	return strings.HasPrefix(codeOf(err), "Neo.ClientError.Transaction.TransactionTimedOut")
+}
+
 // refusals holds the codes of data that the server refuses.
 var refusals = []string{
 	constraintViolated,
@@ -77,6 +82,15 @@ func classify(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", class, err)
+}
+
+// classifyOne is classify for a single statement. There is no batch that could be smaller, so a server that does not
+// finish it in time is busy.
+func classifyOne(err error) error {
+	if tookTooLong(err) {
+		return fmt.Errorf("%w in time: %w", projection.ErrUnavailable, err)
+	}
+	return classify(err)
 }
 
 // unavailable reports whether the server or the network failed.

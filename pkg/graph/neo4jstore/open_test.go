@@ -52,6 +52,32 @@ func TestServerErrorsAreClassified(t *testing.T) {
 	require.Equal(t, syntax, classify(syntax))
 }
 
+func TestAStatementThatTakesTooLongIsNoBatchThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t)
+	c.ReadTimeout, c.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
+	d, err := open(t.Context(), testConfig(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.close()) })
+	d.Config = c.withDefaults()
+	const endless = "UNWIND range(1, 1000000000) AS n WITH n WHERE n % 1000 = 1001 RETURN n"
+	for name, run := range map[string]func(*testing.T) error{
+		"one": func(t *testing.T) error { _, err := d.write(t.Context(), endless, nil); return err },
+		"each": func(t *testing.T) error {
+			return d.each(t.Context(), endless, nil, func([]any) error { return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := run(t)
+			require.ErrorIs(t, err, projection.ErrUnavailable)
+			require.NotErrorIs(t, err, projection.ErrTooLarge)
+			require.True(t, tookTooLong(err))
+			require.ErrorContains(t, err, "the store does not answer in time: ")
+		})
+	}
+}
+
 func TestCloseWaitsForBackgroundWork(t *testing.T) {
 	t.Parallel()
 	g, err := OpenGraph(t.Context(), testConfig(t), generationOf(t.Name()))

@@ -50,7 +50,7 @@ func (d *db) each(ctx context.Context, query string, params map[string]any, yiel
 		}
 		return err
 	}, fetchedAtOnce)
-	return classify(err)
+	return classifyOne(err)
 }
 
 // partial is an error after rows were yielded, so the statement must not run again.
@@ -73,7 +73,7 @@ func (d *db) single(ctx context.Context, mode neo4j.AccessMode, timeout time.Dur
 		})
 		return orLost(err)
 	}, neo4j.FetchAll)
-	return rows, classify(err)
+	return rows, classifyOne(err)
 }
 
 // orLost marks an error of the connection.

@@ -414,13 +414,13 @@ func (s *store) sweep(ctx context.Context, checkpoint string) error {
 }
 
 // drain runs a statement of a sweep until it finds no more rows. If they exceed the server's
-// memory, it halves the number of rows each time.
+// memory or time, it halves the number of rows each time.
 func (s *store) drain(ctx context.Context, statement string, params map[string]any, by pace) error {
 	for limit := by.rows; ; {
 		params["limit"] = limit
 		began := time.Now()
 		deleted, err := s.write(ctx, statement, params)
-		if errors.Is(err, projection.ErrTooLarge) && limit > 1 {
+		if (errors.Is(err, projection.ErrTooLarge) || tookTooLong(err)) && limit > 1 {
 			limit /= 2
 			continue
 		}
