@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path"
 	"runtime/debug"
 	"strings"
@@ -115,7 +116,11 @@ func route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if asked != short {
-		writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %s; did you mean %s? An id is percent-encoded, and never empty", asked, short))
+		detail := fmt.Sprintf("there is nothing at %s; an id is percent-encoded, and never empty", asked)
+		if serves(mux, r, short) {
+			detail = fmt.Sprintf("there is nothing at %s; did you mean %s? An id is percent-encoded, and never empty", asked, short)
+		}
+		writeProblem(w, http.StatusNotFound, detail)
 		return
 	}
 	refusal := refusal{header: http.Header{}}
@@ -126,6 +131,16 @@ func route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	methodNotAllowed(w, r, allowed)
+}
+
+// serves reports whether a request with another path would have a handler.
+func serves(mux *http.ServeMux, r *http.Request, escaped string) bool {
+	other, err := url.Parse(escaped)
+	if err != nil {
+		return false
+	}
+	_, pattern := mux.Handler(&http.Request{Method: r.Method, Host: r.Host, URL: other})
+	return pattern != ""
 }
 
 // methodNotAllowed answers OPTIONS, and methods that a path does not have.

@@ -401,6 +401,7 @@ func TestUnknownRoutesAnswerAProblem(t *testing.T) {
 		"DELETE /v1/conversations//context":   {404, "", "An id is"},
 		"GET /v1/conversations/../status":     {404, "", "did you mean /v1/status?"},
 		"GET //v1/status":                     {404, "", "did you mean /v1/status?"},
+		"GET /v1/nothing/":                    {404, "", "there is nothing at /v1/nothing/; an id is percent-encoded"},
 		"GET /v1/conversations/c/none":        {404, "", "/openapi.json"},
 		"PUT /v1/status":                      {405, "GET, HEAD, OPTIONS", "PUT is not possible"},
 		"GET /v1/import":                      {405, "POST, OPTIONS", "GET is not possible"},
