@@ -114,7 +114,6 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	if a.Self != nil {
 		cluster.Add(a.Self())
 	}
-	out.Body.Processes = processes(&cluster)
 	out.Body.Capture = a.captured()
 	if a.Exported != nil {
 		sent := Exported(a.Exported())
@@ -131,6 +130,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		return nil, a.problem(err)
 	}
 	out.Body.Projections = slices.Concat(lists...)
+	out.Body.Processes = processes(&cluster, out.Body.Projections)
 	if out.Body.Rebuilds, err = a.underWay(ctx); err != nil {
 		return nil, err
 	}
@@ -264,8 +264,9 @@ func (a *api) unreadable(ctx context.Context, m view.Model, running []projection
 	return list
 }
 
-// processes returns the processes of a cluster with the partitions that they hold.
-func processes(cluster *projection.Cluster) []ProcessStatus {
+// processes returns the processes of a cluster with the partitions that they hold. A process counts its lag when events
+// are delivered, which may be long ago while it is in trouble, so what is known of a read model counts instead.
+func processes(cluster *projection.Cluster, models []ProjectionStatus) []ProcessStatus {
 	list := []ProcessStatus{}
 	for _, m := range cluster.Members {
 		p := ProcessStatus{Name: m.Process, Program: m.Program, Version: m.Version, State: string(projection.StateIdle), Partitions: []DrivenPartition{}}
@@ -279,7 +280,11 @@ func processes(cluster *projection.Cluster) []ProcessStatus {
 			p.Started = m.Started.Format(time.RFC3339)
 		}
 		for _, d := range m.Partitions {
-			p.add(DrivenPartition{d.Store, d.Projection, d.Generation, d.Partition, string(d.State), d.Seq, d.Lag, d.Rate, d.Retries, d.Error})
+			driven := DrivenPartition{d.Store, d.Projection, d.Generation, d.Partition, string(d.State), d.Seq, d.Lag, d.Rate, d.Retries, d.Error}
+			if i := slices.IndexFunc(models, driven.isOf); i >= 0 {
+				driven.Lag = models[i].Lag
+			}
+			p.add(driven)
 		}
 		for _, l := range cluster.Leases {
 			if l.Process == m.Process && !slices.ContainsFunc(m.Partitions, func(d projection.Driven) bool {
@@ -302,6 +307,10 @@ const stateUnknown = "unknown"
 
 // severity orders states: a process has the worst state of its partitions.
 var severity = map[string]int{stateUnknown: 1, string(projection.StateLive): 2, string(projection.StateCatchingUp): 3, string(projection.StateHalted): 4}
+
+func (d *DrivenPartition) isOf(s ProjectionStatus) bool {
+	return d.Store == s.Store && d.Projection == s.Name && d.Generation == s.Generation && d.Partition == s.Partition
+}
 
 func (p *ProcessStatus) add(d DrivenPartition) {
 	p.Partitions = append(p.Partitions, d)
