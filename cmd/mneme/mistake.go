@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -36,7 +37,7 @@ var (
 	endOf      = regexp.MustCompile(`expected \w+ value but got "EOL" \(<EOL>\)`)
 	lengthOf   = regexp.MustCompile(`expected duration but got ("[^"]*").*?( \(|$)`)
 	flagFor    = regexp.MustCompile(`expected \w+ value but got ("-.*") \((?:long|short) flag\); perhaps try (.+)\?`)
-	unexpected = regexp.MustCompile(`^unexpected argument (\S+)$`)
+	unexpected = regexp.MustCompile(`(?s)^unexpected argument (.+)$`)
 	shortFlags = regexp.MustCompile(`^(unknown flag -[^-]),? ?.*`)
 )
 
@@ -63,8 +64,10 @@ func mistake(err error) string {
 	if missing := missingOf.FindStringSubmatch(err.Error()); missing != nil && errors.As(err, &bad) {
 		text += choices(bad.Context.Selected(), missing[1])
 	}
-	if word := unexpected.FindStringSubmatch(text); word != nil && errors.As(err, &bad) && bad.Context.Selected() == nil {
-		if paths := commandsNamed(bad.Context.Model.Node, word[1]); len(paths) > 0 {
+	if word := unexpected.FindStringSubmatch(text); word != nil && errors.As(err, &bad) {
+		if node := bad.Context.Selected(); node != nil {
+			text += instead(node, word[1])
+		} else if paths := commandsNamed(bad.Context.Model.Node, word[1]); len(paths) > 0 {
 			text += ", did you mean " + strings.Join(paths, " or ") + "?"
 		}
 	}
@@ -87,6 +90,25 @@ func commandsNamed(parser *kong.Node, name string) (paths []string) {
 		}
 	}
 	return paths
+}
+
+// meant are the flags that take what is easily given as an argument, by command.
+var meant = map[string]string{
+	"analyze": "conversation", "backup create": "out", "context": "query", "conversations branch": "title", "conversations create": "title",
+	"conversations update": "title", "doctor": "data", "failed list": "conversation", "failed retry": "conversation", "insights": "conversation",
+	"quotas": "tenant", "restore": "data", "tail": "conversation", "tokens create": "name", "up": "data", "watch": "agent",
+}
+
+// instead asks whether an argument that a command does not take belongs to a flag, "" if none is known.
+func instead(command *kong.Node, argument string) string {
+	flag, found := meant[strings.TrimPrefix(command.Path(), "mneme ")]
+	if !found {
+		return ""
+	}
+	if strings.ContainsAny(argument, " \t\n\"'") {
+		argument = strconv.Quote(argument)
+	}
+	return fmt.Sprintf(", did you mean --%s %s?", flag, argument)
 }
 
 // choices lists what an argument of a command can be, "" if it can be anything.

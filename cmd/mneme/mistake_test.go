@@ -6,8 +6,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/httpapi"
@@ -88,6 +90,10 @@ func TestAllMistakesOfACommandLineAreToldAtOnce(t *testing.T) {
 		{[]string{"health", "c"}, "unexpected argument health, did you mean \"conversations health\"? (mneme --help says more)"},
 		{[]string{"show", "c"}, "did you mean \"conversations show\" or \"projects show\" or \"failed show\"?"},
 		{[]string{"status", "list"}, "unexpected argument list (mneme status --help says more)"},
+		{[]string{"backup", "create", "/backups/1"}, "unexpected argument /backups/1, did you mean --out /backups/1? (mneme backup create --help says more)"},
+		{[]string{"context", "c", "fix the upload"}, "did you mean --query \"fix the upload\"?"},
+		{[]string{"up", "/var/lib/mneme"}, "did you mean --data /var/lib/mneme?"},
+		{[]string{"quotas", "acme"}, "did you mean --tenant acme?"},
 		{[]string{"turns"}, "missing: <id> (mneme turns --help says more)"},
 		{[]string{"export"}, "missing: <table>, one of conversations, turns, calls, files (mneme export --help says more)"},
 	} {
@@ -145,4 +151,24 @@ func TestAProofNeedsSomethingToSearch(t *testing.T) {
 	_, stderr, code = mnemeWith(t, nil, "erase", "--prove", "short", "--path", t.TempDir())
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "give at least 6")
+}
+
+func TestTheFlagsThatAreSuggestedForArgumentsExist(t *testing.T) {
+	t.Parallel()
+	parser, err := newParser(&CLI{})
+	require.NoError(t, err)
+	known := map[string]bool{}
+	require.NoError(t, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if command, ok := node.(*kong.Node); ok {
+			for _, group := range command.AllFlags(true) {
+				for _, flag := range group {
+					known[strings.TrimPrefix(command.Path(), "mneme ")+" --"+flag.Name] = true
+				}
+			}
+		}
+		return next(nil)
+	}))
+	for command, flag := range meant {
+		require.True(t, known[command+" --"+flag], "%s --%s", command, flag)
+	}
 }
