@@ -362,6 +362,11 @@ func TestASessionWhoseTranscriptIsRecordedIsLeftOut(t *testing.T) {
 	s := r.status()
 	require.EqualValues(t, 4, s.LeftOut["recorded from its transcript: com.anthropic.claude_code.events"])
 	require.EqualValues(t, 4, s.Published, "the start, the prompt, the call and its result of s2")
+
+	require.NoError(t, os.Remove(transcript)) // before anything in it was worth an event
+	code, text := r.post("/v1/logs", "application/json", []byte(record("short")))
+	require.Equal(t, http.StatusOK, code, text)
+	require.Equal(t, []string{"user: Hello"}, r.said("otel:short"))
 }
 
 func TestBadRequestsAreRefusedWithoutARetry(t *testing.T) {

@@ -22,10 +22,11 @@ type plan struct {
 	number   int                 // of the entry whose events are added
 	sessions map[string]*session // those that it changes, by key
 	nameless map[hash]*session   // like memory.nameless, of those that it changes
+	awaited  map[string]*session // whose transcripts are about to be recorded, by the agent's conversation
 }
 
 func newPlan(tenant string, m *memory) *plan {
-	return &plan{tenant: tenant, memory: m, sessions: map[string]*session{}, nameless: map[hash]*session{}}
+	return &plan{tenant: tenant, memory: m, sessions: map[string]*session{}, nameless: map[hash]*session{}, awaited: map[string]*session{}}
 }
 
 // session returns a session, a new one if it is not known.

@@ -281,10 +281,20 @@ func (r *Receiver) ofTranscript(ctx context.Context, s *session, agent string, p
 		return s, nil // looked up for this request
 	}
 	conversation := agent + ":" + s.key
+	if awaited := p.awaited[conversation]; awaited != nil {
+		return awaited, nil
+	}
 	known, err := r.Lookup(s.tenant)(ctx, []events.Event{{Subject: conversation, Source: "import/" + agent, ID: conversation}})
-	if err == nil && (known[0].Seq != 0 || r.Transcribed != nil && r.Transcribed(s.tenant, conversation)) {
+	switch {
+	case err != nil:
+	case known[0].Seq != 0:
 		s = p.change(s)
 		s.transcript = true
+	case r.Transcribed != nil && r.Transcribed(s.tenant, conversation):
+		// For this request only: the transcript may still go away without having been read.
+		s = s.clone()
+		s.transcript = true
+		p.awaited[conversation] = s
 	}
 	return s, err
 }
