@@ -5,11 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -391,4 +393,25 @@ func TestWrongSettingsAreFound(t *testing.T) {
 	require.Equal(t, Warning, examine(t, "http://"+nowhere, "nats://"+nowhere, "")["settings"].Level)
 	t.Setenv("MNEME_PARTITIONS", "99")
 	require.Equal(t, Failed, examine(t, "http://"+nowhere, "nats://"+nowhere, "")["settings"].Level)
+}
+
+func TestAWrongQuotasFileIsFound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "quotas.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("default: {requests: 8}\n"), 0o600))
+	i, err := instance.Start(t.Context(), instance.Config{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 256 << 20, Logger: slog.New(slog.DiscardHandler), Access: settings.Access{Quotas: path},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = i.Close() })
+	require.NotContains(t, examine(t, i.HTTPURL(), i.NATSURL(), ""), "quotas")
+	require.NoError(t, os.WriteFile(path, []byte("default: {request: 8}\n"), 0o600))
+	require.Eventually(t, func() bool {
+		found := examine(t, i.HTTPURL(), i.NATSURL(), "")["quotas"]
+		return found.Level == Failed && strings.Contains(found.Detail, "since it was changed")
+	}, mnemetest.Patience, 100*time.Millisecond)
+
+	t.Setenv("MNEME_QUOTAS_FILE", path)
+	require.Contains(t, examine(t, "http://"+nowhere, "nats://"+nowhere, "")["quotas"].Detail, "MNEME_QUOTAS_FILE: ")
+	require.NoError(t, os.WriteFile(path, []byte("default: {requests: 8}\n"), 0o600))
+	require.Equal(t, OK, examine(t, "http://"+nowhere, "nats://"+nowhere, "")["quotas"].Level)
 }

@@ -73,7 +73,25 @@ func (e *examination) http(ctx context.Context) {
 		e.add("http", OK, fmt.Sprintf("%s, %s", settings.Redacted(e.Client.URL), theirs), "")
 	}
 	e.reported(status.Status)
+	e.quotas(ctx, client)
 	e.mcp(ctx)
+}
+
+// quotas asks whether the server could read its quotas file when that changed. Who may not know is not told.
+func (e *examination) quotas(ctx context.Context, client *http.Client) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(e.Client.URL, "/")+"/v1/quotas?limit=1", nil)
+	if err != nil {
+		return
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return // the next check says so
+	}
+	defer func() { _ = response.Body.Close() }()
+	var list httpapi.TenantQuotas
+	if response.StatusCode == http.StatusOK && json.NewDecoder(response.Body).Decode(&list) == nil && list.Problem != "" {
+		e.add("quotas", Failed, "the server can't read its quotas file since it was changed: "+list.Problem, quotasRemedy)
+	}
 }
 
 // reported judges the status of a server.

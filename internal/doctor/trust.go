@@ -11,14 +11,17 @@ import (
 
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/settings"
 )
 
 // expiresSoon is how long before its expiry a certificate causes a warning.
 const expiresSoon = 21 * 24 * time.Hour
 
+const quotasRemedy = "correct the file; until then servers keep the quotas that they have, and none starts"
+
 // trust checks the files with which programs on this machine prove their identity: whether certificates expire, and
-// whether other users can read secrets.
+// whether other users can read secrets. It also reads those that say who may do how much.
 func (e *examination) trust() {
 	for _, variable := range []string{"MNEME_TLS_CERT_FILE", "MNEME_NATS_CERT_FILE", "MNEME_NATS_CA_FILE", "MNEME_CA_FILE", "MNEME_NEO4J_CA_FILE", "MNEME_NEO4J_CERT_FILE"} {
 		if path := os.Getenv(variable); path != "" {
@@ -36,6 +39,13 @@ func (e *examination) trust() {
 			e.add("tokens", Failed, "MNEME_TOKENS_FILE: "+err.Error(), "correct the line; until then servers keep the tokens that they have, and none starts")
 		} else {
 			e.add("tokens", OK, fmt.Sprintf("%d tokens in %s", len(records), path), "")
+		}
+	}
+	if path := os.Getenv("MNEME_QUOTAS_FILE"); path != "" {
+		if _, err := quota.Open(path); err != nil {
+			e.add("quotas", Failed, "MNEME_QUOTAS_FILE: "+err.Error(), quotasRemedy)
+		} else {
+			e.add("quotas", OK, path+" can be read", "")
 		}
 	}
 }
