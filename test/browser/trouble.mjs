@@ -95,6 +95,21 @@ for (const clipboard of ["undefined", '{ writeText: async () => { throw new DOME
   await (clipboard.includes("=> {}") ? page.getByRole("button", { name: "Copied" }) : refused).waitFor({ timeout: 30_000 });
 }
 
+step = "the live view fails once";
+await once(/\/stream\?/);
+await page.goto(base + "/?view=tail");
+await recovered();
+await page.getByText("live", { exact: true }).waitFor();
+
+step = "a check of a context fails once";
+await page.goto(base + of(given.hostile, "&view=served"));
+await once(/\/contexts\/\d+/);
+await page.getByRole("button", { name: "Check", exact: true }).first().click();
+await page.getByText("The store is away for a test.").waitFor();
+forgive(/status of 503/);
+await page.getByRole("button", { name: "Check", exact: true }).first().click();
+await page.getByText("equal", { exact: true }).waitFor();
+
 step = "print";
 await page.goto(base + of(recorded, "&turn=2&event=" + given.message));
 await settled(page);

@@ -1535,7 +1535,7 @@ function ServedContexts({ c: c3 }) {
         /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("code", { title: s3.hash, children: s3.hash.slice(0, 10) }) }),
         /* @__PURE__ */ a3("td", { class: "nowrap", children: [
           /* @__PURE__ */ a3(Outcome, { of: results[s3.seq] }),
-          !results[s3.seq] && /* @__PURE__ */ a3("button", { class: "quiet", disabled: checking, onClick: () => void check([s3]), children: "Check" })
+          !sure(results[s3.seq]) && /* @__PURE__ */ a3("button", { class: "quiet", disabled: checking, onClick: () => void check([s3]), children: "Check" })
         ] }),
         /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(EventLink, { seq: s3.seq }) })
       ] }, s3.seq)) })
@@ -1547,6 +1547,7 @@ function ServedContexts({ c: c3 }) {
     more && /* @__PURE__ */ a3("button", { onClick: more, children: "Show more" })
   ] });
 }
+var sure = (r3) => r3 !== void 0 && !(r3 instanceof Error);
 function Outcome({ of }) {
   if (!of) return null;
   if (of instanceof Error) return /* @__PURE__ */ a3("span", { class: "state bad", children: of.message });
@@ -3420,8 +3421,10 @@ var Follower = class {
         this.error = e3 instanceof Problem ? e3 : new Problem(0, "The connection was lost.");
       }
       this.live = false;
+      const over = this.error !== void 0 && [401, 403, 422].includes(this.error.status);
+      if (this.error) this.error.again = !over;
       this.changed();
-      if (this.error && [401, 403, 422].includes(this.error.status)) return;
+      if (over) return;
       await new Promise((done) => setTimeout(done, again));
     }
   }

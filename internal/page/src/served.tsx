@@ -51,7 +51,7 @@ export function ServedContexts({ c }: { c: Conversation }) {
             <td class="query"><Text of={firstLine(s.query || "what the user said last", 90)} /></td><td class="n">#{s.as_of}</td>
             <td class="n">{count(s.chars)} of {count(s.max_chars)}</td><td>{s.strategy}{s.format && <span class="dim"> as {s.format}</span>}</td>
             <td><code title={s.hash}>{s.hash.slice(0, 10)}</code></td>
-            <td class="nowrap"><Outcome of={results[s.seq]} />{!results[s.seq] && <button class="quiet" disabled={checking} onClick={() => void check([s])}>Check</button>}</td>
+            <td class="nowrap"><Outcome of={results[s.seq]} />{!sure(results[s.seq]) && <button class="quiet" disabled={checking} onClick={() => void check([s])}>Check</button>}</td>
             <td><EventLink seq={s.seq} /></td>
           </tr>
         ))}</tbody>
@@ -61,6 +61,8 @@ export function ServedContexts({ c }: { c: Conversation }) {
     </div>
   );
 }
+
+const sure = (r?: Remade | Problem) => r !== undefined && !(r instanceof Error);
 
 function Outcome({ of }: { of?: Remade | Problem }) {
   if (!of) return null;

@@ -73,8 +73,10 @@ class Follower {
         this.error = e instanceof Problem ? e : new Problem(0, "The connection was lost.");
       }
       this.live = false;
+      const over = this.error !== undefined && [401, 403, 422].includes(this.error.status);
+      if (this.error) this.error.again = !over;
       this.changed();
-      if (this.error && [401, 403, 422].includes(this.error.status)) return;
+      if (over) return;
       await new Promise((done) => setTimeout(done, again));
     }
   }
