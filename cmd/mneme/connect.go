@@ -39,6 +39,7 @@ func (*ConnectCmd) Help() string {
     kilo          a plugin, ~/.config/kilo/plugins/mneme.js, or in KILO_CONFIG_DIR
     kimi-code     ~/.kimi-code/config.toml and mcp.json, or in KIMI_CODE_HOME
     hermes        ~/.hermes/config.yaml, or in HERMES_HOME
+    droid         ~/.factory/settings.json and mcp.json, or in .factory in FACTORY_HOME_OVERRIDE; hooks.json if it exists
     pi            an extension, ~/.pi/agent/extensions/mneme.js, and mcp.json, or in PI_CODING_AGENT_DIR
     cursor        ~/.cursor/hooks.json and mcp.json; its sessions are not recorded
     copilot-cli   ~/.copilot/hooks/mneme.json and mcp-config.json, or in COPILOT_HOME

@@ -51,6 +51,9 @@ var mcpClients = []mcpClient{
 	}},
 	{name: "kimi-code", where: "~/.kimi-code/mcp.json, or .kimi-code/mcp.json in the repository", show: common, format: asJSON},
 	{name: "hermes", where: "~/.hermes/config.yaml", format: asYAML(connect.Hermes)},
+	{name: "droid", where: "~/.factory/mcp.json, or .factory/mcp.json in the repository", add: "droid mcp add mneme", format: asJSON, show: func(command string, args []string) any {
+		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"type": "stdio", "command": command, "args": args}}}
+	}},
 	{name: "copilot-cli", where: "~/.copilot/mcp-config.json", format: asJSON, show: func(command string, args []string) any {
 		return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"type": "local", "command": command, "args": args, "tools": []string{"*"}}}}
 	}},

@@ -251,3 +251,26 @@ func TestChatsOfVSCodeAreReadInTheFoldersOfWorkspacesAlone(t *testing.T) {
 	require.Contains(t, said, `"cwd":"/shop"`)
 	require.Contains(t, said, "Thanks")
 }
+
+// Factory Droid writes the title into the first line of the file, and then gives the file its old times.
+func TestANewTitleOfAnEarlierSessionOfFactoryDroidIsRead(t *testing.T) {
+	b := setup(t)
+	path := b.path("-shop/11111111-0000-4000-8000-000000000001.jsonl")
+	write := func(title string) {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(`{"type":"session_start","id":"11111111-0000-4000-8000-000000000001","title":"`+title+`","version":2,"cwd":"/shop"}
+{"type":"message","id":"m1","timestamp":"2026-10-05T09:00:00.000Z","message":{"role":"user","content":[{"type":"text","text":"hello"}]}}
+`), 0o600))
+		old := time.Now().Add(-time.Hour)
+		require.NoError(t, os.Chtimes(path, old, old))
+	}
+	write("hello")
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"droid", b.root}} }}, told)
+	b.awaitEvents(3) // the conversation, its title and its message
+	write("A greeting")
+	b.awaitEvents(4)
+	require.Contains(t, string(b.held["t"][3].Data), "A greeting")
+	await(t, r, done)
+	require.Zero(t, r.Status().RefusedLines)
+}

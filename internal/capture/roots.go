@@ -40,6 +40,7 @@ var agents = map[string]agent{
 	"opencode":    {format: "opencode", env: "XDG_DATA_HOME", inside: "opencode", home: ".local/share/opencode", takes: isDatabaseOf("opencode")},
 	"pi":          {format: "pi", env: "PI_CODING_AGENT_DIR", home: ".pi/agent", folder: "sessions"},
 	"kimi-code":   {format: "kimi-code", env: "KIMI_CODE_HOME", home: ".kimi-code", folder: "sessions", takes: isKimi},
+	"droid":       {format: "droid", env: "FACTORY_HOME_OVERRIDE", inside: ".factory", home: ".factory", folder: "sessions"},
 	"copilot-cli": {format: "copilot-cli", env: "COPILOT_HOME", home: ".copilot", folder: "session-state"},
 	"goose":       {format: "goose", env: "XDG_DATA_HOME", inside: "goose", home: ".local/share/goose", folder: "sessions", takes: isDatabaseOf("goose")},
 	"hermes":      {format: "hermes", env: "HERMES_HOME", home: ".hermes", enters: isProfile, takes: isDatabaseOf("hermes")},
@@ -164,6 +165,7 @@ func agentNamed(name string) (agent, error) {
 //	opencode      $XDG_DATA_HOME/opencode, else ~/.local/share/opencode
 //	pi            $PI_CODING_AGENT_DIR/sessions, else ~/.pi/agent/sessions
 //	kimi-code     $KIMI_CODE_HOME/sessions, else ~/.kimi-code/sessions
+//	droid         $FACTORY_HOME_OVERRIDE/.factory/sessions, else ~/.factory/sessions
 //	copilot-cli   $COPILOT_HOME/session-state, else ~/.copilot/session-state
 //	goose         $XDG_DATA_HOME/goose/sessions, else ~/.local/share/goose/sessions
 //	hermes        $HERMES_HOME, else ~/.hermes, and the profiles in it

@@ -38,6 +38,7 @@ const (
 	Pi         = "pi"
 	KimiCode   = "kimi-code"
 	Hermes     = "hermes"
+	Droid      = "droid"
 )
 
 // hookProgram is what agents run at their events.
@@ -72,6 +73,9 @@ type file struct {
 	path   string // in the folder of the settings
 	format func(*agent) format
 	moved  string // environment variable that moves this file instead of the agent's
+	// instead is the path of another file, into which the hooks go if it exists; optional marks that one, which is not created.
+	instead  string
+	optional bool
 }
 
 // shape says how an agent's form of hooks differs from others.
@@ -112,6 +116,10 @@ var agents = []agent{
 	}},
 	{name: Hermes, title: "Hermes Agent", program: "hermes", folder: ".hermes", moved: "HERMES_HOME", shape: shape{shell: true}, files: []file{{path: "config.yaml", format: hooksAndServersYAML}}, events: []event{
 		{"on_session_start", 5, false}, {"pre_llm_call", 3, false}, {"on_session_end", 10, false},
+	}},
+	// What hooks.json has for an event counts, and not what settings.json has; its command /hooks makes the file.
+	{name: Droid, title: "Factory Droid", program: "droid", folder: ".factory", moved: "FACTORY_HOME_OVERRIDE", keeps: true, inHome: true, server: server{Type: "stdio"}, shape: shape{shell: true}, files: []file{{path: "settings.json", format: hooks, instead: "hooks.json"}, {path: "hooks.json", format: topHooks, optional: true}, {path: "mcp.json", format: servers}}, events: []event{
+		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
 	}},
 	{name: Cursor, title: "Cursor", program: "cursor-agent", folder: ".cursor", shape: shape{shell: true, flat: true, version: true}, files: []file{{path: "hooks.json", format: hooks}, {path: "mcp.json", format: servers}}, events: []event{
 		{"sessionStart", 5, false}, {"beforeSubmitPrompt", 3, false},
@@ -196,16 +204,26 @@ func (a *agent) targets(projectDir string) (list []target, err error) {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return nil, fmt.Errorf("%s is not a folder: name the folder of the project", dir)
 		}
-		return []target{{filepath.Join(dir, a.folder, "settings.local.json"), hooks(a)}}, nil
+		return []target{{path: filepath.Join(dir, a.folder, "settings.local.json"), format: hooks(a)}}, nil
 	}
 	for _, f := range a.files {
 		home, err := a.home(cmp.Or(f.moved, a.moved))
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, target{filepath.Join(home, filepath.FromSlash(f.path)), f.format(a)})
+		t := target{path: filepath.Join(home, filepath.FromSlash(f.path)), format: f.format(a)}
+		if f.optional && !exists(t.path) {
+			continue
+		}
+		t.former = f.instead != "" && exists(filepath.Join(home, filepath.FromSlash(f.instead)))
+		list = append(list, t)
 	}
 	return list, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Commands are the commands that a file of settings names, each with its arguments. An empty one is absent.

@@ -124,7 +124,7 @@ func TestConnectingIsUndoneByteForByte(t *testing.T) {
 	for name, text := range settingsFiles {
 		for _, j := range jsonFiles() {
 			name := j.name + " " + name
-			f := target{filepath.Join(t.TempDir(), "settings.json"), j}
+			f := target{path: filepath.Join(t.TempDir(), "settings.json"), format: j}
 			put(t, f.path, text)
 			want, events := j.wanted()
 			c, err := f.connect(want)

@@ -35,6 +35,7 @@ type format interface {
 type target struct {
 	path string
 	format
+	former bool // another file has taken its place: connecting takes our commands out of it
 }
 
 // Options say what to connect.
@@ -262,6 +263,9 @@ func load(path string) (state, error) {
 
 // connect plans to write the commands into a file.
 func (t target) connect(want Commands) (Change, error) {
+	if t.former {
+		return t.disconnect()
+	}
 	before, err := load(t.path)
 	if err != nil {
 		return Change{}, err

@@ -3,6 +3,7 @@ package connect
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,69 @@ import (
 
 func TestEachAgentGetsTheFormThatItReads(t *testing.T) {
 	for agent, want := range map[string]map[string]string{
+		Droid: {
+			".factory/settings.json": `{
+  "hooks": {
+    "SessionStart": [
+      {
+        "hooks": [
+          {
+            "type": "command",
+            "command": "HOOK droid",
+            "timeout": 5
+          }
+        ]
+      }
+    ],
+    "UserPromptSubmit": [
+      {
+        "hooks": [
+          {
+            "type": "command",
+            "command": "HOOK droid",
+            "timeout": 3
+          }
+        ]
+      }
+    ],
+    "Stop": [
+      {
+        "hooks": [
+          {
+            "type": "command",
+            "command": "HOOK droid",
+            "timeout": 10
+          }
+        ]
+      }
+    ],
+    "SessionEnd": [
+      {
+        "hooks": [
+          {
+            "type": "command",
+            "command": "HOOK droid",
+            "timeout": 5
+          }
+        ]
+      }
+    ]
+  }
+}
+`,
+			".factory/mcp.json": `{
+  "mcpServers": {
+    "mneme": {
+      "type": "stdio",
+      "command": "MNEME",
+      "args": [
+        "mcp"
+      ]
+    }
+  }
+}
+`,
+		},
 		Cursor: {
 			".cursor/hooks.json": `{
   "version": 1,
@@ -156,9 +220,11 @@ func TestWhereAnAgentKeepsItsSettingsIsAsked(t *testing.T) {
 	t.Setenv("OH_PERSISTENCE_DIR", filepath.Join(home, "hooks"))
 	t.Setenv("OPENHANDS_PERSISTENCE_DIR", filepath.Join(home, "cli"))
 	t.Setenv("COPILOT_HOME", filepath.Join(home, "copilot"))
+	t.Setenv("FACTORY_HOME_OVERRIDE", filepath.Join(home, "factory"))
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
 	for agent, want := range map[string][]string{
 		OpenHands:  {"hooks/hooks.json", "cli/mcp.json"},
+		Droid:      {"factory/.factory/settings.json", "factory/.factory/mcp.json"},
 		CopilotCLI: {"copilot/hooks/mneme.json", "copilot/mcp-config.json"},
 		Goose:      {"config/goose/config.yaml"},
 	} {
@@ -170,6 +236,52 @@ func TestWhereAnAgentKeepsItsSettingsIsAsked(t *testing.T) {
 			require.Equal(t, filepath.Join(home, filepath.FromSlash(path)), list[i].path)
 		}
 	}
+}
+
+// Factory Droid takes the hooks of an event from hooks.json, its own file, and those of settings.json only if hooks.json has
+// none for the event.
+func TestTheHooksOfFactoryDroidAreWhereItLooksFirst(t *testing.T) {
+	home, options := machine(t)
+	settings, own := filepath.Join(home, ".factory", "settings.json"), filepath.Join(home, ".factory", "hooks.json")
+	const before, mine = "{\"logoAnimation\": \"off\"}\n", "{\n  \"SessionStart\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"mine\"}]}]\n}\n"
+	put(t, settings, before)
+	_, err := Connect(t.Context(), options(Droid))
+	require.NoError(t, err)
+	require.Contains(t, get(t, settings), "mneme-hook")
+	require.NoFileExists(t, own)
+
+	put(t, own, mine) // the user has typed /hooks
+	_, err = Connect(t.Context(), options(Droid))
+	require.NoError(t, err)
+	require.Equal(t, before, get(t, settings))
+	var hooks map[string][]group
+	require.NoError(t, json.Unmarshal([]byte(get(t, own)), &hooks))
+	require.Len(t, hooks, 4)
+	require.Len(t, hooks["SessionStart"], 2)
+	state := Inspect("")[slices.Index(Names(), Droid)]
+	require.True(t, state.Connected, state.Missing)
+	require.Equal(t, []string{own}, state.Files)
+
+	_, err = Disconnect(t.Context(), options(Droid))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"settings.json": before, "hooks.json": mine}, files(t, filepath.Join(home, ".factory")))
+}
+
+// If /hooks has copied our hooks, both files have them.
+func TestDisconnectingFactoryDroidEmptiesBothFilesOfHooks(t *testing.T) {
+	home, options := machine(t)
+	_, err := Connect(t.Context(), options(Droid))
+	require.NoError(t, err)
+	settings, own := filepath.Join(home, ".factory", "settings.json"), filepath.Join(home, ".factory", "hooks.json")
+	var copied struct{ Hooks json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(get(t, settings)), &copied))
+	put(t, own, string(copied.Hooks))
+	_, err = Disconnect(t.Context(), options(Droid))
+	require.NoError(t, err)
+	for path, text := range files(t, filepath.Join(home, ".factory")) {
+		require.NotContains(t, text, "mneme-hook droid", path)
+	}
+	require.NoFileExists(t, settings)
 }
 
 // Qwen Code read the timeouts of hooks as milliseconds up to 0.23, and still does so from 1000 on: 5 would end a hook at once.

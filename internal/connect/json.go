@@ -23,7 +23,15 @@ type jsonFile struct {
 	hooks, servers bool
 }
 
-func hooks(a *agent) format           { return jsonFile{agent: a, hooks: true} }
+func hooks(a *agent) format { return jsonFile{agent: a, hooks: true} }
+
+// topHooks is a file with nothing but hooks: its events are members of the file.
+func topHooks(a *agent) format {
+	top := *a
+	top.shape.top = true
+	return hooks(&top)
+}
+
 func servers(a *agent) format         { return jsonFile{agent: a, servers: true} }
 func hooksAndServers(a *agent) format { return jsonFile{agent: a, hooks: true, servers: true} }
 

@@ -28,7 +28,7 @@ var gooseFiles = map[string]string{
 func TestGoosesConfigIsUndoneByteForByte(t *testing.T) {
 	want := Commands{MCP: []string{"/my programs/mneme", "mcp", "--url", "http://it's"}}
 	for name, text := range gooseFiles {
-		f := target{filepath.Join(t.TempDir(), "config.yaml"), gooseYAML}
+		f := target{path: filepath.Join(t.TempDir(), "config.yaml"), format: gooseYAML}
 		put(t, f.path, text)
 		c, err := f.connect(want)
 		require.NoError(t, err, name)

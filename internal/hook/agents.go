@@ -50,6 +50,7 @@ var Agents = []Agent{
 	{Name: "pi", Prefix: "pi:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "kimi-code", Prefix: "kimi_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "PostCompact": compacted, "Stop": rests, "SessionEnd": rests}, answer: inMessage, prompt: true},
 	{Name: "hermes", Prefix: "hermes:", events: map[string]moment{"on_session_start": begins, "pre_llm_call": asks, "on_session_end": rests}, answer: asContext, prompt: true},
+	{Name: "droid", Prefix: "droid:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "cursor", Prefix: "cursor:", events: map[string]moment{"sessionStart": begins, "beforeSubmitPrompt": asks}, answer: ofCursor},
 	{Name: "copilot-cli", Prefix: "copilot_cli:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "PreCompact": compacted, "Stop": rests, "SessionEnd": rests}, answer: plainly},
 	{Name: "openhands", Prefix: "openhands:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly, hex: true},
@@ -126,7 +127,7 @@ func (a *Agent) PromptEvent() string {
 	return ""
 }
 
-// moment returns what an event means. Claude Code, Codex and Qwen Code compact a context and then begin the session again.
+// moment returns what an event means. Claude Code, Codex, Qwen Code and Factory Droid compact a context and then begin the session again.
 // Copilot CLI says before that it will. Gemini CLI's PreCompress is of no use: it comes with each turn, compacted or not.
 func (a *Agent) moment(name, source string) moment {
 	m := a.events[name]

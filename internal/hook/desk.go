@@ -137,6 +137,9 @@ func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring
 		if a.owes(e, m) {
 			return Text{}, nil
 		}
+		if m == compacted && e.Previous != "" {
+			conversation = a.conversation(e.Previous)
+		}
 		return d.begin(ctx, past, where.tenant, conversation, e.Folder, isAgain(e, m))
 	case asks:
 		again, owed := d.memory.owed(where)

@@ -118,6 +118,28 @@ func TestAnAgentThatAcceptsNothingAtAStartIsShownItWithTheNextPrompt(t *testing.
 	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "project", "the server was away when the session began")
 }
 
+// stories is a past whose stories say which conversation they are about.
+type stories struct{ past }
+
+func (stories) Story(_ context.Context, _, conversation string, _ int) (Text, error) {
+	return Text{"story of " + conversation, 5}, nil
+}
+
+// Factory Droid continues in a new session when its user has it compact the context. Its subagents have sessions of their own.
+func TestFactoryDroidSeesTheStoryOfTheSessionThatItHasCompacted(t *testing.T) {
+	d, a := NewDesk(nil), Find("droid")
+	take := func(e ring.Event) string {
+		e.Name, e.Session, e.Folder = "SessionStart", "s", "/shop"
+		text, err := d.Take(t.Context(), stories{}, "default", a, e, false)
+		require.NoError(t, err)
+		return text
+	}
+	require.Contains(t, take(ring.Event{Source: "compact", Previous: "r"}), "story of droid:r")
+	require.Contains(t, take(ring.Event{Source: "compact"}), "story of droid:s")
+	require.Contains(t, take(ring.Event{Source: "resume", Previous: "r"}), "story of droid:s")
+	require.Empty(t, take(ring.Event{Source: "startup", Subagent: "r"}))
+}
+
 func TestAfterACompactionCopilotCLISeesItsStoryAtTheNextPrompt(t *testing.T) {
 	d, a := NewDesk(nil), Find("copilot-cli")
 	take := func(e ring.Event) string {

@@ -9,12 +9,12 @@ import (
 
 // Capturing configures how mneme up records what coding agents do.
 type Capturing struct {
-	Capture string `envconfig:"MNEME_CAPTURE" default:"claude-code,codex,gemini-cli,qwen-code,opencode,kilo,pi,kimi-code,hermes,copilot-cli,cline,goose,openhands" placeholder:"AGENT,…" desc:"agents whose transcripts are read, when one of their hooks calls or they are connected, separated by commas; none for no agent"`
+	Capture string `envconfig:"MNEME_CAPTURE" default:"claude-code,codex,gemini-cli,qwen-code,opencode,kilo,pi,kimi-code,hermes,droid,copilot-cli,cline,goose,openhands" placeholder:"AGENT,…" desc:"agents whose transcripts are read, when one of their hooks calls or they are connected, separated by commas; none for no agent"`
 	Redacting
 }
 
 // Captured are the agents whose transcripts can be read.
-var Captured = []string{"claude-code", "codex", "gemini-cli", "qwen-code", "opencode", "kilo", "pi", "kimi-code", "hermes", "copilot-cli", "goose", "cline", "openhands", "roo", "vscode-chat"}
+var Captured = []string{"claude-code", "codex", "gemini-cli", "qwen-code", "opencode", "kilo", "pi", "kimi-code", "hermes", "droid", "copilot-cli", "goose", "cline", "openhands", "roo", "vscode-chat"}
 
 // Agents returns the agents whose transcripts are read.
 func (s *Capturing) Agents() []string {

@@ -63,15 +63,21 @@ type talk struct {
 
 // event adds an event that happened at a time, RFC 3339 or "".
 func (t *talk) event(out *batch, id, at string, p events.Payload) {
-	if !t.started {
-		t.started = true
-		if t.began == "" {
-			t.began = at
-		}
-		start := t.start
-		out.event(t.id, t.source, t.id, t.began, &start)
-	}
+	t.open(out, at)
 	out.event(t.id, t.source, id, at, p)
+}
+
+// open adds the start event if it is not there yet.
+func (t *talk) open(out *batch, at string) {
+	if t.started {
+		return
+	}
+	t.started = true
+	if t.began == "" {
+		t.began = at
+	}
+	start := t.start
+	out.event(t.id, t.source, t.id, t.began, &start)
 }
 
 // say adds a message under its id.

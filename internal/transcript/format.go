@@ -75,6 +75,13 @@ var formats = []Format{
 		converter: newKimi,
 	},
 	{
+		Name: droidFormat, Native: true, Doc: "sessions of Factory Droid, ~/.factory/sessions/<folder>/<session>.jsonl",
+		detect: func(p *probe) bool {
+			return !p.list && p.Type == "session_start" && p.ID != ""
+		},
+		converter: newDroid,
+	},
+	{
 		Name: claudeCodeFormat, Native: true, Doc: "Claude Code's own transcripts, ~/.claude/projects/<project>/<session>.jsonl",
 		detect: func(p *probe) bool {
 			return p.Type != "" && (p.SessionID != "" || p.UUID != "" || p.LeafUUID != "" || p.MessageID != "")

@@ -7,7 +7,7 @@ var editorVerbs = map[string]Kind{
 }
 
 // DefaultRules returns the rules for the tools of Claude Code, Codex, Gemini CLI, Qwen Code, Kimi Code,
-// Copilot CLI, OpenHands, SWE-agent, Cline, Roo, Kilo, goose, Crush, pi, OpenClaw, OpenCode and the file
+// Factory Droid, Copilot CLI, OpenHands, SWE-agent, Cline, Roo, Kilo, goose, Crush, pi, OpenClaw, OpenCode and the file
 // system MCP server, and for usual tool names of home-made agents (read_file, edit_file, grep_files,
 // brain_search, …). Each call returns a new slice.
 func DefaultRules() []Rule {
@@ -43,15 +43,15 @@ func DefaultRules() []Rule {
 		{Tools: []string{"Read", "NotebookRead"}, Kind: KindRead, Paths: []string{"file_path", "notebook_path", "path", "filePath"}},
 		{Tools: []string{"Edit", "MultiEdit", "Write", "NotebookEdit"}, Kind: KindWrite, Paths: []string{"file_path", "notebook_path", "path", "filePath"}},
 		{Tools: []string{"Grep"}, Kind: KindSearch, Paths: []string{"path", "file_path"}, Result: FormHits},
-		{Tools: []string{"Glob"}, Kind: KindSearch, Paths: []string{"path"}, Result: FormPaths},
-		{Tools: []string{"LS", "tree"}, Kind: KindList, Paths: []string{"path"}},
+		{Tools: []string{"Glob"}, Kind: KindSearch, Paths: []string{"path", "folder"}, Result: FormPaths},
+		{Tools: []string{"LS", "tree"}, Kind: KindList, Paths: []string{"path", "directory_path"}},
 		{Tools: []string{"LSP"}, Kind: KindSearch, Paths: []string{"filePath", "file_path"}, Result: FormHits},
 
 		// shells under all their names
 		{
 			Tools: []string{
 				"Bash", "shell", "shell_command", "exec_command", "local_shell", "container.exec", "run_shell_command", "execute_bash",
-				"execute_command", "run_command", "run_commands", "run_terminal_cmd", "run_in_terminal", "terminal", "run", "exec",
+				"execute_command", "Execute", "run_command", "run_commands", "run_terminal_cmd", "run_in_terminal", "terminal", "run", "exec",
 			},
 			Shell:  []string{"command", "cmd"},
 			Shells: []string{"commands"},
@@ -72,7 +72,7 @@ func DefaultRules() []Rule {
 
 		// SWE-agent: the call repeats the command line; an edit names no file
 		{Tools: []string{"open"}, Kind: KindRead, Paths: []string{"path"}, Line: "command", Operand: 1, Result: FormOpen},
-		{Tools: []string{"create"}, Kind: KindWrite, Paths: []string{"filename", "path"}, Line: "command", Operand: 1, Result: FormOpen},
+		{Tools: []string{"create"}, Kind: KindWrite, Paths: []string{"filename", "path", "file_path"}, Line: "command", Operand: 1, Result: FormOpen},
 		{Tools: []string{"insert"}, Kind: KindWrite, Paths: []string{"path"}, Result: FormOpen},
 		{Tools: []string{"find_file"}, Kind: KindSearch, Paths: []string{"dir"}, Line: "command", Operand: 2, Result: FormPaths, Below: true},
 		{Tools: []string{"search_file"}, Kind: KindSearch, Paths: []string{"file"}, Line: "command", Operand: 2},

@@ -88,6 +88,7 @@ var refusals = []struct{ begins, holds, before, after string }{
 	{"The tool call is rejected by the user.", "", "User feedback: ", ""},                                                             // its predecessor
 	{"The user has declined to run this tool.", "", "", ""},                                                                           // goose
 	{"User denied permission", "", "", ""}, {"Tool execution canceled by user", "", "", ""},                                           // Crush
+	{"Tool execution cancelled by user", "", "", ""}, {"Error: Tool execution cancelled by user", "", "", ""}, // Factory Droid
 	{"User rejected the action", "", "", ""}, {"Action has been rejected by the user", "", "", ""}, // OpenHands
 }
 

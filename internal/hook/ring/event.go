@@ -33,6 +33,8 @@ type Event struct {
 	Source     string `json:"source,omitempty"`   // of SessionStart: startup, resume, clear, compact, fork
 	Prompt     string `json:"prompt,omitempty"`   // its beginning
 	Subagent   string `json:"agent_id,omitempty"` // only inside of a subagent
+	// Previous is the session whose context was compacted, if the agent continues in a new session.
+	Previous string `json:"previous_session_id,omitempty"`
 	// SubagentTranscript is the file of the subagent that stopped.
 	SubagentTranscript string `json:"agent_transcript_path,omitempty"`
 }
@@ -49,8 +51,8 @@ func Read(in io.Reader) (Event, error) {
 	return Decode(raw)
 }
 
-// names are the names of an event's members, those of Claude Code first, then those that Cursor (conversation_id) and
-// OpenHands use instead.
+// names are the names of an event's members, those of Claude Code first, then those that Cursor (conversation_id), Factory
+// Droid (calling_session_id) and OpenHands use instead.
 var names = [][]string{
 	{"hook_event_name", "event_type"},
 	{"session_id", "conversation_id"},
@@ -58,7 +60,8 @@ var names = [][]string{
 	{"cwd", "working_dir"},
 	{"source"},
 	{"prompt", "message"},
-	{"agent_id"},
+	{"agent_id", "calling_session_id"},
+	{"previous_session_id"},
 	{"agent_transcript_path"},
 }
 
@@ -68,7 +71,7 @@ func Decode(raw []byte) (e Event, err error) {
 	if json.Unmarshal(raw, &members) != nil {
 		return e, errInput
 	}
-	for i, to := range []*string{&e.Name, &e.Session, &e.Transcript, &e.Folder, &e.Source, &e.Prompt, &e.Subagent, &e.SubagentTranscript} {
+	for i, to := range []*string{&e.Name, &e.Session, &e.Transcript, &e.Folder, &e.Source, &e.Prompt, &e.Subagent, &e.Previous, &e.SubagentTranscript} {
 		for _, name := range names[i] {
 			if json.Unmarshal(members[name], to) != nil || to != &e.Prompt && len(*to) > maxField {
 				*to = ""

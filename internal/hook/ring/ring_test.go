@@ -244,6 +244,13 @@ func TestTheEventsOfAllAgentsAreUnderstood(t *testing.T) {
 		`{"hook_event_name":"on_session_start","session_id":"20261130_005621_82e85e","cwd":"/shop","extra":{"model":"m","platform":"subagent"}}`: {
 			Name: "on_session_start", Session: "20261130_005621_82e85e", Folder: "/shop", Subagent: "subagent",
 		},
+		// Factory Droid 0.225
+		`{"session_id":"s","transcript_path":"/home/ada/.factory/sessions/-shop/s.jsonl","cwd":"/shop","permission_mode":"off","hook_event_name":"SessionStart","source":"compact","previous_session_id":"r"}`: {
+			Name: "SessionStart", Session: "s", Transcript: "/home/ada/.factory/sessions/-shop/s.jsonl", Folder: "/shop", Source: "compact", Previous: "r",
+		},
+		`{"session_id":"s","cwd":"/shop","hook_event_name":"SessionStart","source":"startup","calling_session_id":"r"}`: {
+			Name: "SessionStart", Session: "s", Folder: "/shop", Source: "startup", Subagent: "r",
+		},
 	} {
 		e, err := ring.Decode([]byte(raw))
 		require.NoError(t, err)
