@@ -14,6 +14,8 @@ import (
 const (
 	droidFormat = "droid"
 	droidPrefix = "droid:"
+	// droidUntitled is the title of a session until the program finds one.
+	droidUntitled = "New Session"
 )
 
 // droidLine is a line of a session of Factory Droid. Each type of line uses some of the members.
@@ -140,7 +142,9 @@ func (d *droid) begin(out *batch, l *droidLine) {
 		return
 	}
 	d.open(out, string(l.Timestamp))
-	d.titled(out, d.title)
+	if d.title != droidUntitled {
+		d.titled(out, d.title)
+	}
 }
 
 func (d *droid) said(out *batch, l *droidLine) {

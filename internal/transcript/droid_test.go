@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,8 @@ func TestOfASessionOfFactoryDroidWithANewTitleOnlyTheTitleIsNew(t *testing.T) {
 		}
 		require.Equal(t, before[i], after[i])
 	}
+	untitled := readAll(t, bytes.Replace(data, []byte(`"Look at retryUpload"`), []byte(`"New Session"`), 1), droidSession, droidFormat)
+	require.Equal(t, slices.Delete(before, 1, 2), untitled)
 }
 
 func TestASessionOfFactoryDroidWithoutItsFirstLineIsNamedAfterItsFile(t *testing.T) {
