@@ -111,6 +111,7 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			{Name: "older", State: "unknown"},
 		},
 		ProcessesError: "no answer",
+		ProviderError:  "no keys of https://id.example.org",
 	}
 	status.Stream.Bytes, status.Stream.MaxBytes = 995, 1000
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(status) }))
@@ -127,5 +128,6 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	require.Contains(t, stderr, "warning  files partition 0: no process is known to drive it\n→ start file-tracker")
 	require.Contains(t, stderr, "failed  the log, 995 of 1000 bytes: it is full\n→ make room")
 	require.Contains(t, stderr, "failed  the running processes, and what they drive, are unknown: no answer\n→ until it answers")
+	require.Contains(t, stderr, "warning  no keys of https://id.example.org\n→ start the identity provider")
 	require.NotContains(t, out+stderr, "\x1b[")
 }

@@ -242,6 +242,9 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 	if what, remedy := doctor.JudgeOTLP(s.OTLP, time.Now()); what != "" {
 		t.remark(yellow, "warning  "+console.OneLine(what), remedy)
 	}
+	if s.ProviderError != "" {
+		t.remark(yellow, "warning  "+console.OneLine(s.ProviderError), doctor.ProviderRemedy)
+	}
 	if s.ProcessesError != "" {
 		t.remark(red, "failed  the running processes, and what they drive, are unknown: "+console.OneLine(s.ProcessesError), doctor.LeasesRemedy)
 	}

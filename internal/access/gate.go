@@ -10,7 +10,7 @@ import (
 type Verifier interface {
 	// Check returns what a token grants. It returns [ErrInvalid], [ErrNothing] or [ErrUnavailable].
 	Check(ctx context.Context, token string) (*Grant, error)
-	// Ready returns why no token can be checked now, or nil.
+	// Ready returns why some tokens, or all, can't be checked now, or nil.
 	Ready() error
 }
 

@@ -9,7 +9,7 @@ import (
 
 var (
 	// ErrNoToken: the request carries no bearer token.
-	ErrNoToken = errors.New("a token is needed: send it as Authorization: Bearer TOKEN; mneme tokens create makes one")
+	ErrNoToken = errors.New("a token is needed: send it as Authorization: Bearer TOKEN")
 
 	// ErrInvalid: the token is unknown, revoked, expired, or malformed.
 	ErrInvalid = errors.New("the token is not valid")

@@ -104,6 +104,9 @@ func (e *examination) reported(status httpapi.Status) {
 	if status.ProcessesError != "" {
 		e.add("leases", Failed, "the running processes, and what they drive, are unknown: "+status.ProcessesError, LeasesRemedy)
 	}
+	if status.ProviderError != "" {
+		e.add("identity provider", Warning, status.ProviderError, ProviderRemedy)
+	}
 	for rest := status.Projections; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && sameState(rest[0], rest[n]) {
@@ -185,6 +188,9 @@ func LogRemedy(status *httpapi.Status) string {
 	}
 	return "make room on the disk, or raise the limit that the message names; then restart mneme, which accepts no events until then"
 }
+
+// ProviderRemedy says what to do if the identity provider's keys can't be fetched.
+const ProviderRemedy = "start the identity provider, or correct MNEME_OIDC_ISSUER; until it answers, tokens with keys that are not known here get 503, and nobody new can sign in"
 
 // LeasesRemedy says what to do if the bucket of leases cannot be read.
 const LeasesRemedy = "until it answers, processes cannot share the partitions and nothing new may become readable: start the NATS servers that are down; mneme doctor with --nats-url says which copies are missing"

@@ -87,6 +87,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	challenge := a.challenge(r)
 	switch {
 	case errors.Is(err, access.ErrNoToken):
+		detail += "; " + a.tokenSource()
 		w.Header().Set("WWW-Authenticate", challenge)
 	case errors.Is(err, access.ErrUnavailable):
 		if status = http.StatusServiceUnavailable; errors.Is(err, access.ErrTooMany) {
@@ -99,10 +100,18 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusForbidden
 		w.Header().Set("WWW-Authenticate", challenge+`, error="insufficient_scope"`)
 	default: // without the reason, which would help to guess
-		detail = "the token is not valid: it may be mistyped, revoked or expired; ask whoever gave it to you, or make one with mneme tokens create"
+		detail = "the token is not valid: it may be mistyped, revoked or expired; " + a.tokenSource()
 		w.Header().Set("WWW-Authenticate", challenge+`, error="invalid_token"`)
 	}
 	writeProblem(w, status, detail)
+}
+
+// tokenSource says where tokens come from.
+func (a *api) tokenSource() string {
+	if a.Gate.Tokens == nil {
+		return "this server accepts tokens of its identity provider, " + a.Gate.Issuer
+	}
+	return "mneme tokens create makes one"
 }
 
 // authorize is the middleware that lets a request pass if, by the table, its grant may do

@@ -40,6 +40,7 @@ type Status struct {
 	Processes   []ProcessStatus    `json:"processes" doc:"the processes that work with this log, by name"`
 	// ProcessesError says why the other processes could not be listed.
 	ProcessesError string       `json:"processes_error,omitempty" doc:"why the processes other than this one are unknown"`
+	ProviderError  string       `json:"provider_error,omitempty" doc:"why the process that answers can't check tokens of the identity provider, or only those with keys that it knows"`
 	Version        version.Info `json:"version" doc:"version of the program that answers"`
 }
 
@@ -99,6 +100,11 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	out := &statusOutput{}
 	out.Body.Version = version.Get()
 	out.Body.Stream.Partitions = a.Log.Partitions()
+	if a.Gate != nil {
+		if err := a.Gate.Ready(); err != nil {
+			out.Body.ProviderError = err.Error()
+		}
+	}
 	if a.LogHealth != nil {
 		if err := a.LogHealth(); err != nil {
 			out.Body.Stream.Error = err.Error()
@@ -165,6 +171,7 @@ func (s *Status) conceal() {
 	hide(&s.Stream.Error)
 	hide(&s.Stream.Changed)
 	hide(&s.ProcessesError)
+	hide(&s.ProviderError)
 	for i := range s.Projections {
 		hide(&s.Projections[i].Error)
 		s.Projections[i].Holder = ""

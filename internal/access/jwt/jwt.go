@@ -17,6 +17,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,7 +115,7 @@ func (v *Verifier) Run(ctx context.Context, logger *slog.Logger) {
 // [access.ErrUnavailable] if that never succeeded.
 func (v *Verifier) Provider() (Discovery, error) { return v.keys.provider() }
 
-// Ready returns why no token can be checked now, or nil.
+// Ready returns why some tokens, or all, can't be checked now, or nil.
 func (v *Verifier) Ready() error { return v.keys.ready() }
 
 // times are the claims about when a token is valid, in Unix seconds.
@@ -130,15 +131,12 @@ var errNoKeys = fmt.Errorf("%w: the keys of the identity provider are not availa
 // Check implements [access.Verifier]. A token that was checked before costs a hash and a
 // lookup, until it expires or the rules change.
 func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, error) {
-	rules, hash := v.rules.Load(), sha256.Sum256([]byte(token))
-	if grant := v.seen.get(hash, rules); grant != nil {
+	on, hash := basis{v.rules.Load(), v.keys.withdrawals()}, sha256.Sum256([]byte(token))
+	if grant := v.seen.get(hash, on); grant != nil {
 		if !v.Now().Before(grant.Expires) {
 			return nil, access.ErrInvalid
 		}
 		return grant, nil
-	}
-	if v.keys.ready() != nil {
-		return nil, errNoKeys
 	}
 	checked, claims, at, err := v.read(ctx, token)
 	switch {
@@ -148,13 +146,17 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 		v.said.add(err.Error())
 		return nil, access.ErrInvalid // without the reason, which would help to guess
 	}
-	rights, ok := rules.match(claims)
-	if !ok {
-		v.said.add(fmt.Sprintf("no rule of the claims file grants anything to it; it has the claims %q", slices.Sorted(maps.Keys(claims))))
+	rule, ok := on.rules.match(claims)
+	switch {
+	case !ok:
+		v.said.add(fmt.Sprintf("no rule of the claims file grants anything to %.200q; the token has the claims %q", checked.Subject, slices.Sorted(maps.Keys(claims))))
+		return nil, access.ErrNothing
+	case rule.Deny:
+		v.said.add(fmt.Sprintf("a rule of the claims file denies %.200q everything", checked.Subject))
 		return nil, access.ErrNothing
 	}
-	grant := &access.Grant{Rights: rights, Name: checked.Subject, Subject: "oidc:" + checked.Subject, Expires: unix(at.Expires).Add(v.Skew), Ended: rules.ended}
-	v.seen.put(hash, rules, grant)
+	grant := &access.Grant{Rights: rule.Rights, Name: checked.Subject, Subject: "oidc:" + checked.Subject, Expires: unix(at.Expires).Add(v.Skew), Ended: on.rules.ended}
+	v.seen.put(hash, on, grant)
 	return grant, nil
 }
 
@@ -214,8 +216,8 @@ func (v *Verifier) read(ctx context.Context, token string) (checked *oidc.IDToke
 	if err := errors.Join(checked.Claims(&claims), checked.Claims(&at)); err != nil {
 		return nil, nil, at, err
 	}
-	if !v.valid(at) {
-		return nil, nil, at, errors.New("it has expired, is not valid yet, or never expires")
+	if err := v.valid(at); err != nil {
+		return nil, nil, at, err
 	}
 	return checked, claims, at, nil
 }
@@ -233,10 +235,20 @@ func (v *Verifier) isFor(audience string) bool {
 
 // valid checks the times of a token. One that never expires is refused, because it could
 // never be withdrawn.
-func (v *Verifier) valid(at times) bool {
+func (v *Verifier) valid(at times) error {
+	if at.Expires <= 0 {
+		return errors.New("it never expires")
+	}
 	now := v.Now()
-	early := func(t *float64) bool { return t != nil && now.Add(v.Skew).Before(unix(*t)) }
-	return at.Expires > 0 && now.Before(unix(at.Expires).Add(v.Skew)) && !early(at.NotBefore) && !early(at.Issued)
+	if ends := unix(at.Expires); !now.Before(ends.Add(v.Skew)) {
+		return fmt.Errorf("it expired at %s, %s ago by this machine's clock", ends.UTC().Format(time.RFC3339), now.Sub(ends).Round(time.Second))
+	}
+	for _, t := range []*float64{at.NotBefore, at.Issued} {
+		if t != nil && now.Add(v.Skew).Before(unix(*t)) {
+			return fmt.Errorf("it is valid only from %s on, in %s by this machine's clock, and MNEME_OIDC_CLOCK_SKEW forgives %s", unix(*t).UTC().Format(time.RFC3339), unix(*t).Sub(now).Round(time.Second), v.Skew)
+		}
+	}
+	return nil
 }
 
 // maxUnix keeps times in a range with which one can calculate: the year 9999.
@@ -247,18 +259,24 @@ func unix(seconds float64) time.Time { return time.Unix(int64(min(max(seconds, 0
 // maxSeen bounds how many checked tokens are remembered.
 const maxSeen = 10_000
 
+// basis is what the result of a check depends on besides the token and the time.
+type basis struct {
+	rules       *ruleset
+	withdrawals int // see [keys.withdrawals]
+}
+
 // cache remembers checked tokens. Only valid ones get in, so that wrong tokens displace none.
 type cache struct {
 	mu      sync.Mutex
-	rules   *ruleset
+	basis   basis
 	grants  map[[sha256.Size]byte]*access.Grant
 	earlier map[[sha256.Size]byte]*access.Grant // dropped when grants is full
 }
 
-func (c *cache) get(hash [sha256.Size]byte, rules *ruleset) *access.Grant {
+func (c *cache) get(hash [sha256.Size]byte, on basis) *access.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rules != rules {
+	if c.basis != on {
 		return nil
 	}
 	if g := c.grants[hash]; g != nil {
@@ -267,16 +285,29 @@ func (c *cache) get(hash [sha256.Size]byte, rules *ruleset) *access.Grant {
 	return c.earlier[hash]
 }
 
-func (c *cache) put(hash [sha256.Size]byte, rules *ruleset, g *access.Grant) {
+func (c *cache) put(hash [sha256.Size]byte, on basis, g *access.Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rules != rules {
-		c.rules, c.grants, c.earlier = rules, nil, nil
+	if c.basis != on {
+		c.basis, c.grants, c.earlier = on, nil, nil
 	}
 	if len(c.grants) >= maxSeen/2 || c.grants == nil {
 		c.grants, c.earlier = map[[sha256.Size]byte]*access.Grant{}, c.grants
 	}
 	c.grants[hash] = g
+}
+
+// claim returns a claim by its name, or else by its path: realm_access.roles is the claim roles within realm_access.
+func claim(claims map[string]any, name string) any {
+	if value, ok := claims[name]; ok {
+		return value
+	}
+	outer, inner, nested := strings.Cut(name, ".")
+	within, ok := claims[outer].(map[string]any)
+	if !nested || !ok {
+		return nil
+	}
+	return claim(within, inner)
 }
 
 // claimText returns the texts of a claim: one, several for a list, none for anything else.

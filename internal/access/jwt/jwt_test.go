@@ -193,6 +193,18 @@ func TestAClockThatIsOffByTenMinutesIsNotForgiven(t *testing.T) {
 	}
 }
 
+func TestTheReasonSaysWhichTimeOfATokenIsWrong(t *testing.T) {
+	b := setup(t, false)
+	for says, changes := range map[string]map[string]any{
+		"it never expires": {"exp": nil},
+		"it expired at":    {"exp": b.begun.Add(-time.Minute).Unix()},
+		"it is valid only": {"iat": b.begun.Add(5 * time.Minute).Unix()},
+		"valid only from":  {"nbf": b.begun.Add(5 * time.Minute).Unix()},
+	} {
+		require.ErrorContains(t, b.Why(t.Context(), b.token(t, changes)), says)
+	}
+}
+
 func TestACheckedTokenExpiresToo(t *testing.T) {
 	b := setup(t, false)
 	token := b.token(t, nil)
@@ -332,6 +344,11 @@ func TestAProviderThatIsAwayIsToldAndForgiven(t *testing.T) {
 	b.SetAway(true)
 	_, err = b.Check(t.Context(), b.token(t, map[string]any{"jti": "another"}))
 	require.NoError(t, err, "the keys that were fetched stay in use")
+	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	_, err = b.Check(t.Context(), oidctest.Sign(t, jose.RS256, "two", stranger, b.good(nil)))
+	require.ErrorIs(t, err, access.ErrUnavailable)
+	require.ErrorContains(t, b.Verifier.Ready(), "those from before are in use")
 }
 
 // answers is a transport that answers each address with a document, or with a redirect.
@@ -399,11 +416,81 @@ func TestATenantThatIsTakenOutOfTheRulesLosesItsTokens(t *testing.T) {
 	require.ErrorIs(t, err, access.ErrNothing)
 }
 
+func TestAKeyThatTheProviderWithdrawsEndsItsTokens(t *testing.T) {
+	b := setup(t, false)
+	_, next, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	old := b.token(t, nil)
+	_, err = b.Check(t.Context(), old)
+	require.NoError(t, err)
+	b.Publish("two", next)
+	_, err = b.Check(t.Context(), oidctest.Sign(t, jose.EdDSA, "two", next, b.good(nil)))
+	require.NoError(t, err)
+	_, err = b.Check(t.Context(), old)
+	require.NoError(t, err, "its key is still published")
+	b.Withdraw("one")
+	b.move(time.Minute) // another unknown key may cause a fetch
+	_, err = b.Check(t.Context(), oidctest.Sign(t, jose.EdDSA, "three", next, b.good(nil)))
+	require.ErrorIs(t, err, access.ErrInvalid)
+	_, err = b.Check(t.Context(), old)
+	require.ErrorIs(t, err, access.ErrInvalid)
+}
+
+func TestOnePersonIsDeniedWhatTheirGroupMay(t *testing.T) {
+	b := setup(t, false)
+	left, stays := b.token(t, map[string]any{"sub": "left"}), b.token(t, nil)
+	grant, err := b.Check(t.Context(), left)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(b.claims, []byte("rules:\n  - claims: {sub: left}\n    deny: true\n  - claims: {org: a}\n    tenant: team-a\n    role: write\n"), 0o600))
+	<-grant.Ended.Done()
+	_, err = b.Check(t.Context(), left)
+	require.ErrorIs(t, err, access.ErrNothing)
+	require.Contains(t, <-b.log, "denies")
+	_, err = b.Check(t.Context(), stays)
+	require.NoError(t, err)
+}
+
+// Keycloak puts roles into realm_access.roles; Auth0 demands names such as https://example.org/roles.
+func TestARuleNamesAClaimWithinAnother(t *testing.T) {
+	b := setup(t, false)
+	first, err := b.Check(t.Context(), b.token(t, nil))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(b.claims, []byte(`rules:
+  - claims: {realm_access.roles: lead}
+    tenant: team-a
+    role: operate
+  - claims: {"https://example.org/roles": lead}
+    tenant: team-b
+    role: operate
+`), 0o600))
+	<-first.Ended.Done()
+	for _, c := range []struct {
+		claims map[string]any
+		tenant string
+	}{
+		{map[string]any{"realm_access": map[string]any{"roles": []string{"all", "lead"}}}, "team-a"},
+		{map[string]any{"realm_access.roles": "lead"}, "team-a"},
+		{map[string]any{"https://example.org/roles": []string{"lead"}}, "team-b"},
+		{map[string]any{"realm_access": "lead", "roles": "lead"}, ""},
+		{map[string]any{"realm_access": map[string]any{"other": map[string]any{"roles": "lead"}}}, ""},
+	} {
+		grant, err := b.Check(t.Context(), b.token(t, c.claims))
+		if c.tenant == "" {
+			require.ErrorIs(t, err, access.ErrNothing, "%v", c.claims)
+			continue
+		}
+		require.NoError(t, err, "%v", c.claims)
+		require.Equal(t, c.tenant, grant.Tenant)
+	}
+}
+
 func TestRulesThatSayTooMuchOrTooLittleAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claims.yaml")
 	for text, says := range map[string]string{
 		"": "no rules", "rules: []": "no rules",
 		"rules: [{tenant: a, role: read}]":                                    "match every token",
+		"rules: [{deny: true}]":                                               "match every token",
+		"rules: [{claims: {a: b}, deny: true, tenant: a}]":                    "grants nothing",
 		"rules: [{claims: {a: b}, role: read}]":                               "rule 1: the tenant is missing",
 		"rules: [{claims: {a: b}, tenant: a, role: god}]":                     `"god" is not a role`,
 		"rules: [{claims: {a: b}, tenant: a, role: read, on: sundays}]":       `the field "on" is unknown`,
@@ -470,5 +557,6 @@ func TestTheLogSaysWhichClaimsATokenHasThatNoRuleKnows(t *testing.T) {
 	require.ErrorIs(t, err, access.ErrNothing)
 	line := <-b.log
 	require.Contains(t, line, "roles")
+	require.Contains(t, line, "u1", "who it was")
 	require.NotContains(t, line, "nobody")
 }

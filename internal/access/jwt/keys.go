@@ -1,13 +1,16 @@
 package jwt
 
 import (
+	"bytes"
 	"context"
+	"crypto"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,6 +48,7 @@ type keys struct {
 	at      Discovery           // as fetched with set
 	trouble error               // of the last fetch
 	asked   time.Time           // when a fetch that an unknown key caused last ended
+	gone    int                 // how often a fetch brought a set that lacks a key of the one before
 
 	fetching sync.Mutex
 	renewing singleflight.Group // the fetch that an unknown key caused
@@ -85,8 +89,11 @@ func (k *keys) run(ctx context.Context, logger *slog.Logger) {
 func (k *keys) ready() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.set == nil {
+	switch {
+	case k.set == nil:
 		return fmt.Errorf("no keys of %s: %w", k.Issuer, k.trouble)
+	case k.trouble != nil:
+		return fmt.Errorf("the keys of %s could not be fetched again, so those from before are in use: %w", k.Issuer, k.trouble)
 	}
 	return nil
 }
@@ -177,14 +184,34 @@ func (k *keys) renew(ctx context.Context) error {
 func (k *keys) fetch(ctx context.Context) error {
 	k.fetching.Lock()
 	defer k.fetching.Unlock()
-	at, set, err := k.published(ctx)
+	at, set, err := k.ask(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.trouble = err
 	if err == nil {
+		if k.set != nil && slices.ContainsFunc(k.set.Keys, func(old jose.JSONWebKey) bool { return !published(set, old) }) {
+			k.gone++
+		}
 		k.at, k.set = at, set
 	}
 	return err
+}
+
+// withdrawals counts when the provider withdrew keys, as after one was stolen: tokens that were checked before then must
+// be checked again.
+func (k *keys) withdrawals() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.gone
+}
+
+// published reports whether a set has a key under the same id.
+func published(set *jose.JSONWebKeySet, key jose.JSONWebKey) bool {
+	return slices.ContainsFunc(set.Key(key.KeyID), func(k jose.JSONWebKey) bool {
+		mine, err := k.Thumbprint(crypto.SHA256)
+		other, otherErr := key.Thumbprint(crypto.SHA256)
+		return err == nil && otherErr == nil && bytes.Equal(mine, other)
+	})
 }
 
 // Discovery is what a provider says about itself, see OpenID Connect Discovery 1.0, section 3.
@@ -206,8 +233,8 @@ func (k *keys) provider() (Discovery, error) {
 	return k.at, nil
 }
 
-// published asks the provider where its keys are, and for the keys.
-func (k *keys) published(ctx context.Context) (provider Discovery, set *jose.JSONWebKeySet, err error) {
+// ask asks the provider where its keys are, and for the keys.
+func (k *keys) ask(ctx context.Context) (provider Discovery, set *jose.JSONWebKeySet, err error) {
 	if err := k.get(ctx, strings.TrimSuffix(k.Issuer, "/")+"/.well-known/openid-configuration", &provider); err != nil {
 		return provider, nil, err
 	}

@@ -11,10 +11,24 @@ import (
 	"mneme.dev/mneme/internal/yamlfile"
 )
 
-// rule gives rights to the tokens whose claims all match.
+// rule gives rights to the tokens whose claims all match, or denies them all.
 type rule struct {
 	Claims        map[string]string `yaml:"claims"` // a list claim matches if it contains the value
+	Deny          bool              `yaml:"deny"`
 	access.Rights `yaml:",inline"`
+}
+
+// check reports a rule that says too much or too little.
+func (r rule) check() error {
+	switch {
+	case r.Deny && r.Rights != access.Rights{}:
+		return errors.New("a rule with deny grants nothing: leave out tenant, role and the like")
+	case len(r.Claims) == 0:
+		return errors.New("claims is empty, so the rule would match every token")
+	case r.Deny:
+		return nil
+	}
+	return r.Rights.Check()
 }
 
 // ruleset is one reading of the claims file.
@@ -30,6 +44,8 @@ const maxRulesBytes = 1 << 20
 // readRules reads a claims file:
 //
 //	rules:
+//	  - claims: {sub: somebody-who-left}
+//	    deny: true
 //	  - claims: {groups: team-a-leads}
 //	    tenant: team-a
 //	    role: operate
@@ -56,11 +72,7 @@ func readRules(path string) (*ruleset, error) {
 		return nil, fmt.Errorf("%s: it has no rules, so nobody could do anything", path)
 	}
 	for i, r := range file.Rules {
-		err := r.Rights.Check()
-		if err == nil && len(r.Claims) == 0 {
-			err = errors.New("claims is empty, so the rule would match every token")
-		}
-		if err != nil {
+		if err := r.check(); err != nil {
 			return nil, fmt.Errorf("%s, rule %d: %w", path, i+1, err)
 		}
 	}
@@ -69,16 +81,16 @@ func readRules(path string) (*ruleset, error) {
 	return s, nil
 }
 
-// match returns the rights of the first rule whose claims all match.
-func (s *ruleset) match(claims map[string]any) (access.Rights, bool) {
+// match returns the first rule whose claims all match.
+func (s *ruleset) match(claims map[string]any) (rule, bool) {
 	for _, r := range s.rules {
 		all := true
 		for name, want := range r.Claims {
-			all = all && slices.Contains(claimText(claims[name]), want)
+			all = all && slices.Contains(claimText(claim(claims, name)), want)
 		}
 		if all {
-			return r.Rights, true
+			return r, true
 		}
 	}
-	return access.Rights{}, false
+	return rule{}, false
 }

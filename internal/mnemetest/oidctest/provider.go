@@ -90,6 +90,13 @@ func (p *Provider) Publish(id string, key crypto.Signer) {
 	p.keys[id] = key
 }
 
+// Withdraw removes a key.
+func (p *Provider) Withdraw(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.keys, id)
+}
+
 // SetAway makes the provider unavailable, or available again.
 func (p *Provider) SetAway(away bool) {
 	p.mu.Lock()
