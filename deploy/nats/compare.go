@@ -1,6 +1,7 @@
 package natsdeploy
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -48,6 +49,39 @@ func compare(have jetstream.StreamConfig, s Settings) error {
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		return &IncompatibleError{Field: name, Have: show(h.Field(i)), Want: show(w.Field(i))}
+	}
+	return nil
+}
+
+// PutBack gives the configuration of a log, as JSON, the settings that this program needs, where somebody has changed
+// them: some, such as deny_delete, the server never takes back from a stream that exists. What operators may choose stays.
+func PutBack(config map[string]json.RawMessage) error {
+	text, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	var have jetstream.StreamConfig
+	if err := json.Unmarshal(text, &have); err != nil {
+		return err
+	}
+	wanted, err := json.Marshal(StreamConfig(Settings{MaxBytes: max(have.MaxBytes, 0), DuplicateWindow: have.Duplicates}))
+	if err != nil {
+		return err
+	}
+	var want map[string]json.RawMessage
+	if err := json.Unmarshal(wanted, &want); err != nil {
+		return err
+	}
+	for field := range reflect.TypeFor[jetstream.StreamConfig]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if ungoverned[field.Name] || field.Name == "SubjectTransform" { // the partitions
+			continue
+		}
+		if value, set := want[name]; set {
+			config[name] = value
+		} else {
+			delete(config, name)
+		}
 	}
 	return nil
 }

@@ -62,13 +62,16 @@ func (e *IncompatibleError) remedy() string {
 	case "max_bytes":
 		return "a log without a limit fills the disk, and then nobody gets an answer; give it one: nats stream edit " + Stream + " --max-bytes 64GiB"
 	case "max_age", "max_msgs", "max_msgs_per_subject", "discard", "retention":
-		return "the server removes events because of it, and nothing brings them back; put the setting back at once with `nats stream edit " + Stream + "`, or if the server refuses that, copy the events into a stream made by mneme"
+		return "the server removes events because of it, and nothing brings them back; put the setting back at once with `nats stream edit " + Stream + "`, " + ifRefused
 	case "duplicate_window":
 		return "set this program to the stream's value, or change the stream on purpose with `nats stream edit " + Stream + "`"
 	default:
-		return "mneme never changes an existing stream; put the setting back with `nats stream edit " + Stream + "`, or if the server refuses that, copy the events into a stream made by mneme"
+		return "mneme never changes an existing stream; put the setting back with `nats stream edit " + Stream + "`, " + ifRefused
 	}
 }
+
+// ifRefused is the way out if the server does not take a setting back from a stream, as with deny_delete.
+const ifRefused = "or if the server refuses that, stop the programs, run `mneme backup create`, remove the stream with `nats stream rm " + Stream + "`, and run `mneme restore`, which puts it back"
 
 // Codes of the JetStream API that have no constant in the client.
 const (

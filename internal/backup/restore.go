@@ -42,7 +42,8 @@ type Options struct {
 	Replicas int
 }
 
-// Restore makes the log from a backup, with its sequences, times and message ids. It verifies the
+// Restore makes the log from a backup, with its sequences, times and message ids, and with mneme's settings where somebody
+// had changed them. It verifies the
 // whole backup first. An empty log is replaced, even if it has other partitions, which running programs notice, and so is
 // what an interrupted restore of the same backup left.
 //
@@ -208,6 +209,9 @@ func configure(config map[string]json.RawMessage, o Options) error {
 		if err := json.Unmarshal(raw, &metadata); err != nil {
 			return fmt.Errorf("%w: metadata: %w", ErrNotABackup, err)
 		}
+	}
+	if err := natsdeploy.PutBack(config); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotABackup, err)
 	}
 	err := set("metadata", natsdeploy.Restoring(metadata))
 	if o.MaxBytes > 0 {
