@@ -1,7 +1,10 @@
 package eventlog
 
 import (
+	"bytes"
 	"log/slog"
+	"net"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -25,6 +28,37 @@ func TestAConnectionWithoutALoggerSurvivesTheServer(t *testing.T) {
 	require.NoError(t, conn.Flush())
 	conn.Close()
 	<-reported // the client reports one event after the other, so the loss of the connection too
+}
+
+// forgetful is a connection to a server that dies with the first question about the stream.
+type forgetful struct {
+	net.Conn
+	forgot atomic.Bool
+}
+
+func (f *forgetful) Write(p []byte) (int, error) {
+	if i := bytes.Index(p, []byte("PUB $JS.API.STREAM.INFO")); i >= 0 && f.forgot.CompareAndSwap(false, true) {
+		_, err := f.Conn.Write(p[:i]) // the subscription for the answers
+		return len(p), err
+	}
+	return f.Conn.Write(p)
+}
+
+func (f *forgetful) Dial(network, address string) (_ net.Conn, err error) {
+	f.Conn, err = net.Dial(network, address)
+	return f, err
+}
+
+func TestALogIsOpenedAlthoughTheServerThatWasAskedDied(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	dialer := &forgetful{}
+	conn, err := Connect(b.server.ClientURL(), "test", nil, nats.SetCustomDialer(dialer))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	_, err = Open(t.Context(), conn)
+	require.NoError(t, err)
+	require.True(t, dialer.forgot.Load())
 }
 
 // Only the ingestor may create the log. A program that starts before it has the right role, and only waits.

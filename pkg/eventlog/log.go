@@ -63,17 +63,18 @@ func OnPublish(published func(Publication)) Option {
 	return func(l *Log) { l.published = published }
 }
 
-// Open finds the stream behind a connection. It does not create the stream; deploy/nats does.
+// Open finds the stream behind a connection. It does not create the stream; deploy/nats does. Its errors are those of
+// [natsdeploy.Inspect], [ErrSilent] and [ErrNoLeader].
 func Open(ctx context.Context, conn *nats.Conn, options ...Option) (*Log, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
 		return nil, err
 	}
-	info, err := natsdeploy.Inspect(ctx, js)
+	info, err := ask(ctx, func(ctx context.Context) (natsdeploy.Info, error) { return natsdeploy.Inspect(ctx, js) })
 	if err != nil {
 		return nil, err
 	}
-	stream, err := js.Stream(ctx, natsdeploy.Stream)
+	stream, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return js.Stream(ctx, natsdeploy.Stream) })
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", natsdeploy.Stream, err)
 	}
