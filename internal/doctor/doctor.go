@@ -81,19 +81,29 @@ func Serving(log *eventlog.Log, data string) func(context.Context, httpapi.Statu
 		e.settings()
 		e.openFiles()
 		e.trust()
-		e.server(log.Conn())
-		if js, err := jetstream.New(log.Conn()); err != nil {
-			e.add("jetstream", Failed, err.Error(), "")
-		} else {
-			e.jetStream(ctx, js)
-			e.stream(ctx, js)
-			e.copies(ctx, log.Conn(), js)
-		}
-		e.producers(ctx, log)
+		e.through(ctx, log)
 		e.reported(status)
 		e.disk()
 		return e.findings
 	}
+}
+
+// through checks NATS and the log through the connection of a process.
+func (e *examination) through(ctx context.Context, log *eventlog.Log) {
+	if !log.Conn().IsConnected() {
+		e.add("nats", Failed, "this process has lost its connection to NATS: it serves reads, and publishes nothing", "start the NATS server, or see what separates the two; the process connects again by itself")
+		return
+	}
+	e.server(log.Conn())
+	js, err := jetstream.New(log.Conn())
+	if err != nil {
+		e.add("jetstream", Failed, err.Error(), "")
+		return
+	}
+	e.jetStream(ctx, js)
+	e.stream(ctx, js)
+	e.copies(ctx, log.Conn(), js)
+	e.producers(ctx, log)
 }
 
 // examination collects the findings, and data that one check passes to another.

@@ -59,8 +59,9 @@ func (a *api) doctor(ctx context.Context, _ *struct{}) (*diagnosisOutput, error)
 	ctx, cancel := context.WithTimeout(ctx, diagnosisWithin)
 	defer cancel()
 	status, err := a.status(ctx, nil)
-	if err != nil {
-		return nil, err
+	if err != nil { // the checks say more about what does not answer
+		unknown := Check{Check: "status", Level: LevelFailed, Detail: "it is unknown how far the projections are: " + err.Error(), Remedy: "see the other checks, and the log of this process"}
+		return &diagnosisOutput{Body: NewDiagnosis(append(a.Doctor(ctx, Status{}), unknown))}, nil
 	}
 	return &diagnosisOutput{Body: NewDiagnosis(a.Doctor(ctx, status.Body))}, nil
 }

@@ -56,3 +56,22 @@ func TestTheServerChecksItselfAsTheCommandDoes(t *testing.T) {
 	require.Contains(t, levels, "disk")
 	require.Contains(t, levels, "projection graph") // perhaps a warning, until it is driven
 }
+
+func TestTheServerChecksItselfWhileNATSIsAway(t *testing.T) {
+	t.Parallel()
+	i, err := instance.Start(t.Context(), instance.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Doctor: doctor.Serving})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, i.Close()) }()
+	i.Log.Conn().Close()
+	var d httpapi.Diagnosis
+	(&bundle{t, i}).get("/v1/doctor", &d)
+	require.False(t, d.OK)
+	failed := map[string]string{}
+	for _, c := range d.Checks {
+		if c.Level == httpapi.LevelFailed {
+			failed[c.Check] = c.Detail
+		}
+	}
+	require.Contains(t, failed["nats"], "lost its connection")
+	require.Contains(t, failed["status"], "NATS")
+}
