@@ -36,6 +36,7 @@ func fill(t *testing.T, s *mnemetest.Server) map[string]any {
 	require.NoError(t, err, "%s", out)
 	publish(t, s.NATS, "test:long", texts(numbered(2_000)))
 	publish(t, s.NATS, "test:asked", texts([]string{"Is anyone there?"}))
+	publish(t, s.NATS, "test:leftward", texts([]string{strings.Repeat("הבדיקה נכשלת שוב ושוב ", 20)}))
 	ok := false
 	list := []events.Payload{&events.ConversationStarted{Title: hostile[0], Agent: hostile[1], Project: hostile[0], Tags: hostile[:2]}}
 	list = append(list, texts(append([]string{"What does alert do?"}, hostile...))...)
@@ -57,7 +58,7 @@ func fill(t *testing.T, s *mnemetest.Server) map[string]any {
 	require.NoError(t, json.NewDecoder(answer.Body).Decode(&branch))
 	require.NoError(t, answer.Body.Close())
 	return map[string]any{
-		"url": s.HTTP, "long": "test:long", "hostile": "test:hostile", "asked": "test:asked", "recorded": "scout", "branch": branch.ID, "project": hostile[0], "served": served, "message": fmt.Sprint(first + 2),
+		"url": s.HTTP, "long": "test:long", "hostile": "test:hostile", "asked": "test:asked", "leftward": "test:leftward", "recorded": "scout", "branch": branch.ID, "project": hostile[0], "served": served, "message": fmt.Sprint(first + 2),
 	}
 }
 

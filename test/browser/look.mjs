@@ -5,12 +5,12 @@ import { join } from "node:path";
 
 import { base, end, given, launch, of, settled, watched } from "./common.mjs";
 
-const { long, hostile, recorded, branch, project, served, pictures, docs } = given;
+const { long, hostile, leftward, recorded, branch, project, served, pictures, docs } = given;
 const shown = ["context", "timeline", "graph"]; // in the documentation
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const views = {
   conversations: "/", projects: "/?view=projects", project: `/?view=project&project=${encodeURIComponent(project)}`, live: "/?view=tail", operations: "/?view=operations", doctor: "/?view=operations&doctor=1",
-  timeline: of(recorded, "&turn=2"), "long timeline": of(long, "&turn=500"), "hostile timeline": of(hostile, "&turn=1"), "timeline of a branch": of(branch, "&turn=300"),
+  timeline: of(recorded, "&turn=2"), "long timeline": of(long, "&turn=500"), "hostile timeline": of(hostile, "&turn=1"), "timeline of a branch": of(branch, "&turn=300"), "timeline from right to left": of(leftward), "graph from right to left": of(leftward, "&view=graph"),
   context: of(recorded, "&view=context&max=9000"), "hostile context": of(hostile, "&view=context&left=1"), text: of(hostile, "&view=context&show=bytes"),
   play: of(recorded, "&view=context&max=9000&as_of=40&step=1&list=1"), remade: of(hostile, `&view=context&served=${served}`), served: of(hostile, "&view=served"),
   compare: of(recorded, "&view=compare&max_b=4000"), "hostile search": of(hostile, "&view=search&q=alert"), "hostile results": of(hostile, "&view=search&q=alert&kind=tool"), "hostile found": `/?q=alert&kind=all&project=${encodeURIComponent(project)}`, graph: of(recorded, "&view=graph"), "hostile graph": of(hostile, "&view=graph"),
@@ -18,7 +18,7 @@ const views = {
 };
 const servers = [base, given.guarded];
 const open = (page, url) => page.goto(url.startsWith("/") ? base + url : url);
-const wide = { width: 1280, height: 800 }, narrow = { width: 375, height: 667 };
+const wide = { width: 1280, height: 800 }, narrow = { width: 360, height: 667 };
 
 const browser = await launch();
 
@@ -36,12 +36,21 @@ async function look() {
     if (name === "live") await page.locator(".row", { hasText: "<img src=x onerror=" }).first().waitFor(); // rows come one by one
     const seen = await page.evaluate(() => ({
       rows: document.querySelectorAll(".row").length, nodes: document.querySelectorAll(".node").length,
+      // texts whose first character is outside of the box that cuts them
+      headless: [...document.querySelectorAll(".row .what bdi, .node bdi, .call .args bdi")].filter((e) => {
+        if (!e.firstChild?.length) return false;
+        const first = document.createRange(), box = e.parentElement.getBoundingClientRect();
+        first.setStart(e.firstChild, 0); first.setEnd(e.firstChild, 1);
+        const at = first.getBoundingClientRect();
+        return at.left < box.left - 1 || at.right > box.right + 1;
+      }).length,
       foreign: document.querySelectorAll("main img, main script, main iframe, main form[action], main a[href^='javascript']").length,
       text: document.querySelector("main").innerText, title: document.title,
       dead: [...document.querySelectorAll("a[href^='#']")].filter((a) => !document.getElementById(a.hash.slice(1))).map((a) => a.innerText),
     }));
     if (!/^.+ · mneme$/.test(seen.title)) say(`has the title ${seen.title}`);
     if (seen.dead.length) say(`has links that lead nowhere: ${seen.dead}`);
+    if (seen.headless) say(`hides the beginnings of ${seen.headless} texts`);
     if (seen.foreign) say("made an element of a text");
     if (seen.rows > 100 || seen.nodes > 300) say(`keeps ${seen.rows} rows and ${seen.nodes} nodes`);
     if (/timeline|live/.test(name) && seen.rows === 0) say("has no rows");

@@ -160,7 +160,7 @@ await page.locator(".quote").filter({ hasText: /^assistant, turn \d+ Message \d+
 await settled(page);
 expect(await page.locator(".quote").filter({ hasText: /^user/ }).count() === 0, "the role filters nothing");
 await page.getByLabel("Since").fill("2100-01-01");
-await page.getByText("0 conversations found").waitFor();
+await page.getByText("Nothing found.").waitFor();
 
 step = "follow";
 await open(of(long, "&turn=990"));

@@ -2592,7 +2592,10 @@ function ConversationView({ id, p: p3 }) {
   useTitle(views.find(([v3]) => v3 === view)[1], c3?.title || id);
   const tabs = T2(null);
   A2(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c3, outline]);
-  if (!c3 || !outline) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
+  if (!c3 || !outline) return /* @__PURE__ */ a3("div", { class: "page", children: [
+    error && /* @__PURE__ */ a3("h1", { children: /* @__PURE__ */ a3(Text, { of: id }) }),
+    /* @__PURE__ */ a3(Notice, { error, children: "Loading…" })
+  ] });
   const all = withInherited(c3);
   return /* @__PURE__ */ a3("div", { class: `conversation ${p3["event"] ? "with-event" : ""}`, children: [
     /* @__PURE__ */ a3("div", { class: "head", children: [
@@ -2761,6 +2764,7 @@ function summary(found, kind) {
   const parts = kind === "tool" ? [] : [plural(found?.conversations.length ?? 0, "conversation")];
   if (kind) parts.push(plural(found?.tool_results?.length ?? 0, "tool result"));
   const left = found?.conversations_left_out;
+  if (!found?.conversations.length && !found?.tool_results?.length && !left) return "Nothing found.";
   return `${parts.join(" and ")} found, best first${left ? `; tool results of ${plural(left, "older conversation")} were not searched` : ""}`;
 }
 function Card({ c: c3 }) {
@@ -2800,7 +2804,7 @@ function Card({ c: c3 }) {
 var groupings = ["day", "project", "conversation", "agent", "model", "tool", "command", "error", "file"];
 var sorts = [["tokens", "most tokens"], ["errors", "most failed calls"], ["rereads", "most repeated reads"], ["duration", "longest calls"]];
 var most = 1e3;
-var large = (n2) => n2 === void 0 ? void 0 : n2 < 1e4 ? count(n2) : n2 < 1e7 ? `${count(Math.round(n2 / 1e3))}k` : `${(n2 / 1e6).toFixed(1)}M`;
+var large = (n2) => n2 === void 0 ? void 0 : n2 < 1e4 ? count(n2) : n2 < 1e7 ? `${count(Math.round(n2 / 1e3))}k` : `${(n2 / 1e6).toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 })}M`;
 var duration = (ms) => ms === void 0 ? void 0 : ms < 1e3 ? `${ms} ms` : ms < 6e4 ? `${(ms / 1e3).toFixed(1)} s` : ms < 36e5 ? `${(ms / 6e4).toFixed(1)} min` : `${(ms / 36e5).toFixed(1)} h`;
 var cost = (g3) => g3.cost?.amount?.toFixed(2);
 var conversations = ["Conversations", (g3) => g3.conversations];

@@ -31,7 +31,7 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
   useTitle(views.find(([v]) => v === view)![1], c?.title || id);
   const tabs = useRef<HTMLElement>(null);
   useEffect(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, c, outline]); // the tabs come with the outline
-  if (!c || !outline) return <div class="page"><Notice error={error}>Loading…</Notice></div>;
+  if (!c || !outline) return <div class="page">{error && <h1><Text of={id} /></h1>}<Notice error={error}>Loading…</Notice></div>;
   const all = withInherited(c);
   return (
     <div class={`conversation ${p["event"] ? "with-event" : ""}`}>

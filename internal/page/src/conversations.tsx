@@ -83,6 +83,7 @@ function summary(found: Answer | undefined, kind: string | undefined): string {
   const parts = kind === "tool" ? [] : [plural(found?.conversations.length ?? 0, "conversation")];
   if (kind) parts.push(plural(found?.tool_results?.length ?? 0, "tool result"));
   const left = found?.conversations_left_out;
+  if (!found?.conversations.length && !found?.tool_results?.length && !left) return "Nothing found.";
   return `${parts.join(" and ")} found, best first${left ? `; tool results of ${plural(left, "older conversation")} were not searched` : ""}`;
 }
 

@@ -19,7 +19,7 @@ const sorts: [string, string][] = [["tokens", "most tokens"], ["errors", "most f
 
 const most = 1000; // groups
 
-const large = (n?: number) => n === undefined ? undefined : n < 10_000 ? count(n) : n < 10_000_000 ? `${count(Math.round(n / 1e3))}k` : `${(n / 1e6).toFixed(1)}M`;
+const large = (n?: number) => n === undefined ? undefined : n < 10_000 ? count(n) : n < 10_000_000 ? `${count(Math.round(n / 1e3))}k` : `${(n / 1e6).toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 })}M`;
 const duration = (ms?: number) => ms === undefined ? undefined : ms < 1000 ? `${ms} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : ms < 3_600_000 ? `${(ms / 60_000).toFixed(1)} min` : `${(ms / 3_600_000).toFixed(1)} h`;
 const cost = (g: Group) => g.cost?.amount?.toFixed(2);
 
