@@ -17,7 +17,7 @@ const exampleChars = 8000
 // example runs the agent of examples/scout once if the log is empty, and prints the
 // context that mneme would show it next.
 func example(ctx context.Context, g *Globals, i *instance.Instance, t *terminal) error {
-	conversationID := "scout-example"
+	conversationID := "scout-question"
 	state, err := i.Log.State(ctx)
 	if err != nil {
 		return err
