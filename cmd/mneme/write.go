@@ -28,7 +28,7 @@ import (
 
 // ImportCmd imports transcripts.
 type ImportCmd struct {
-	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: what agents record, see --format; JSON plain, gzip or Zstandard. In a folder, the last message of a recording that changed in the last two minutes is left for the next import, because its agent may still be writing it."`
+	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: what agents record, see --format; JSON plain, gzip or Zstandard. If a recording in a folder changed in the last two minutes, its last message is left for the next import, because the agent may still be writing it."`
 	Format string   `help:"Format of the files: ${enum}." enum:"${formats}" default:"auto"`
 	Over   string   `help:"How events reach the log: http, to --url; nats, to --nats-url; auto is nats if a NATS server is named, by flag or variable, and otherwise http." enum:"auto,http,nats" default:"auto"`
 	settings.Redacting
@@ -261,7 +261,7 @@ type PublishCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*PublishCmd) Help() string {
-	return `Publishing the same event again is harmless. If one of several events is invalid, none is published. An event with the identity of another one (the same tenant, conversation, source and id) but other data is refused within 30 seconds of that one, and so are the events after it; later it is stored, but every projection skips it: see mneme failed list. The same happens to events of a conversation that was deleted before; a remark says so.
+	return `Publishing the same event again is harmless. If one of several events is invalid, none is published. An event with the identity of an earlier one (the same tenant, conversation, source and id) but other data is refused within 30 seconds of the earlier one, and so are the events after it; after 30 seconds it is stored, but every projection skips it: see mneme failed list. The same happens to events of a conversation that was deleted before; a remark says so.
 
 Examples:
 

@@ -51,7 +51,7 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 		return Info{}, fmt.Errorf("%w: the server has no room for a log of %d bytes: make it smaller with MNEME_LOG_SIZE, or raise max_file_store of NATS", ErrNoSpace, StreamConfig(s).MaxBytes)
 	}
 	if errors.As(err, &api) && api.ErrorCode == codeNoPeers {
-		return Info{}, fmt.Errorf("stream %s: the cluster has not %d servers with room for a copy of %d bytes each: start the servers that are down, make the log smaller with MNEME_LOG_SIZE, or ask for fewer copies with MNEME_REPLICAS: %w",
+		return Info{}, fmt.Errorf("stream %s: the cluster does not have %d servers with room for a copy of %d bytes each: start the servers that are down, make the log smaller with MNEME_LOG_SIZE, or ask for fewer copies with MNEME_REPLICAS: %w",
 			Stream, s.Replicas, StreamConfig(s).MaxBytes, err)
 	}
 	if err != nil {

@@ -30,8 +30,8 @@ func renamed(text []byte, n int) []byte {
 	})
 }
 
-// ErrOneSession means that copies of a session can't be told apart, because its ids have not the form of Claude Code's.
-var ErrOneSession = errors.New("copies of this session would all be one, because its ids have not the form that Claude Code gives them: name other recordings, or leave out the copies with --files 0")
+// ErrOneSession means that copies of a session can't be told apart, because its ids do not have the form of Claude Code's.
+var ErrOneSession = errors.New("copies of this session would all be one, because its ids do not have the form that Claude Code gives them: name other recordings, or leave out the copies with --files 0")
 
 // canBeCopied returns [ErrOneSession] for a session whose ids can't be replaced.
 func (s *replayed) canBeCopied() error {

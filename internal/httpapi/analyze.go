@@ -43,7 +43,7 @@ type AnalysisRequest struct {
 
 // AnalysisResult is what came of an analysis.
 type AnalysisResult struct {
-	Estimate analysis.Estimate `json:"estimate" doc:"before the model was asked"`
+	Estimate analysis.Estimate `json:"estimate" doc:"made before the model was asked"`
 	analysis.Outcome
 	More bool `json:"more" doc:"more conversations than limit fit the request"`
 }

@@ -204,7 +204,7 @@ type broken struct{ error }
 func (b broken) Read([]byte) (int, error) { return 0, b.error }
 
 type auditInput struct {
-	Tenant  string    `query:"tenant" maxLength:"128" doc:"only about this tenant; everything if absent"`
+	Tenant  string    `query:"tenant" maxLength:"128" doc:"only entries about this tenant; all if absent"`
 	Since   time.Time `query:"since" doc:"only from this time on"`
 	Action  string    `query:"action" maxLength:"128" doc:"only this action, such as erase"`
 	Subject string    `query:"subject" maxLength:"512" doc:"only of this subject, such as token:3f2a9c01b7de"`
@@ -225,7 +225,7 @@ type auditOutput struct {
 type AuditEntry struct {
 	Seq     uint64    `json:"seq"`
 	Time    time.Time `json:"time"`
-	Tenant  string    `json:"tenant,omitempty" doc:"absent if it is not about one tenant"`
+	Tenant  string    `json:"tenant,omitempty" doc:"absent if the entry is not about one tenant"`
 	Subject string    `json:"subject,omitempty" doc:"token:ID, oidc:SUBJECT, os:USER for a command, or mneme; absent if the server asked for no token"`
 	Role    string    `json:"role,omitempty" doc:"of the token"`
 	Via     string    `json:"via" enum:"http,mcp,cli,server"`
@@ -234,7 +234,7 @@ type AuditEntry struct {
 	Outcome string    `json:"outcome" enum:"begun,done,refused,failed" doc:"begun: a change that is about to take effect; another entry of the same request says how it ended"`
 	Status  int       `json:"status,omitempty" doc:"of the answer over HTTP"`
 	Request string    `json:"request,omitempty" doc:"the same for all entries of a request; the id of its trace, if it has one"`
-	Count   int       `json:"count,omitempty" doc:"how often it was repeated since the entry before; absent for once"`
+	Count   int       `json:"count,omitempty" doc:"how often it was repeated since the previous entry; absent if it was not"`
 }
 
 func (a *api) registerAudit(h huma.API) {

@@ -43,7 +43,7 @@ type NamedScope struct {
 type scopeInput struct {
 	ProjectParam
 	WaitAllParams
-	Name  string `query:"name" minLength:"1" maxLength:"4096" doc:"a function, a type or another named piece of code: Store.Close, or Close if the project has one only"`
+	Name  string `query:"name" minLength:"1" maxLength:"4096" doc:"a function, a type or another named piece of code: Store.Close, or Close if the project has only one"`
 	File  string `query:"file" minLength:"1" maxLength:"4096" doc:"a file, by its path or as much of its end as tells which one"`
 	Line  int    `query:"line" minimum:"1" doc:"a line of the file: the smallest named piece of code around it"`
 	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"maximum number of conversations"`
@@ -53,7 +53,7 @@ type scopeOutput struct {
 	Body struct {
 		Scope         NamedScope          `json:"scope" doc:"the piece of code that is meant"`
 		Conversations []ScopeConversation `json:"conversations" doc:"newest mention first"`
-		More          bool                `json:"more" doc:"there may be more: the limit was reached, or that of the conversations whose texts are looked at, 50"`
+		More          bool                `json:"more" doc:"there may be more: the limit was reached, or there were more than the 50 conversations whose texts are examined"`
 	}
 }
 

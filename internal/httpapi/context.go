@@ -42,7 +42,7 @@ type contextInput struct {
 
 // ExplainParam asks for the manifest of a context.
 type ExplainParam struct {
-	Explain string `query:"explain" enum:"false,true,candidates" default:"false" doc:"true: add the manifest, which says why each part is included, and where it is in the Markdown; candidates: also what each section considered and left out, at most 50 of it, and with which larger budget it would be shown. Not with format=markdown"`
+	Explain string `query:"explain" enum:"false,true,candidates" default:"false" doc:"true: add the manifest, which says why each part is included, and where it is in the Markdown; candidates: also what each section considered and left out, at most 50 items of each section, and the larger budget that would show each. Not with format=markdown"`
 }
 
 func (p *ExplainParam) explains() bool { return p.Explain != explainNothing }

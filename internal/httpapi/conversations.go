@@ -35,7 +35,7 @@ type Conversation struct {
 	UpdatedAt       string             `json:"updated_at" doc:"producer's time of the newest event that has one"`
 	FirstSeq        uint64             `json:"first_seq"`
 	LastSeq         uint64             `json:"last_seq"`
-	Inherited       *Inherited         `json:"inherited,omitempty" doc:"if a single branch is shown: what it inherits from its ancestors, in addition to the counts of its own; absent if they are deleted or unknown"`
+	Inherited       *Inherited         `json:"inherited,omitempty" doc:"if only one conversation is requested and it is a branch: the counts that it inherits from its ancestors, in addition to its own; absent if they are deleted or unknown"`
 }
 
 // Inherited is what a branch inherits from its ancestors, as the API shows it.
@@ -75,9 +75,9 @@ type listInput struct {
 	Project       string    `query:"project" doc:"only conversations of this project, or of the repository that this folder is in"`
 	BranchOf      string    `query:"branch_of" doc:"only branches of this conversation; its id or short form"`
 	CreatedAfter  time.Time `query:"created_after" doc:"only if the producer's time of the first event that has one is this or later"`
-	CreatedBefore time.Time `query:"created_before" doc:"the same time: earlier than this"`
+	CreatedBefore time.Time `query:"created_before" doc:"only if that time is earlier than this"`
 	UpdatedAfter  time.Time `query:"updated_after" doc:"only if the producer's time of the newest event that has one is this or later"`
-	UpdatedBefore time.Time `query:"updated_before" doc:"the same time: earlier than this"`
+	UpdatedBefore time.Time `query:"updated_before" doc:"only if that time is earlier than this"`
 }
 
 // scope returns the list that a cursor of this input belongs to.

@@ -38,7 +38,7 @@ type hookInput struct {
 	TenantParam
 	AsOfParam
 	Agent   string `path:"agent" enum:"claude-code,codex,gemini-cli,qwen-code,opencode,kilo,pi,kimi-code,hermes,droid,cursor,copilot-cli,openhands" doc:"the agent that runs the hook"`
-	Late    bool   `query:"late" doc:"the event is sent again after the server was away: nothing is shown for it"`
+	Late    bool   `query:"late" doc:"the event is sent late, because the server did not answer before: the answer shows nothing"`
 	RawBody []byte `contentType:"application/json"`
 }
 

@@ -24,7 +24,7 @@ type insightsInput struct {
 	Agent        string       `query:"agent" doc:"only conversations of this agent, such as claude-code, in any spelling: upper and lower case, spaces, - and _ make no difference"`
 	Since        string       `query:"since" format:"date" doc:"the first UTC day, such as 2026-03-01; what happened on an unknown day is then left out"`
 	Until        string       `query:"until" format:"date" doc:"the last UTC day"`
-	Sort         InsightsSort `query:"sort" doc:"groups with the most of this first: tokens read and written, failed calls, repeated reads of files, or the time of calls; by default days in their order, else the largest group first"`
+	Sort         InsightsSort `query:"sort" doc:"groups with the most of this first: tokens read and written, failed calls, repeated reads of files, or the time of calls; by default days in chronological order, other groups largest first"`
 	Limit        int          `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"maximum number of groups"`
 }
 

@@ -50,7 +50,7 @@ type MemoryCommand struct {
 // MemoryAnswer is what goes into the tool_result block for the model.
 type MemoryAnswer struct {
 	Content string `json:"content" doc:"what the tool answers"`
-	IsError bool   `json:"is_error" doc:"the content says why the command changed and showed nothing"`
+	IsError bool   `json:"is_error" doc:"the command failed: the content says why, and nothing was changed"`
 	Seq     uint64 `json:"seq,omitempty" doc:"the sequence of the event that a change became; the log has acknowledged it"`
 }
 

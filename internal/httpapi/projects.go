@@ -92,7 +92,7 @@ type projectContextInput struct {
 	MaxChars int    `query:"max_chars" minimum:"500" maximum:"10000000" default:"8000" doc:"budget in Unicode code points, headings and marks included"`
 	Format   string `query:"format" enum:"markdown,json,openai,anthropic" default:"json" doc:"openai and anthropic return messages in the form that their APIs accept"`
 	Memory   string `query:"memory" enum:"inline,separate" default:"inline" doc:"with format=openai or anthropic: see the context of a conversation"`
-	Except   string `query:"except" doc:"id of a conversation to leave out: the one that begins"`
+	Except   string `query:"except" doc:"id of a conversation to leave out, such as the one that is just beginning"`
 	Frame    bool   `query:"frame" doc:"with format=markdown: see the context of a conversation"`
 	Explain  bool   `query:"explain" doc:"add the manifest, also where each item is in the Markdown; not with format=markdown"`
 	Text     bool   `query:"include_markdown" doc:"with format=json: add the member markdown, the text in which the manifest's ranges are"`

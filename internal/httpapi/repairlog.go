@@ -13,7 +13,7 @@ import (
 type repairLogInput struct {
 	Body struct {
 		DryRun bool `json:"dry_run,omitempty" doc:"only report"`
-		Accept bool `json:"accept,omitempty" doc:"give up what is still missing or unreadable at the end: nothing warns of it any more"`
+		Accept bool `json:"accept,omitempty" doc:"give up what is still missing or unreadable at the end: warnings about it then stop"`
 	}
 }
 

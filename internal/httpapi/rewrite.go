@@ -16,7 +16,7 @@ import (
 
 // RewriteParam asks for other words for a query.
 type RewriteParam struct {
-	Rewrite bool `query:"rewrite" doc:"have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota"`
+	Rewrite bool `query:"rewrite" doc:"have the model that writes summaries add other words to the query. The answer or the manifest says what was added, or why nothing was. Calls count against the tenant's quota"`
 }
 
 // How many queries a model rewrites at the same time: fewer than the calls that an endpoint takes, so that summaries continue.

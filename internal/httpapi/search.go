@@ -45,7 +45,7 @@ type FoundResult struct {
 	Text       string      `json:"text" doc:"the result and its error, or an excerpt around its best passage, with […] for omissions"`
 	Relevance  float64     `json:"relevance" doc:"the score relative to the best one's, 0 to 1; 0 for a query without words"`
 	BM25       float64     `json:"bm25" doc:"of its best passage"`
-	Duplicates int         `json:"duplicates,omitempty" doc:"how many results of the same conversation and tool with the same text this page leaves out"`
+	Duplicates int         `json:"duplicates,omitempty" doc:"how many other results of this conversation and tool with the same text the page leaves out"`
 	Highlights []Highlight `json:"highlights,omitempty" doc:"the words of the query in the text"`
 }
 
@@ -124,7 +124,7 @@ type searchConversationOutput struct {
 		ToolsFrom   uint64            `json:"tool_results_from,omitempty" doc:"the first sequence whose tool results were searched, if a very long conversation has older ones that were not"`
 		Embedding   string            `json:"embedding_model,omitempty" doc:"the model whose embeddings were used in the ranking; absent if only words were"`
 		Missing     string            `json:"embedding_missing,omitempty" doc:"which embeddings were not used in the ranking, and why"`
-		Reranked    *window.Reranked  `json:"reranked,omitempty" doc:"the order that a reranker gave the best messages, or why it gave none; absent if it was not asked"`
+		Reranked    *window.Reranked  `json:"reranked,omitempty" doc:"the order in which a reranker put the best messages, or why it did not; absent if it was not asked"`
 		Rewritten   *window.Rewritten `json:"rewritten,omitempty" doc:"with rewrite=true: what the model added to the query, or why nothing"`
 		Embedded    uint64            `json:"embedded_up_to,omitempty" doc:"sequence of the last message whose vectors were used; absent with built-in embeddings, which all messages have"`
 	}

@@ -39,9 +39,9 @@ func (in *FilterParams) keep() window.Filter {
 // FoundTools are tool results that a search over conversations of a project found.
 type FoundTools struct {
 	Results  []FoundProjectResult `json:"tool_results,omitempty" doc:"with kind=tool or all: best first, by their words alone; newest first if the query has no words"`
-	Searched int                  `json:"conversations_searched,omitempty" doc:"in how many conversations tool results were searched: the newest 50 of the project that have any, or fewer whose 20,000 results, or whose index, are as large as a search may be"`
+	Searched int                  `json:"conversations_searched,omitempty" doc:"in how many conversations tool results were searched: the newest 50 of the project that have any, or fewer if these have more than 20,000 results or their index gets too large"`
 	Left     int                  `json:"conversations_left_out,omitempty" doc:"upper bound of the number of older conversations of the project that were not searched"`
-	Partial  bool                 `json:"tool_results_partial,omitempty" doc:"true if not all results of these conversations were searched: not the oldest of long conversations, or not those after the best 2,000, to which filters of time and text were applied"`
+	Partial  bool                 `json:"tool_results_partial,omitempty" doc:"true if some results of these conversations were not searched: the oldest of long conversations are left out, and filters of time and text apply only to the best 2,000 results"`
 }
 
 // FoundProjectResult is a tool result with its conversation.

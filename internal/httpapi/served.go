@@ -27,7 +27,7 @@ type ServedContext struct {
 	AsOf          uint64 `json:"as_of"`
 	Hash          string `json:"hash" doc:"SHA-256 of its Markdown"`
 	Chars         int    `json:"chars"`
-	MaxChars      int    `json:"max_chars" doc:"the budget, without the room of a frame"`
+	MaxChars      int    `json:"max_chars" doc:"the budget, less the room for a frame"`
 	Strategy      string `json:"strategy"`
 	Query         string `json:"query,omitempty"`
 	Condense      string `json:"condense,omitempty"`

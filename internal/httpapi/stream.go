@@ -61,7 +61,7 @@ type streamInput struct {
 	Kind         []string `query:"kind,explode" maxItems:"16" doc:"only events of these kinds, such as message_created"`
 	From         uint64   `query:"from" doc:"begin with this sequence; without it and without Last-Event-ID, with the next new event"`
 	Last         int      `query:"last" minimum:"0" maximum:"10000" doc:"without from and Last-Event-ID, begin with this many of the newest events that are asked for"`
-	UntilEnd     bool     `query:"until_end" doc:"stop at the present end of the log, which event: end tells of"`
+	UntilEnd     bool     `query:"until_end" doc:"end the stream at the current end of the log, with event: end"`
 	LastEventID  string   `header:"Last-Event-ID" maxLength:"20" doc:"continue after this sequence; browsers send it when they connect again"`
 }
 

@@ -41,7 +41,7 @@ type Step struct {
 	Number    int          `json:"number" doc:"number of assistant messages of the conversation up to here"`
 	Message   *Message     `json:"message,omitempty" doc:"the assistant message; absent for calls before the first one of a turn, or if the message is on the previous or next page"`
 	ToolCalls []ToolCall   `json:"tool_calls" doc:"the calls that follow the message, in order, with their results"`
-	Results   []ToolResult `json:"results,omitempty" doc:"results whose call is unknown"`
+	Results   []ToolResult `json:"results,omitempty" doc:"results without a known call"`
 	Continued bool         `json:"continued,omitempty" doc:"the page ended within the step: if the next page begins with the same turn and number, it continues this step"`
 }
 

@@ -35,8 +35,8 @@ type Query struct {
 
 // Report is the answer to a [Query].
 type Report struct {
-	Total     Group     `json:"total" doc:"all groups together, those left out included"`
-	Groups    []Group   `json:"groups" doc:"days in their order, else the largest first, unless the query says how to sort"`
+	Total     Group     `json:"total" doc:"all groups together, including those left out"`
+	Groups    []Group   `json:"groups" doc:"days in chronological order, other groups largest first, unless the query says how to sort"`
 	LeftOut   int       `json:"left_out" doc:"groups beyond the limit"`
 	Uncounted Uncounted `json:"uncounted" doc:"what no group counts, because a conversation keeps only so many names for each day"`
 }
@@ -74,11 +74,11 @@ type Point struct {
 
 // Work is what conversations did.
 type Work struct {
-	Turns              int64    `json:"turns" doc:"messages with which a user asked for something: not what the agent's program wrote in the user's name, interruptions, and notes"`
+	Turns              int64    `json:"turns" doc:"messages with which a user asked for something, without notes, interruptions, and what the agent's program wrote in the user's name"`
 	Steps              int64    `json:"steps" doc:"assistant messages"`
 	Chars              int64    `json:"chars" doc:"of messages, reasoning, arguments and results"`
 	Compactions        int64    `json:"compactions"`
-	StepsBefore        *float64 `json:"steps_before_compaction,omitempty" doc:"steps since the compaction before, on average"`
+	StepsBefore        *float64 `json:"steps_before_compaction,omitempty" doc:"steps since the previous compaction, on average"`
 	TokensBefore       *float64 `json:"tokens_before_compaction,omitempty" doc:"tokens that the last step before read, on average"`
 	Changing           int64    `json:"changing" doc:"conversations that changed a file for the first time"`
 	SecondsUntilChange *int64   `json:"seconds_until_change,omitempty" doc:"from the first event to the first change of a file, median"`
@@ -91,7 +91,7 @@ type Usage struct {
 	Cached     int64 `json:"cached" doc:"of those, read from the cache"`
 	CacheWrite int64 `json:"cache_write" doc:"of those, written into the cache"`
 	Out        int64 `json:"out" doc:"written, reasoning included"`
-	Unknown    int64 `json:"unknown_steps" doc:"steps whose tokens nobody gave"`
+	Unknown    int64 `json:"unknown_steps" doc:"steps without a known number of tokens"`
 }
 
 // Called are calls and how they ended.
@@ -99,9 +99,9 @@ type Called struct {
 	Count       int64    `json:"count"`
 	Succeeded   int64    `json:"succeeded"`
 	Failed      int64    `json:"failed"`
-	Refused     int64    `json:"refused" doc:"the user did not let them happen; not among the failed"`
-	Untold      int64    `json:"untold" doc:"returned without anybody saying whether they succeeded, or not run because another call of the step had failed"`
-	SuccessRate *float64 `json:"success_rate,omitempty" doc:"of those of which it is known"`
+	Refused     int64    `json:"refused" doc:"calls that the user did not allow, or interrupted; not counted as failed"`
+	Untold      int64    `json:"untold" doc:"calls whose result does not say whether they succeeded, or that did not run because another call of the step had failed"`
+	SuccessRate *float64 `json:"success_rate,omitempty" doc:"share of succeeded among the calls whose outcome is known"`
 	Timed       int64    `json:"timed" doc:"calls whose duration is known"`
 	Median      *int64   `json:"p50_ms,omitempty" doc:"within 1/32"`
 	P99         *int64   `json:"p99_ms,omitempty" doc:"within 1/32"`
@@ -111,7 +111,7 @@ type Called struct {
 // Files are accesses of files.
 type Files struct {
 	Reads       int64    `json:"reads"`
-	Rereads     int64    `json:"rereads" doc:"reads of what the conversation had read before and nobody had written since"`
+	Rereads     int64    `json:"rereads" doc:"reads of something that the conversation had read before and not written since"`
 	RereadShare *float64 `json:"reread_share,omitempty"`
 	Writes      int64    `json:"writes"`
 }

@@ -80,7 +80,7 @@ func withinServer(request *http.Request, via []*http.Request) error {
 		return fmt.Errorf("it redirects to another server, %s://%s, which is not followed", to.Scheme, to.Host)
 	}
 	if len(via) >= 10 {
-		return errors.New("it redirects without end")
+		return errors.New("it redirects in a loop")
 	}
 	return nil
 }

@@ -244,7 +244,7 @@ func (k *keys) ask(ctx context.Context) (provider Discovery, set *jose.JSONWebKe
 	if strings.HasPrefix(k.Issuer, "https://") {
 		for _, endpoint := range []string{provider.Keys, provider.Authorization, provider.Token} {
 			if strings.HasPrefix(strings.ToLower(endpoint), "http://") {
-				return provider, nil, fmt.Errorf("the provider names %.200q, which is not encrypted: who reads along could take secrets, or put in keys of their own", endpoint)
+				return provider, nil, fmt.Errorf("the provider names %.200q, which is not encrypted: anyone on the network could read secrets, or substitute other keys", endpoint)
 			}
 		}
 	}
