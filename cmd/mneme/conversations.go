@@ -84,6 +84,9 @@ func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	}
 	if len(list) == 0 {
 		api.remarkUnknownAgent(ctx, t, c.Agent)
+		if filters.values().Encode() == "" {
+			t.say("No conversations yet: mneme connect records a coding agent, mneme import reads existing recordings.")
+		}
 	}
 	rows := make([][]any, len(list))
 	for i, c := range list {

@@ -101,8 +101,12 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		}
 		return c.finish(ctx, g, api, t, last)
 	}
-	if len(found.Conversations) == 0 {
+	if len(found.Conversations) == 0 && c.Before == "" { // a name may be mistyped
 		return fmt.Errorf("%s: there is nothing to erase", what)
+	}
+	if len(found.Conversations) == 0 {
+		t.say("%s: there is nothing to erase", what)
+		return nil
 	}
 	if !c.Yes {
 		question := fmt.Sprintf("Erase %s: %s with %s? This cannot be undone.", what, counted(len(found.Conversations), "conversation"), counted(found.Todo, "event"))

@@ -78,6 +78,9 @@ func TestEraseChecksItsArgumentsBeforeItErases(t *testing.T) {
 		require.Contains(t, stderr, "conversation unknown of tenant default: there is nothing to erase", flags)
 		require.Equal(t, slices.Contains(flags, "--json"), out != "", out)
 	}
+	_, stderr, code = s.Run("erase", "--tenant", "default", "--before", "2001-01-01", "--yes") // as a nightly job does
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "there is nothing to erase")
 }
 
 // Whatever reads the log during an erasure may have read events that the erasure then removes. None of these readers
