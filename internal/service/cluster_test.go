@@ -199,7 +199,7 @@ func (c *cluster) exercise(workers int) {
 	})
 	for _, p := range s.Projections {
 		if waits(p) {
-			require.Contains(t, p.Error, "1 conversations are waiting to be summarized: ")
+			require.Contains(t, p.Error, "1 conversation is waiting to be summarized: ")
 			require.Contains(t, p.Error, "key")
 			continue
 		}

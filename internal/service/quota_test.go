@@ -39,7 +39,7 @@ func TestATenantOverItsQuotaOfModelsWaitsAndOthersGoOn(t *testing.T) {
 	i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) == 2 })
 	require.Eventually(t, func() bool {
 		s := i.status("summaries")
-		return s.Error == `1 conversations are waiting to be summarized: the model is not available: the tenant "default" is over its quota of 2 model calls an hour`
+		return s.Error == `1 conversation is waiting to be summarized: the model is not available: the tenant "default" is over its quota of 2 model calls an hour`
 	}, patience, 20*time.Millisecond, "%s", i.status("summaries").Error)
 	require.Contains(t, i.get("/v1/quotas"), `{"name":"model_calls_per_hour","used":2,"limit":2}`)
 	require.Contains(t, i.get("/metrics"), `mneme_model_failures_total{class="over_quota"}`)
@@ -87,7 +87,7 @@ func TestATenantOverItsQuotaOfCostWaitsAndOneWhoseModelHasNoPriceDoesNotBegin(t 
 		i := running{t, started}
 		i.publish(long(t, "c", 0, 60))
 		require.Eventually(t, func() bool {
-			return i.status("summaries").Error == "1 conversations are waiting to be summarized: the model is not available: "+c.says
+			return i.status("summaries").Error == "1 conversation is waiting to be summarized: the model is not available: "+c.says
 		}, patience, 20*time.Millisecond, "%s", i.status("summaries").Error)
 		require.Equal(t, c.calls, endpoint.Calls())
 		require.Contains(t, i.get("/v1/quotas"), c.used)

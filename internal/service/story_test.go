@@ -225,7 +225,7 @@ func TestAModelThatFailsDelaysInsightsVisiblyAndNothingElse(t *testing.T) {
 	j := summarizing(t, t.TempDir(), telling(endpoint))
 	before := endpoint.Calls()
 	j.publish(session(t, "canary1", "acme"))
-	require.Eventually(t, func() bool { return strings.Contains(j.status("summaries").Error, "could not be analysed") }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(j.status("summaries").Error, "could not be analyzed") }, patience, 20*time.Millisecond)
 	list := endpoint.Requests()
 	require.Contains(t, list[len(list)-1].Text, "the answer has no key_findings. Answer again")
 	require.Less(t, endpoint.Calls()-before, 10)

@@ -116,11 +116,18 @@ func (c *Summarizer) explain(list []projection.Status) {
 		switch {
 		case s.State != projection.StateLive || s.Error != "":
 		case w.Conversations > 0:
-			s.Error = fmt.Sprintf("%d conversations are waiting to be summarized: %v", w.Conversations, w.Err)
+			s.Error = fmt.Sprintf("%s waiting to be summarized: %v", counted(w.Conversations, "conversation is", "conversations are"), w.Err)
 		case w.Unusable > 0:
-			s.Error = fmt.Sprintf("%d finished conversations could not be analysed: %v", w.Unusable, w.Reason)
+			s.Error = fmt.Sprintf("%s could not be analyzed: %v", counted(w.Unusable, "finished conversation", "finished conversations"), w.Reason)
 		}
 	}
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // state calls read with the generation that serves.

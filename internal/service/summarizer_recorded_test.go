@@ -154,7 +154,7 @@ func TestARealModelSummarizes(t *testing.T) {
 	_, body := i.ask("GET", fmt.Sprintf("/v1/conversations/c/context?format=markdown&max_chars=3200&strategy=levels&at_least=%d", s.Seq), "")
 	require.Contains(t, body, "## Story So Far")
 	require.Eventually(t, func() bool { // it is finished too: an insight, or the reason why not
-		return len(i.of(events.TypeInsightWritten)) > 0 || strings.Contains(i.status("summaries").Error, "could not be analysed")
+		return len(i.of(events.TypeInsightWritten)) > 0 || strings.Contains(i.status("summaries").Error, "could not be analyzed")
 	}, 4*llmtest.Patience, 100*time.Millisecond)
 	i.verified()
 }

@@ -27,7 +27,7 @@ var (
 	summariesWritten = desc("mneme_summaries_written_total", "Summaries that this process has written; fallback is 1 where the configured model could not and a summary was written without it.", "fallback")
 	titlesWritten    = desc("mneme_titles_written_total", "Titles that this process has given to conversations.")
 	resultsCondensed = desc("mneme_results_condensed_total", "Tool results that a model has condensed.")
-	insightsWritten  = desc("mneme_insights_written_total", "Finished conversations that a model has analysed.")
+	insightsWritten  = desc("mneme_insights_written_total", "Finished conversations that a model has analyzed.")
 	chaptersWritten  = desc("mneme_chapters_written_total", "Chapters of stories of projects that this process has written.")
 	modelCalls       = desc("mneme_model_calls_total", "Calls of language models, failed ones included.")
 	modelTokens      = desc("mneme_model_tokens_total", "Tokens that language models charged for.", "direction")

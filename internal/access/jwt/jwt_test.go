@@ -388,7 +388,7 @@ func TestKeysAreFetchedFromNoOtherServerAndOnlyEncrypted(t *testing.T) {
 		"redirected elsewhere":      {answers{issuer + "/.well-known/openid-configuration": found(issuer+"/k", issuer+"/token"), issuer + "/k": "→ http://169.254.169.254/latest", "http://169.254.169.254/latest": string(set)}, "redirects to another server, http://169.254.169.254"},
 		"keys in plain text":        {answers{issuer + "/.well-known/openid-configuration": found("http://id.example.org/k", issuer+"/token"), "http://id.example.org/k": string(set)}, "not encrypted"},
 		"the secret in plain text":  {answers{issuer + "/.well-known/openid-configuration": found(issuer+"/k", "HTTP://id.example.org/token"), issuer + "/k": string(set)}, "not encrypted"},
-		"redirected without an end": {answers{issuer + "/.well-known/openid-configuration": "→ /.well-known/openid-configuration"}, "without end"},
+		"redirected without an end": {answers{issuer + "/.well-known/openid-configuration": "→ /.well-known/openid-configuration"}, "in a loop"},
 	} {
 		v, err := jwt.New(jwt.Config{Issuer: issuer, Audience: "mneme", Algorithms: []string{"ES256"}, Claims: claims, Now: time.Now, Client: &http.Client{Transport: c.answers}})
 		require.NoError(t, err)
