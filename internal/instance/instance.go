@@ -217,6 +217,8 @@ func (i *Instance) openLog(ctx context.Context, c *Config) (err error) {
 	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
 		return fmt.Errorf("connect to the embedded server: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // without a deadline each request has five seconds, too few on a busy disk
+	defer cancel()
 	if err := eventlog.EndSplit(ctx, i.conn); err != nil { // no other process can do it: the server ends with this one
 		return err
 	}

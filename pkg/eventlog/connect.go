@@ -24,6 +24,7 @@ func Connect(servers, name string, logger *slog.Logger, options ...nats.Option) 
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.PingInterval(10 * time.Second),
+		nats.Timeout(10 * time.Second), // a busy server takes longer than the client's two seconds
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				logger.Warn("connection to NATS lost", "error", err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/nats-io/nats-server/v2/server"
@@ -141,7 +142,7 @@ func (e *Server) Apply(ctx context.Context, s natsdeploy.Settings) (natsdeploy.I
 		return natsdeploy.Info{}, fmt.Errorf("embedded NATS: %w", err)
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		return natsdeploy.Info{}, fmt.Errorf("embedded NATS: %w", err)
 	}
@@ -189,7 +190,18 @@ func (e *Server) ClientURL() string {
 // InProcess returns an option that connects without a port, at half the latency of loopback:
 //
 //	nats.Connect("", e.InProcess())
-func (e *Server) InProcess() nats.Option { return nats.InProcessServer(e.srv) }
+//
+// It also lets the server take a minute to begin, instead of the client's two seconds.
+func (e *Server) InProcess() nats.Option {
+	return func(o *nats.Options) error {
+		o.InProcessServer, o.Timeout = e.srv, patience
+		return nil
+	}
+}
+
+// patience is how long a client in the same process waits for the server. The server can't be unreachable, but on a busy
+// machine or disk it takes longer than the few seconds that a client waits for any other.
+const patience = time.Minute
 
 // WriteError returns why the log accepts no writes, nil if it does. The server notices at a
 // write and does not retry: restart it once the cause is fixed.
