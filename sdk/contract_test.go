@@ -216,17 +216,17 @@ func checkLog(t *testing.T, natsURL, tenant string, all []contract) {
 	conn, err := nats.Connect(natsURL, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	for _, c := range all {
 		if c.Log == nil {
 			continue
 		}
-		last, _, err := log.Last(t.Context(), tenant, c.Conversation)
+		last, _, err := log.Last(mnemetest.Context(t), tenant, c.Conversation)
 		require.NoError(t, err)
 		got := []any{}
 		if last > 0 {
-			require.NoError(t, log.Conversation(t.Context(), tenant, c.Conversation, last, func(m eventlog.Message) error {
+			require.NoError(t, log.Conversation(mnemetest.Context(t), tenant, c.Conversation, last, func(m eventlog.Message) error {
 				e, err := events.RecordMessage(m.Header, m.Data)
 				require.NoError(t, err)
 				require.Equal(t, c.Conversation, e.Subject)

@@ -41,7 +41,7 @@ func newGoClient(t *testing.T, s *mnemetest.Server, tenant string, tokens map[st
 	conn, err := nats.Connect(s.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	return &goClient{t: t, log: log, url: s.HTTP, tenant: tenant, token: tokens[tenant], elsewhere: tokens[elsewhere]}
 }

@@ -92,7 +92,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	defer server.Stop()
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})
+	_, err = server.Apply(mnemetest.Context(t), natsdeploy.Settings{MaxBytes: 1 << 30})
 	require.NoError(t, err)
 
 	// The reader starts first: it is alive, but not ready before the models exist.
@@ -121,7 +121,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 	conn, err := nats.Connect(server.ClientURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	publish := func(id, text string) uint64 {
 		e, err := events.New("c1", "test", id, &events.MessageCreated{MessageID: id, Role: "user", Content: text})

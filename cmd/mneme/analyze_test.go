@@ -60,7 +60,7 @@ func TestAnalyzeAsksAboutEachConversationOnce(t *testing.T) {
 		_, stderr, code = analyze("--yes")
 		require.Zero(t, code, stderr)
 		return e.Calls() == 4
-	}, time.Minute, 100*time.Millisecond)
+	}, mnemetest.Patience, 100*time.Millisecond)
 }
 
 func TestAnalyzeListsConversationsWithoutAnAnswer(t *testing.T) {
@@ -154,9 +154,9 @@ func TestAnswersOfAnalyzeStandInTheContextOfTheirProject(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, _, code := analyze("--yes", "--conversation", "mine")
 		return code == 0 && e.Calls() == 1
-	}, time.Minute, 100*time.Millisecond)
+	}, mnemetest.Patience, 100*time.Millisecond)
 	require.Eventually(t, func() bool {
 		out, _, _ := s.mneme("context", "--project", "acme")
 		return strings.Contains(out, "Found: The cache lies.") && strings.Contains(out, "left to do: Fix it.")
-	}, time.Minute, 100*time.Millisecond)
+	}, mnemetest.Patience, 100*time.Millisecond)
 }

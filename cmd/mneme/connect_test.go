@@ -206,5 +206,5 @@ func TestStatusSaysWhatOfTranscriptsCouldNotBeRead(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, stderr, code := s.mneme("status")
 		return code == 0 && strings.Contains(stderr, "warning  a transcript was not read") && strings.Contains(stderr, "elsewhere.jsonl") && strings.Contains(stderr, "mneme import FILE")
-	}, time.Minute, time.Millisecond)
+	}, mnemetest.Patience, time.Millisecond)
 }

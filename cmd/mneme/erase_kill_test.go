@@ -26,7 +26,7 @@ func doomed(t *testing.T, s *server, tenant, canary string, n int) {
 	conn, err := eventlog.Connect(s.ready.NATS, "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer conn.Close()
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	var list []events.Event
 	for i := range n {

@@ -57,7 +57,7 @@ func TestARebuildAndItsWaitSurviveKills(t *testing.T) {
 		defer func() { _ = response.Body.Close() }()
 		text, err := io.ReadAll(response.Body)
 		return err == nil && regexp.MustCompile(`request_duration_seconds_count\{http_request_method="POST",[^}]*http_route="/v1/rebuilds"`).Match(text)
-	}, time.Minute, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 	generations := sqlitestore.NewGenerations(filepath.Join(data, "models"))
 	applied := func() uint64 {
 		cps, err := generations.Checkpoints(t.Context(), "graph", 2)
@@ -72,7 +72,7 @@ func TestARebuildAndItsWaitSurviveKills(t *testing.T) {
 	}
 	interrupted := 0
 	for kills, reached := 0, uint64(0); kills < 4 && !serves(); kills++ {
-		require.Eventually(t, func() bool { return applied() > reached || serves() }, time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return applied() > reached || serves() }, mnemetest.Patience, 5*time.Millisecond)
 		s.kill()
 		now := applied()
 		require.GreaterOrEqual(t, now, reached, "it began again")
@@ -81,7 +81,7 @@ func TestARebuildAndItsWaitSurviveKills(t *testing.T) {
 		}
 		s = listening(t, data, address)
 	}
-	require.Eventually(t, serves, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, serves, mnemetest.Patience, 10*time.Millisecond)
 	require.Positive(t, interrupted, "no kill was in the middle")
 	require.NoError(t, client.Wait(), "%s", &errs)
 	var done rebuildList
@@ -141,7 +141,7 @@ func TestRebuildOutputAndExitCodes(t *testing.T) {
 			}
 		}
 		return false
-	}, time.Minute, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 
 	// A stray file there is not mistaken for a started generation.
 	require.NoError(t, os.WriteFile(sqlitestore.Path(filepath.Join(s.ready.Data, "models"), "files", 4), nil, 0o600))

@@ -26,7 +26,7 @@ func TestSummarizeReadAndResummarize(t *testing.T) {
 	require.Eventually(t, func() bool { // the summarizer has only just started
 		_, stderr, code = s.mneme("summarize", id)
 		return code == 0
-	}, time.Minute, 20*time.Millisecond, "%s", stderr)
+	}, mnemetest.Patience, 20*time.Millisecond, "%s", stderr)
 	out, stderr, code := s.mneme("summarize", id)
 	require.Zero(t, code, stderr)
 	require.Empty(t, out)
@@ -36,7 +36,7 @@ func TestSummarizeReadAndResummarize(t *testing.T) {
 	require.Eventually(t, func() bool { // the graph may apply it a moment later
 		list = read[[]httpapi.Summary](s, "summaries", id, "--order", "oldest")
 		return len(list) > 0
-	}, time.Minute, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 	require.Equal(t, 1, list[0].Level)
 	out, stderr, code = s.mneme("summaries", id, list[0].SummaryID)
 	require.Zero(t, code, stderr)

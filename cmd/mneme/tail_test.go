@@ -127,7 +127,7 @@ func TestTailShowsInvalidEventsAndContinues(t *testing.T) {
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
 	for _, body := range []string{"no event\x1b[2J", ""} {
-		_, err = js.Publish(t.Context(), "mneme.default.c.message_created", []byte(body))
+		_, err = js.Publish(mnemetest.Context(t), "mneme.default.c.message_created", []byte(body))
 		require.NoError(t, err)
 	}
 	s.publish("c", userMessage("m1", "fine"))

@@ -77,7 +77,7 @@ func TestWatchIndexesChangedFiles(t *testing.T) {
 			return false // nothing of the index is applied yet
 		}
 		return len(found.Scopes) > 0 && found.Scopes[0].Name == "sendPartAgain" && !slices.ContainsFunc(found.Scopes, func(f httpapi.FoundScope) bool { return f.Path == "old.go" })
-	}, time.Minute, 200*time.Millisecond)
+	}, mnemetest.Patience, 200*time.Millisecond)
 	require.NoError(t, watch.Process.Signal(os.Interrupt))
 	require.NoError(t, watch.Wait())
 

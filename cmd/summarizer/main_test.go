@@ -27,7 +27,7 @@ import (
 )
 
 // patience is the time limit for anything on a busy machine.
-const patience = time.Minute
+const patience = mnemetest.Patience
 
 // running is one of mneme's programs while it runs.
 type running struct {
@@ -94,7 +94,7 @@ func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
 	require.NoError(t, err)
 	data := t.TempDir()
 	server, conn := natstest.Alone(t, embedded.Config{Listen: "127.0.0.1:0", MaxBytes: 1 << 30}, natsdeploy.Settings{MaxBytes: 1 << 30})
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 
 	endpoint := llmtest.New(t)

@@ -133,7 +133,7 @@ func requireRecorded(t *testing.T, s *mnemetest.Server, conversation string, mes
 		}
 		require.NoError(t, json.NewDecoder(response.Body).Decode(&got))
 		require.Equal(t, []int{messages, calls, calls}, []int{got.Messages, got.Calls, got.Results})
-	}, time.Minute, 50*time.Millisecond)
+	}, mnemetest.Patience, 50*time.Millisecond)
 }
 
 // One language is enough: they send the model the same. It writes a few words only, because it is slow.

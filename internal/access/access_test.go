@@ -129,16 +129,16 @@ func TestBothStoresAcceptAndRevokeTokensEverywhereAtOnce(t *testing.T) {
 			t.Parallel()
 			store := open(t)
 			early, record := issue(t, teamA)
-			require.NoError(t, store.Add(t.Context(), record))
+			require.NoError(t, store.Add(mnemetest.Context(t), record))
 			one, two := following(t, store), following(t, store)
 			accepted(t, one, early, true)
 			accepted(t, two, early, true)
 
 			late, another := issue(t, access.Rights{AllTenants: true, Role: access.Operate})
-			require.NoError(t, store.Add(t.Context(), another))
+			require.NoError(t, store.Add(mnemetest.Context(t), another))
 			accepted(t, one, late, true)
 			accepted(t, two, late, true)
-			list, err := store.List(t.Context())
+			list, err := store.List(mnemetest.Context(t))
 			require.NoError(t, err)
 			require.Len(t, list, 2)
 			found, err := access.Find(list, late)
@@ -148,12 +148,12 @@ func TestBothStoresAcceptAndRevokeTokensEverywhereAtOnce(t *testing.T) {
 			grant, err := one.Check(t.Context(), early)
 			require.NoError(t, err)
 			require.Equal(t, teamA, grant.Rights)
-			require.NoError(t, store.Remove(t.Context(), record.Hash))
+			require.NoError(t, store.Remove(mnemetest.Context(t), record.Hash))
 			<-grant.Ended.Done() // what its bearer has open ends
 			accepted(t, one, early, false)
 			accepted(t, two, early, false)
 			accepted(t, one, late, true)
-			require.ErrorIs(t, store.Remove(t.Context(), record.Hash), access.ErrUnknown)
+			require.ErrorIs(t, store.Remove(mnemetest.Context(t), record.Hash), access.ErrUnknown)
 		})
 	}
 }
@@ -172,7 +172,7 @@ func TestTheLastUseIsWrittenAndListed(t *testing.T) {
 	t.Parallel()
 	store, js := newBucket(t)
 	token, record := issue(t, teamA)
-	require.NoError(t, store.Add(t.Context(), record))
+	require.NoError(t, store.Add(mnemetest.Context(t), record))
 	tokens := following(t, store)
 	for range 1000 {
 		_, err := tokens.Check(t.Context(), token)
@@ -182,9 +182,9 @@ func TestTheLastUseIsWrittenAndListed(t *testing.T) {
 		list, err := store.List(t.Context())
 		return err == nil && !list[0].LastUsed.IsZero()
 	}, mnemetest.Patience, 5*time.Millisecond)
-	bucket, err := js.KeyValue(t.Context(), natsdeploy.TokenBucket)
+	bucket, err := js.KeyValue(mnemetest.Context(t), natsdeploy.TokenBucket)
 	require.NoError(t, err)
-	status, err := bucket.Status(t.Context())
+	status, err := bucket.Status(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.LessOrEqual(t, status.(*jetstream.KeyValueBucketStatus).StreamInfo().State.LastSeq, uint64(2), "one write for 1000 uses")
 }
@@ -193,33 +193,33 @@ func TestTheLastUseIsWrittenAndListed(t *testing.T) {
 func TestATokenIsRevokedAtOnceWhileTheServerKeepsSilentAboutItsLastUse(t *testing.T) {
 	t.Parallel()
 	store, js := newBucket(t)
-	_, err := store.List(t.Context()) // makes the bucket
+	_, err := store.List(mnemetest.Context(t)) // makes the bucket
 	require.NoError(t, err)
 	tokens := following(t, store)
-	stream, err := js.Stream(t.Context(), "KV_"+natsdeploy.TokenBucket)
+	stream, err := js.Stream(mnemetest.Context(t), "KV_"+natsdeploy.TokenBucket)
 	require.NoError(t, err)
 	config := stream.CachedInfo().Config
 	config.Subjects = []string{"$KV." + natsdeploy.TokenBucket + ".token.>"}
-	_, err = js.UpdateStream(t.Context(), config)
+	_, err = js.UpdateStream(mnemetest.Context(t), config)
 	require.NoError(t, err)
 	silent, err := js.Conn().SubscribeSync("$KV." + natsdeploy.TokenBucket + ".used.>") // it never answers
 	require.NoError(t, err)
 	require.NoError(t, js.Conn().Flush())
 
-	bucket, err := js.KeyValue(t.Context(), natsdeploy.TokenBucket)
+	bucket, err := js.KeyValue(mnemetest.Context(t), natsdeploy.TokenBucket)
 	require.NoError(t, err)
 	const silence = 5 * time.Second // that the client waits for an answer
 	took := silence
 	for try := 0; try < 5 && took >= silence-time.Second; try++ { // a busy machine may need longer, but not each time
 		token, record := issue(t, teamA)
-		require.NoError(t, store.Add(t.Context(), record))
+		require.NoError(t, store.Add(mnemetest.Context(t), record))
 		accepted(t, tokens, token, true)
 		grant, err := tokens.Check(t.Context(), token)
 		require.NoError(t, err)
 		_, err = silent.NextMsg(mnemetest.Patience)
 		require.NoError(t, err)
 		began := time.Now()
-		require.NoError(t, bucket.Purge(t.Context(), "token."+record.Hash.String()))
+		require.NoError(t, bucket.Purge(mnemetest.Context(t), "token."+record.Hash.String()))
 		<-grant.Ended.Done()
 		took = time.Since(began)
 	}
@@ -230,12 +230,12 @@ func TestALostBucketGrantsNothingAndARestoredOneAgain(t *testing.T) {
 	t.Parallel()
 	store, js := newBucket(t)
 	token, record := issue(t, teamA)
-	require.NoError(t, store.Add(t.Context(), record))
+	require.NoError(t, store.Add(mnemetest.Context(t), record))
 	tokens := following(t, store)
 	accepted(t, tokens, token, true)
-	require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.TokenBucket))
+	require.NoError(t, js.DeleteKeyValue(mnemetest.Context(t), natsdeploy.TokenBucket))
 	accepted(t, tokens, token, false)
-	require.NoError(t, store.Add(t.Context(), record))
+	require.NoError(t, store.Add(mnemetest.Context(t), record))
 	accepted(t, tokens, token, true)
 }
 
@@ -243,15 +243,15 @@ func TestARecordThatCannotBeReadGrantsNothing(t *testing.T) {
 	t.Parallel()
 	store, js := newBucket(t)
 	token, record := issue(t, teamA)
-	require.NoError(t, store.Add(t.Context(), record))
+	require.NoError(t, store.Add(mnemetest.Context(t), record))
 	tokens := following(t, store)
 	accepted(t, tokens, token, true)
-	bucket, err := js.KeyValue(t.Context(), natsdeploy.TokenBucket)
+	bucket, err := js.KeyValue(mnemetest.Context(t), natsdeploy.TokenBucket)
 	require.NoError(t, err)
-	_, err = bucket.PutString(t.Context(), "token."+record.Hash.String(), `{"sha256":"`+record.Hash.String()+`","tenant":"team-a","role":"write","only_on_sundays":true}`)
+	_, err = bucket.PutString(mnemetest.Context(t), "token."+record.Hash.String(), `{"sha256":"`+record.Hash.String()+`","tenant":"team-a","role":"write","only_on_sundays":true}`)
 	require.NoError(t, err)
 	accepted(t, tokens, token, false)
-	_, err = store.List(t.Context())
+	_, err = store.List(mnemetest.Context(t))
 	require.ErrorContains(t, err, "only_on_sundays")
 }
 

@@ -9,16 +9,17 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // late returns a bucket, and tokens that follow it, whose watch brings nothing any more until resume is called.
 func late(t *testing.T) (store *access.Bucket, tokens *access.Tokens, resume func()) {
 	t.Helper()
 	store, js := newBucket(t)
-	_, err := store.List(t.Context()) // makes the bucket
+	_, err := store.List(mnemetest.Context(t)) // makes the bucket
 	require.NoError(t, err)
 	tokens = following(t, store)
-	stream, err := js.Stream(t.Context(), "KV_"+natsdeploy.TokenBucket)
+	stream, err := js.Stream(mnemetest.Context(t), "KV_"+natsdeploy.TokenBucket)
 	require.NoError(t, err)
 	var names []string
 	require.Eventually(t, func() bool { // the watch of the list ends in the background
@@ -42,14 +43,14 @@ func TestATokenIsAcceptedBeforeTheWatchBringsIt(t *testing.T) {
 	t.Parallel()
 	store, tokens, resume := late(t)
 	token, record := issue(t, teamA)
-	require.NoError(t, store.Add(t.Context(), record))
+	require.NoError(t, store.Add(mnemetest.Context(t), record))
 	grant, err := tokens.Check(t.Context(), token)
 	require.NoError(t, err)
 	require.Equal(t, teamA, grant.Rights)
 	_, err = tokens.Check(t.Context(), access.NewToken())
 	require.ErrorIs(t, err, access.ErrInvalid)
 
-	require.NoError(t, store.Remove(t.Context(), record.Hash))
+	require.NoError(t, store.Remove(mnemetest.Context(t), record.Hash))
 	resume()
 	<-grant.Ended.Done()
 	_, err = tokens.Check(t.Context(), token)
@@ -59,7 +60,7 @@ func TestATokenIsAcceptedBeforeTheWatchBringsIt(t *testing.T) {
 func TestWrongTokensDoNotKeepTheServerBusy(t *testing.T) {
 	t.Parallel()
 	store, js := newBucket(t)
-	_, err := store.List(t.Context())
+	_, err := store.List(mnemetest.Context(t))
 	require.NoError(t, err)
 	tokens := following(t, store)
 	asked, err := js.Conn().SubscribeSync("$JS.API.DIRECT.GET.KV_" + natsdeploy.TokenBucket + ".>")
@@ -85,14 +86,14 @@ func TestATokenThatNobodyCanLookUpMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	store, js := newBucket(t)
 	known, record := issue(t, teamA)
-	require.NoError(t, store.Add(t.Context(), record))
+	require.NoError(t, store.Add(mnemetest.Context(t), record))
 	tokens := following(t, store)
 	accepted(t, tokens, known, true)
-	stream, err := js.Stream(t.Context(), "KV_"+natsdeploy.TokenBucket)
+	stream, err := js.Stream(mnemetest.Context(t), "KV_"+natsdeploy.TokenBucket)
 	require.NoError(t, err)
 	config := stream.CachedInfo().Config
 	config.AllowDirect = false
-	_, err = js.UpdateStream(t.Context(), config)
+	_, err = js.UpdateStream(mnemetest.Context(t), config)
 	require.NoError(t, err)
 	_, err = js.Conn().SubscribeSync("$JS.API.DIRECT.GET.KV_" + natsdeploy.TokenBucket + ".>") // it never answers
 	require.NoError(t, err)

@@ -96,8 +96,8 @@ func TestAChangeIsStoredBeforeAndAfterItTakesEffect(t *testing.T) {
 func TestAChangeThatCannotBeRecordedIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, b.js().DeleteStream(t.Context(), natsdeploy.Stream))
-	require.NoError(t, b.js().DeleteStream(t.Context(), natsdeploy.AuditStream))
+	require.NoError(t, b.js().DeleteStream(mnemetest.Context(t), natsdeploy.Stream))
+	require.NoError(t, b.js().DeleteStream(mnemetest.Context(t), natsdeploy.AuditStream))
 	_, err := b.trail.Change(t.Context(), search("a", "token:1"))
 	require.ErrorIs(t, err, audit.ErrAway)
 	acted := false
@@ -110,7 +110,7 @@ func TestAChangeThatCannotBeRecordedIsRefused(t *testing.T) {
 func TestALostAuditLogIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, b.js().DeleteStream(t.Context(), natsdeploy.AuditStream))
+	require.NoError(t, b.js().DeleteStream(mnemetest.Context(t), natsdeploy.AuditStream))
 	failure := errors.New("no")
 	require.ErrorIs(t, b.trail.Around(t.Context(), func() error { return failure }, search("a", "os:x")), failure)
 	require.Equal(t, []string{"a os:x search begun 0", "a os:x search failed 0"}, b.list(audit.Query{}))
@@ -136,17 +136,17 @@ func TestWhatIsRepeatedWithinAMinuteIsCounted(t *testing.T) {
 func TestReadsGoOnWhileTheAuditLogIsAwayAndTheirEntriesComeLate(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, b.js().DeleteStream(t.Context(), natsdeploy.AuditStream))
-	log, err := b.js().Stream(t.Context(), natsdeploy.Stream)
+	require.NoError(t, b.js().DeleteStream(mnemetest.Context(t), natsdeploy.AuditStream))
+	log, err := b.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	config := log.CachedInfo().Config
-	require.NoError(t, b.js().DeleteStream(t.Context(), natsdeploy.Stream)) // without the log, the audit log is not made
+	require.NoError(t, b.js().DeleteStream(mnemetest.Context(t), natsdeploy.Stream)) // without the log, the audit log is not made
 	for i := range 3000 {
 		b.trail.Read(search("a", fmt.Sprint("token:", i)))
 	}
 	lost := b.lost.Load()
 	require.Positive(t, lost, "the queue is bounded")
-	_, err = b.js().CreateStream(t.Context(), config)
+	_, err = b.js().CreateStream(mnemetest.Context(t), config)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		said := b.list(audit.Query{Action: audit.ActionLost})
@@ -227,12 +227,12 @@ func TestNobodyRemovesSingleEntries(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, b.trail.Write(t.Context(), search("a", "token:1")))
-	stream, err := b.js().Stream(t.Context(), natsdeploy.AuditStream)
+	stream, err := b.js().Stream(mnemetest.Context(t), natsdeploy.AuditStream)
 	require.NoError(t, err)
-	require.Error(t, stream.DeleteMsg(t.Context(), 1))
-	require.Error(t, stream.SecureDeleteMsg(t.Context(), 1))
-	require.Error(t, stream.Purge(t.Context()))
-	_, age, err := natsdeploy.ApplyAudit(t.Context(), b.js(), time.Hour)
+	require.Error(t, stream.DeleteMsg(mnemetest.Context(t), 1))
+	require.Error(t, stream.SecureDeleteMsg(mnemetest.Context(t), 1))
+	require.Error(t, stream.Purge(mnemetest.Context(t)))
+	_, age, err := natsdeploy.ApplyAudit(mnemetest.Context(t), b.js(), time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, natsdeploy.DefaultAuditAge, age, "what exists is not changed")
 }
@@ -248,7 +248,7 @@ func TestTheRolesWriteTheirEntries(t *testing.T) {
 	}
 	admin, err := jetstream.New(as("admin"))
 	require.NoError(t, err)
-	_, err = natsdeploy.Apply(t.Context(), admin, natsdeploy.Settings{MaxBytes: 64 << 20})
+	_, err = natsdeploy.Apply(mnemetest.Context(t), admin, natsdeploy.Settings{MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	operator, err := audit.NewWriter(as("operator"), 0)
 	require.NoError(t, err)

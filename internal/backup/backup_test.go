@@ -53,13 +53,13 @@ func (p *place) connect() *nats.Conn {
 
 func (p *place) apply(maxBytes int64) {
 	p.t.Helper()
-	_, err := p.server.Apply(p.t.Context(), natsdeploy.Settings{MaxBytes: maxBytes})
+	_, err := p.server.Apply(mnemetest.Context(p.t), natsdeploy.Settings{MaxBytes: maxBytes})
 	require.NoError(p.t, err)
 }
 
 func (p *place) log() *eventlog.Log {
 	p.t.Helper()
-	log, err := eventlog.Open(p.t.Context(), p.conn)
+	log, err := eventlog.Open(mnemetest.Context(p.t), p.conn)
 	require.NoError(p.t, err)
 	return log
 }
@@ -105,7 +105,7 @@ func (p *place) publish(first, n, size int) {
 func (p *place) backup() (string, backup.Manifest) {
 	p.t.Helper()
 	dir := filepath.Join(p.t.TempDir(), "backup")
-	m, err := backup.Create(p.t.Context(), p.conn, dir, quiet)
+	m, err := backup.Create(mnemetest.Context(p.t), p.conn, dir, quiet)
 	require.NoError(p.t, err)
 	return dir, m
 }
@@ -129,16 +129,16 @@ func TestABackupTakenUnderLoadRestoresTheLogUpToItsSequence(t *testing.T) {
 	from := start(t)
 	from.apply(1 << 30)
 	from.publish(1, 4000, 6000)
-	stream, err := from.js().Stream(t.Context(), natsdeploy.Stream)
+	stream, err := from.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	for _, seq := range []uint64{1, 2, 70, 71, 4000} { // erased on purpose
-		require.NoError(t, stream.SecureDeleteMsg(t.Context(), seq))
+		require.NoError(t, stream.SecureDeleteMsg(mnemetest.Context(t), seq))
 	}
-	_, err = from.log().RecordRemoved(t.Context(), 5)
+	_, err = from.log().RecordRemoved(mnemetest.Context(t), 5)
 	require.NoError(t, err)
 
 	stop, done := make(chan struct{}), make(chan error, 1)
-	log, err := eventlog.Open(t.Context(), from.connect())
+	log, err := eventlog.Open(mnemetest.Context(t), from.connect())
 	require.NoError(t, err)
 	began := make(chan struct{})
 	go func() {
@@ -172,7 +172,7 @@ func TestABackupTakenUnderLoadRestoresTheLogUpToItsSequence(t *testing.T) {
 	require.Equal(t, made.Content, verified.Content)
 
 	to := start(t)
-	restored, err := backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	restored, err := backup.Restore(mnemetest.Context(t), to.conn, dir, backup.Options{}, quiet)
 	require.NoError(t, err)
 	require.Equal(t, made.Identities, restored.Identities)
 	require.Equal(t, from.held(made.Last), to.held(made.Last))
@@ -194,7 +194,7 @@ func TestALogWithEventsIsNotReplaced(t *testing.T) {
 	from.apply(1 << 28)
 	from.publish(1, 10, 100)
 	dir, _ := from.backup()
-	_, err := backup.Restore(t.Context(), from.conn, dir, backup.Options{}, quiet)
+	_, err := backup.Restore(mnemetest.Context(t), from.conn, dir, backup.Options{}, quiet)
 	require.ErrorIs(t, err, backup.ErrNotEmpty)
 	require.Len(t, from.held(10), 10)
 
@@ -202,10 +202,10 @@ func TestALogWithEventsIsNotReplaced(t *testing.T) {
 	to := start(t)
 	to.apply(1 << 28)
 	to.publish(1, 1, 100)
-	stream, err := to.js().Stream(t.Context(), natsdeploy.Stream)
+	stream, err := to.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
-	require.NoError(t, stream.Purge(t.Context()))
-	_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	require.NoError(t, stream.Purge(mnemetest.Context(t)))
+	_, err = backup.Restore(mnemetest.Context(t), to.conn, dir, backup.Options{}, quiet)
 	require.ErrorIs(t, err, backup.ErrNotEmpty)
 }
 
@@ -220,9 +220,9 @@ func TestAnEmptyLogGivesItsSizeToTheRestoredOne(t *testing.T) {
 
 	to := start(t)
 	to.apply(64 << 20)
-	_, err := backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	_, err := backup.Restore(mnemetest.Context(t), to.conn, dir, backup.Options{}, quiet)
 	require.NoError(t, err)
-	_, err = backup.Restore(t.Context(), to.conn, dir2, backup.Options{}, quiet)
+	_, err = backup.Restore(mnemetest.Context(t), to.conn, dir2, backup.Options{}, quiet)
 	require.NoError(t, err)
 	state, err := to.log().State(t.Context())
 	require.NoError(t, err)
@@ -231,14 +231,14 @@ func TestAnEmptyLogGivesItsSizeToTheRestoredOne(t *testing.T) {
 
 	small := start(t)
 	small.apply(100 << 10)
-	_, err = backup.Restore(t.Context(), small.conn, dir2, backup.Options{}, quiet)
+	_, err = backup.Restore(mnemetest.Context(t), small.conn, dir2, backup.Options{}, quiet)
 	require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
 	require.ErrorContains(t, err, "--log-size")
 
 	none := start(t)
-	_, err = backup.Restore(t.Context(), none.conn, dir2, backup.Options{MaxBytes: 100 << 10}, quiet)
+	_, err = backup.Restore(mnemetest.Context(t), none.conn, dir2, backup.Options{MaxBytes: 100 << 10}, quiet)
 	require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
-	_, err = none.js().Stream(t.Context(), natsdeploy.Stream)
+	_, err = none.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "nothing was written")
 }
 
@@ -281,7 +281,7 @@ func TestARestoredLogHasTheSettingsThatMnemeNeeds(t *testing.T) {
 func TestAnEmptyLogWithOtherPartitionsIsReplaced(t *testing.T) {
 	t.Parallel()
 	from := start(t)
-	_, err := from.server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 64 << 20, Partitions: 8})
+	_, err := from.server.Apply(mnemetest.Context(t), natsdeploy.Settings{MaxBytes: 64 << 20, Partitions: 8})
 	require.NoError(t, err)
 	from.publish(1, 100, 200)
 	dir, _ := from.backup()
@@ -289,8 +289,8 @@ func TestAnEmptyLogWithOtherPartitionsIsReplaced(t *testing.T) {
 	to := start(t)
 	to.apply(64 << 20)
 	running, during := to.log(), 0
-	_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, func(string, int64, int64) {
-		stream, err := to.js().Stream(t.Context(), natsdeploy.Stream)
+	_, err = backup.Restore(mnemetest.Context(t), to.conn, dir, backup.Options{}, func(string, int64, int64) {
+		stream, err := to.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 		if err != nil || !natsdeploy.IsRestoring(stream.CachedInfo().Config) || during > 0 {
 			return
 		}
@@ -317,7 +317,7 @@ func TestTheBackupOfAClusterIsRestoredIntoASingleServer(t *testing.T) {
 	dir, _ := from.backup()
 
 	to := start(t)
-	_, err := backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	_, err := backup.Restore(mnemetest.Context(t), to.conn, dir, backup.Options{}, quiet)
 	require.NoError(t, err)
 	require.Len(t, to.held(10), 10)
 }
@@ -340,9 +340,9 @@ func TestADamagedBackupIsRefusedWithThePosition(t *testing.T) {
 		_, err := backup.Verify(dir, nil)
 		require.ErrorAs(t, err, &damage, name)
 		to := start(t)
-		_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+		_, err = backup.Restore(mnemetest.Context(t), to.conn, dir, backup.Options{}, quiet)
 		require.ErrorAs(t, err, &damage, name)
-		_, err = to.js().Stream(t.Context(), natsdeploy.Stream)
+		_, err = to.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 		require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "nothing was written")
 		return damage
 	}
@@ -388,7 +388,7 @@ func TestAnInterruptedBackupLeavesNone(t *testing.T) {
 	t.Parallel()
 	mnemetest.Long(t)
 	from := start(t)
-	_, err := backup.Create(t.Context(), from.conn, filepath.Join(t.TempDir(), "none"), quiet)
+	_, err := backup.Create(mnemetest.Context(t), from.conn, filepath.Join(t.TempDir(), "none"), quiet)
 	require.ErrorIs(t, err, natsdeploy.ErrNoStream)
 
 	from.apply(1 << 30)
@@ -409,12 +409,12 @@ func TestAnInterruptedBackupLeavesNone(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir+".partial", "stream.arc.s2"), []byte("cut off"), 0o600))
 	photo := filepath.Join(dir+".partial", "cat.png")
 	require.NoError(t, os.WriteFile(photo, nil, 0o600))
-	_, err = backup.Create(t.Context(), from.conn, dir, quiet)
+	_, err = backup.Create(mnemetest.Context(t), from.conn, dir, quiet)
 	require.ErrorContains(t, err, "cat.png")
 	require.NoError(t, os.Remove(photo), "it is not of a backup, so it stays")
-	_, err = backup.Create(t.Context(), from.conn, dir, quiet)
+	_, err = backup.Create(mnemetest.Context(t), from.conn, dir, quiet)
 	require.NoError(t, err)
-	_, err = backup.Create(t.Context(), from.conn, dir, quiet)
+	_, err = backup.Create(mnemetest.Context(t), from.conn, dir, quiet)
 	require.ErrorIs(t, err, backup.ErrExists)
 }
 
@@ -424,10 +424,10 @@ func TestABackupThatIsBeingWrittenIsLeftAloneByAnother(t *testing.T) {
 	from.apply(1 << 30)
 	from.publish(1, 100, 8000)
 	dir, tried := filepath.Join(t.TempDir(), "backup"), false
-	_, err := backup.Create(t.Context(), from.conn, dir, func(string, int64, int64) {
+	_, err := backup.Create(mnemetest.Context(t), from.conn, dir, func(string, int64, int64) {
 		if !tried {
 			tried = true
-			_, err := backup.Create(t.Context(), from.conn, dir, quiet)
+			_, err := backup.Create(mnemetest.Context(t), from.conn, dir, quiet)
 			require.ErrorIs(t, err, backup.ErrRunning)
 		}
 	})
@@ -455,7 +455,7 @@ func TestAnInterruptedRestoreIsRefusedByProgramsAndRepeated(t *testing.T) {
 	failed := errors.New("killed")
 	func() {
 		defer func() { require.Equal(t, failed, recover()) }()
-		_, _ = backup.Restore(t.Context(), conn, dir, backup.Options{}, func(what string, bytes, total int64) {
+		_, _ = backup.Restore(mnemetest.Context(t), conn, dir, backup.Options{}, func(what string, bytes, total int64) {
 			if what == "restoring" && bytes > total/2 {
 				panic(failed)
 			}
@@ -466,12 +466,12 @@ func TestAnInterruptedRestoreIsRefusedByProgramsAndRepeated(t *testing.T) {
 		_, err := natsdeploy.Inspect(t.Context(), to.js())
 		return errors.Is(err, natsdeploy.ErrRestoring)
 	}, mnemetest.Patience, 20*time.Millisecond)
-	_, err := eventlog.Open(t.Context(), to.conn)
+	_, err := eventlog.Open(mnemetest.Context(t), to.conn)
 	require.ErrorIs(t, err, natsdeploy.ErrRestoring)
 
-	_, err = backup.Restore(t.Context(), to.conn, otherDir, backup.Options{}, quiet)
+	_, err = backup.Restore(mnemetest.Context(t), to.conn, otherDir, backup.Options{}, quiet)
 	require.ErrorIs(t, err, backup.ErrNotEmpty, "the part of another backup is not given up")
-	_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	_, err = backup.Restore(mnemetest.Context(t), to.conn, dir, backup.Options{}, quiet)
 	require.NoError(t, err)
 	require.Equal(t, from.held(made.Last), to.held(made.Last))
 
@@ -481,7 +481,7 @@ func TestAnInterruptedRestoreIsRefusedByProgramsAndRepeated(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(dir, "backup.json"))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(raw, &config))
-	stream, err := to.js().Stream(t.Context(), natsdeploy.Stream)
+	stream, err := to.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	require.False(t, natsdeploy.IsRestoring(stream.CachedInfo().Config))
 }

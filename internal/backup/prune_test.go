@@ -10,6 +10,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/backup"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestTheOldestBackupsAreRemoved(t *testing.T) {
@@ -60,7 +61,7 @@ func TestTheBackupThatWasJustMadeIsNotRemoved(t *testing.T) {
 func (p *place) create(dir, name string) string {
 	p.t.Helper()
 	path := filepath.Join(dir, name)
-	_, err := backup.Create(p.t.Context(), p.conn, path, quiet)
+	_, err := backup.Create(mnemetest.Context(p.t), p.conn, path, quiet)
 	require.NoError(p.t, err)
 	return path
 }
@@ -107,12 +108,12 @@ func TestBackupsOfALogAreKnownAfterItsRestoreAndAnErasure(t *testing.T) {
 	p.publish(3, 3, 10)
 	second := p.create(dir, "2")
 	q := start(t)
-	_, err := backup.Restore(t.Context(), q.conn, second, backup.Options{}, quiet)
+	_, err := backup.Restore(mnemetest.Context(t), q.conn, second, backup.Options{}, quiet)
 	require.NoError(t, err)
-	stream, err := q.js().Stream(t.Context(), natsdeploy.Stream)
+	stream, err := q.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	for seq := range uint64(4) {
-		require.NoError(t, stream.SecureDeleteMsg(t.Context(), seq+1))
+		require.NoError(t, stream.SecureDeleteMsg(mnemetest.Context(t), seq+1))
 	}
 	removed, foreign, err := backup.Prune(q.create(dir, "3"), 1)
 	require.NoError(t, err)

@@ -141,7 +141,7 @@ func TestPartitionsAreGivenAlthoughTheServerIsKilled(t *testing.T) {
 	defer conn.Close()
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	w := newWriters(PartitionsOptions{Rate: 50})
 	require.NoError(t, w.fill(t.Context(), log, 640, func(string, ...any) {}))
@@ -170,13 +170,13 @@ func TestPartitionsAreGivenAlthoughTheServerIsKilled(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, _, code := server.Run("partitions", "--yes", strconv.Itoa(n))
 			return code == 0
-		}, time.Minute, 50*time.Millisecond)
+		}, mnemetest.Patience, 50*time.Millisecond)
 	}
 	require.NoError(t, stop())
 	require.Eventually(t, func() bool {
 		log, err := eventlog.Open(t.Context(), conn)
 		return err == nil && log.Partitions() == 32
-	}, time.Minute, 50*time.Millisecond)
+	}, mnemetest.Patience, 50*time.Millisecond)
 	order, err := w.inLog(t.Context(), conn)
 	require.NoError(t, err)
 	require.Zero(t, order.Wrong(), "%+v", order)

@@ -66,7 +66,7 @@ func newBench(t testing.TB) *bench {
 	var conn *nats.Conn
 	b.server, conn = natstest.Alone(t, embedded.Config{Listen: ":0"}, natsdeploy.Settings{MaxBytes: 64 << 20, DuplicateWindow: 100 * time.Millisecond})
 	var err error
-	b.log, err = eventlog.Open(t.Context(), conn)
+	b.log, err = eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	return b
 }
@@ -496,11 +496,11 @@ func TestAFailureOfTheLogIsTriedAgain(t *testing.T) {
 	limit := func(bytes int64) {
 		js, err := jetstream.New(b.log.Conn())
 		require.NoError(t, err)
-		stream, err := js.Stream(t.Context(), natsdeploy.Stream)
+		stream, err := js.Stream(mnemetest.Context(t), natsdeploy.Stream)
 		require.NoError(t, err)
 		c := stream.CachedInfo().Config
 		c.MaxBytes = bytes
-		_, err = js.UpdateStream(t.Context(), c)
+		_, err = js.UpdateStream(mnemetest.Context(t), c)
 		require.NoError(t, err)
 	}
 	limit(100 << 10)

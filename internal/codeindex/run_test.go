@@ -21,6 +21,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -31,7 +32,7 @@ import (
 func newLog(t *testing.T) *eventlog.Log {
 	t.Helper()
 	_, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{Partitions: 1})
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	return log
 }

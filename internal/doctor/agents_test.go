@@ -21,6 +21,7 @@ import (
 	"mneme.dev/mneme/internal/hook/ring"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -108,7 +109,7 @@ func TestAConnectedAgentIsFoundToCall(t *testing.T) {
 		require.Eventually(t, func() bool { // a hook gives up early on a busy machine
 			m.fire(agent, url, "s")
 			return examine(t, url, i.NATSURL(), "")["agent "+agent].Level == OK
-		}, time.Minute, time.Millisecond)
+		}, mnemetest.Patience, time.Millisecond)
 	}
 	findings = examine(t, url, i.NATSURL(), "")
 	require.Contains(t, findings["agent codex"].Detail, "one called at ")
@@ -258,7 +259,7 @@ func TestWhatOfTranscriptsCouldNotBeReadIsFound(t *testing.T) {
 	require.Eventually(t, func() bool {
 		f := examine(t, i.HTTPURL(), i.NATSURL(), "")["transcripts"]
 		return f.Level == Warning && strings.Contains(f.Detail, elsewhere) && strings.Contains(f.Remedy, "CLAUDE_CONFIG_DIR")
-	}, time.Minute, time.Millisecond)
+	}, mnemetest.Patience, time.Millisecond)
 }
 
 func TestAProblemWithATranscriptIsOverAfterADay(t *testing.T) {

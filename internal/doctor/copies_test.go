@@ -32,7 +32,7 @@ func TestDoctorSaysWhatACopyLacksInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := natstest.Start(t)
 	conn, js := cluster.Log()
-	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
+	stream, err := js.Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	require.Equal(t, natsdeploy.ClusterReplicas, stream.CachedInfo().Config.Replicas, "unless told otherwise")
 	_, _, err = natsdeploy.ApplyLeases(mnemetest.Context(t), js, 10*time.Second)
@@ -50,7 +50,7 @@ func TestDoctorSaysWhatACopyLacksInACluster(t *testing.T) {
 	said("ok one server of the cluster may fail")
 
 	// With one copy, the bucket is gone while its server is down.
-	bucket, err := js.Stream(t.Context(), "KV_"+natsdeploy.LeaseBucket)
+	bucket, err := js.Stream(mnemetest.Context(t), "KV_"+natsdeploy.LeaseBucket)
 	require.NoError(t, err)
 	config := bucket.CachedInfo().Config
 	config.Replicas = 1

@@ -69,7 +69,7 @@ func up(t *testing.T, data string) *instance.Instance {
 	t.Cleanup(func() { _ = i.Close() })
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(i.Status(), func(s projection.Status) bool { return s.State == projection.StateIdle })
-	}, time.Minute, time.Millisecond, "it has only just begun")
+	}, mnemetest.Patience, time.Millisecond, "it has only just begun")
 	return i
 }
 
@@ -170,7 +170,7 @@ func TestLogProblems(t *testing.T) {
 
 	cfg := natsdeploy.StreamConfig(natsdeploy.Settings{MaxBytes: 64 << 20})
 	cfg.MaxAge = time.Hour
-	_, err := js.CreateStream(t.Context(), cfg)
+	_, err := js.CreateStream(mnemetest.Context(t), cfg)
 	require.NoError(t, err)
 	findings = examine(t, "http://"+nowhere, s.ClientURL(), "")
 	require.Equal(t, Failed, findings["log"].Level)
@@ -187,13 +187,13 @@ func TestLogProblems(t *testing.T) {
 	require.Contains(t, findings["nats"].Remedy, "max_payload")
 
 	s, js = start(func(*server.Options) {})
-	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
+	_, err = natsdeploy.Apply(mnemetest.Context(t), js, natsdeploy.Settings{MaxBytes: 1 << 20})
 	require.NoError(t, err)
 	fill := func(bytes int) {
 		conn, err := nats.Connect(s.ClientURL(), nats.Timeout(mnemetest.Handshake))
 		require.NoError(t, err)
 		defer conn.Close()
-		_, err = js.Publish(t.Context(), "mneme.default.c.message_created", make([]byte, bytes))
+		_, err = js.Publish(mnemetest.Context(t), "mneme.default.c.message_created", make([]byte, bytes))
 		require.NoError(t, err)
 	}
 	fill(900_000)

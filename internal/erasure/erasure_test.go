@@ -361,7 +361,7 @@ func TestAnErasureEndsAlthoughItLosesItsLeaseAgainAndAgain(t *testing.T) {
 	require.NoError(t, abandoned.Close())
 	js, err := jetstream.New(w.log.Conn())
 	require.NoError(t, err)
-	bucket, _, err := natsdeploy.ApplyLeases(t.Context(), js, 0)
+	bucket, _, err := natsdeploy.ApplyLeases(mnemetest.Context(t), js, 0)
 	require.NoError(t, err)
 	var mu sync.Mutex
 	repairs, repeated, cleanings := 0, 0, 0

@@ -34,7 +34,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const patience = mnemetest.Patience
 
 // world is a log and its read models in SQLite, without an eraser of its own.
 type world struct {
@@ -62,7 +62,7 @@ func setupOn(t *testing.T, data string, conn *nats.Conn) *world {
 	w := &world{T: t, data: data}
 	logger := slog.New(slog.DiscardHandler)
 	var err error
-	w.log, err = eventlog.Open(t.Context(), conn)
+	w.log, err = eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	tell, err := telemetry.Setup(t.Context(), "test", settings.Telemetry{}, logger)
 	require.NoError(t, err)

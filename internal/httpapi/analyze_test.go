@@ -18,6 +18,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -60,7 +61,7 @@ func (b *bundle) say(tenant, id, text string) {
 		var c httpapi.Conversation
 		b.get("/v1/conversations/"+id+"?tenant="+tenant, &c)
 		return page.Turns == c.TurnCount
-	}, time.Minute, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 }
 
 func (b *bundle) analyze(tenant, body string) (r httpapi.AnalysisResult) {
@@ -82,7 +83,7 @@ func TestAnAnswerAboutADeletedConversationIsNotStored(t *testing.T) {
 	require.Len(t, result.Conversations, 1)
 	require.Contains(t, result.Conversations[0].Error, "deleted")
 	require.Empty(t, result.Stopped, "others could still be asked about")
-	last, err := b.Log.LastOfKind(t.Context(), "default", "c", events.Kind(events.TypeInsightWritten))
+	last, err := b.Log.LastOfKind(mnemetest.Context(t), "default", "c", events.Kind(events.TypeInsightWritten))
 	require.ErrorIs(t, err, eventlog.ErrNotFound, "%d", last.Seq)
 }
 
@@ -277,7 +278,7 @@ func TestAnAnalysisEndsWithItsClientAndGoesOn(t *testing.T) {
 		require.Contains(t, string(raw), "event: analyzed\n")
 		require.Contains(t, string(raw), `"calls":2,`, "what was answered is kept")
 		return true
-	}, time.Minute, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 }
 
 func TestWithoutAModelAnAnalysisSaysWhatToSet(t *testing.T) {

@@ -177,15 +177,15 @@ func TestNothingIsChangedWhileTheAuditLogTakesNoEntry(t *testing.T) {
 	b.create(`{"id":"c"}`)
 	js, err := jetstream.New(b.Log.Conn())
 	require.NoError(t, err)
-	require.NoError(t, js.DeleteStream(t.Context(), natsdeploy.AuditStream))
-	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: natsdeploy.AuditStream, Subjects: []string{"something.else"}})
+	require.NoError(t, js.DeleteStream(mnemetest.Context(t), natsdeploy.AuditStream))
+	_, err = js.CreateStream(mnemetest.Context(t), jetstream.StreamConfig{Name: natsdeploy.AuditStream, Subjects: []string{"something.else"}})
 	require.NoError(t, err)
 	response, raw := b.send(http.MethodDelete, "/v1/conversations/c", nil, nil)
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 	require.NotEmpty(t, response.Header.Get("Retry-After"))
 	require.Contains(t, string(raw), "nothing was changed: the audit log takes no entry now")
 	b.get("/v1/conversations", nil)
-	require.NoError(t, js.DeleteStream(t.Context(), natsdeploy.AuditStream))
+	require.NoError(t, js.DeleteStream(mnemetest.Context(t), natsdeploy.AuditStream))
 	require.Equal(t, "c", b.show("c", b.head()).ID, "it was not deleted")
 	b.do(http.StatusOK, http.MethodDelete, "/v1/conversations/c", nil, nil, nil)
 }
@@ -212,7 +212,7 @@ func TestAnErasureThatARetentionDemandsIsInTheAuditLog(t *testing.T) {
 		var list []string
 		list, raw = b.entries("", "action=erase")
 		return len(list) == 2
-	}, time.Minute, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 	var page struct{ Entries []httpapi.AuditEntry }
 	require.NoError(t, json.Unmarshal([]byte(raw), &page))
 	for n, outcome := range []string{"begun", "done"} {
@@ -252,7 +252,7 @@ func TestTheAuditLogKeepsAnErasureAndNothingOfWhatWasErased(t *testing.T) {
 		var state httpapi.Erasure
 		b.get("/v1/erasure", &state)
 		return state.State == string(erasure.Done)
-	}, time.Minute, 50*time.Millisecond)
+	}, mnemetest.Patience, 50*time.Millisecond)
 	var list []string
 	require.Eventually(t, func() bool { list, _ = b.entries("", ""); return len(list) >= 7 }, mnemetest.Patience, 20*time.Millisecond)
 	require.Subset(t, list, []string{"default erase all begun", "default erase all done", "default search " + audit.Project(path) + " done"})

@@ -97,7 +97,7 @@ func TestABranchHasTheContextOfAnUnbranchedConversation(t *testing.T) {
 	require.Contains(t, b.markdown("x", fmt.Sprintf("at_least=%d", seq)), "Let us")
 	var log []eventlog.Message
 	for _, name := range []string{"p", "x"} {
-		require.NoError(t, b.Log.Conversation(t.Context(), "default", name, 100, func(m eventlog.Message) error {
+		require.NoError(t, b.Log.Conversation(mnemetest.Context(t), "default", name, 100, func(m eventlog.Message) error {
 			log = append(log, m)
 			return nil
 		}))

@@ -53,7 +53,7 @@ func TestCreatingAConversationStoresItsProperties(t *testing.T) {
 	w := b.create(`{"id":"c/1 é","title":"T","tags":["a","b"],"agent":"scout","model":"m","cwd":"/w","project":"p","profile":"fast","max_context_chars":5000}`)
 	require.Equal(t, "c/1 é", w.ConversationID)
 	require.False(t, w.Duplicate)
-	m, err := b.Log.Get(t.Context(), w.Seq)
+	m, err := b.Log.Get(mnemetest.Context(t), w.Seq)
 	require.NoError(t, err)
 	r, _, err := m.Decode()
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestADeletedConversationKeepsItsIDTaken(t *testing.T) {
 	b := setup(t)
 	b.create(`{"id":"c"}`)
 	w := b.write(200, http.MethodDelete, "/v1/conversations/c?reason=asked%20to", "", "")
-	m, err := b.Log.Get(t.Context(), w.Seq)
+	m, err := b.Log.Get(mnemetest.Context(t), w.Seq)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"reason":"asked to"}`, string(m.Data))
 	for _, applied := range []bool{false, true} {
@@ -122,7 +122,7 @@ func TestAnIdempotencyKeyReturnsTheSameSequence(t *testing.T) {
 		otherPath := strings.Replace(c.path, "reason=x", "reason=y", 1)
 		for _, applied := range []bool{false, true} {
 			if applied {
-				last, partition, err := b.Log.Last(t.Context(), "default", first.ConversationID)
+				last, partition, err := b.Log.Last(mnemetest.Context(t), "default", first.ConversationID)
 				require.NoError(t, err)
 				require.Equal(t, first.Seq, last)
 				b.awaitApplied(partition, last)

@@ -378,7 +378,7 @@ func TestAnAnswerDoesNotSayThatNothingWasStoredUnlessItIsKnown(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) {
 		conn, err := nats.Connect("", nats.InProcessServer(c.Log.Conn().Opts.InProcessServer))
 		require.NoError(t, err)
-		c.Log, err = eventlog.Open(t.Context(), conn)
+		c.Log, err = eventlog.Open(mnemetest.Context(t), conn)
 		require.NoError(t, err)
 		conn.Close()
 	})

@@ -14,6 +14,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // begun publishes a conversation of a project in which the user asks something, and returns the highest sequence.
@@ -186,7 +187,7 @@ func TestTheConversationsOfAProjectAreListedInPages(t *testing.T) {
 	require.Eventually(t, func() bool {
 		response, _ := b.send(http.MethodGet, fmt.Sprintf("/v1/projects?at_least=%d", last), nil, nil)
 		return response.StatusCode == http.StatusOK
-	}, time.Minute, time.Millisecond)
+	}, mnemetest.Patience, time.Millisecond)
 	for _, limit := range []int{1, 5, 12, 1000} {
 		require.Equal(t, want, b.conversationsOf("few", fmt.Sprintf("limit=%d&at_least=%d", limit, last)), limit)
 		require.Equal(t, want, b.conversationsOf("few", fmt.Sprintf("order=created&limit=%d", limit)), limit)

@@ -100,7 +100,7 @@ func (b *bundle) settle() {
 			}
 		}
 		return true
-	}, time.Minute, 5*time.Millisecond)
+	}, mnemetest.Patience, 5*time.Millisecond)
 	time.Sleep(3 * window)
 }
 
@@ -132,7 +132,7 @@ func TestALongImportKeepsTheOrderAndTheCountsOfItsBatches(t *testing.T) {
 	require.Len(t, b.rejected, 2)
 	next := 0
 	for seq := uint64(1); next < count; seq++ {
-		m, err := b.Log.Get(t.Context(), seq)
+		m, err := b.Log.Get(mnemetest.Context(t), seq)
 		require.NoError(t, err)
 		e, _, err := m.Decode()
 		require.NoError(t, err)

@@ -14,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/projection"
 )
 
 // patience is for what takes milliseconds on an idle machine.
-const patience = time.Minute
+const patience = mnemetest.Patience
 
 // running is an instance that reads Claude Code's transcripts in a folder.
 type running struct {

@@ -342,7 +342,7 @@ func TestANoteIsInTheLogWhenItIsAnsweredAndOnlyOnce(t *testing.T) {
 	first := value[noted](a, "memory_remember", note)
 	require.Equal(t, "shop", first.Project)
 	require.False(t, first.Duplicate)
-	stored, err := b.Log.Get(t.Context(), first.Seq)
+	stored, err := b.Log.Get(mnemetest.Context(t), first.Seq)
 	require.NoError(t, err)
 	require.Contains(t, string(stored.Data), "Prices are stored in cents")
 

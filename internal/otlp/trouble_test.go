@@ -12,6 +12,7 @@ import (
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -25,7 +26,7 @@ const chatSpan = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0AF7651
 func receiver(t *testing.T, admit func() error) *Receiver {
 	t.Helper()
 	_, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{MaxBytes: 1 << 20})
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	r := New(t.Context(), Config{
 		Log: log,

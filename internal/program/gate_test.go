@@ -13,6 +13,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/settings"
 )
@@ -54,7 +55,7 @@ func TestAProgramWaitsUntilTheTokensCanBeRead(t *testing.T) {
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
 	const bucket = "KV_AGENT_TOKENS"
-	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: bucket, Subjects: []string{"something.else"}})
+	_, err = js.CreateStream(mnemetest.Context(t), jetstream.StreamConfig{Name: bucket, Subjects: []string{"something.else"}})
 	require.NoError(t, err)
 	said := make(logged, 10)
 	type opened struct {
@@ -68,7 +69,7 @@ func TestAProgramWaitsUntilTheTokensCanBeRead(t *testing.T) {
 	}()
 	require.Contains(t, <-said, "the access tokens can't be read yet; retrying until they can")
 	require.Empty(t, done, "it waits")
-	require.NoError(t, js.DeleteStream(t.Context(), bucket))
+	require.NoError(t, js.DeleteStream(mnemetest.Context(t), bucket))
 	gate := <-done
 	require.NoError(t, gate.err)
 	gate.stop()

@@ -116,7 +116,7 @@ func TestNATSIsReachedWithAClientCertificateOnly(t *testing.T) {
 	require.NoError(t, err)
 	go s.Start()
 	defer s.Shutdown()
-	require.True(t, s.ReadyForConnections(10*time.Second))
+	require.True(t, s.ReadyForConnections(mnemetest.Patience))
 	conn, err := eventlog.Connect(s.ClientURL(), "test", slog.New(slog.DiscardHandler), NATSOptions(settings.NATSTLS{NATSCAFile: cert, NATSCertFile: cert, NATSKeyFile: key})...)
 	require.NoError(t, err)
 	conn.Close()

@@ -33,7 +33,7 @@ type bench struct {
 func setup(t testing.TB) *bench {
 	t.Helper()
 	_, conn := natstest.Alone(t, embedded.Config{}, natsdeploy.Settings{MaxBytes: 64 << 20, Partitions: 3})
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	return &bench{TB: t, log: log, path: filepath.Join(t.TempDir(), "stored.json")}
 }
@@ -121,10 +121,10 @@ func TestWhatLeavesTheLogMakesRoom(t *testing.T) {
 	require.NoError(t, m.count(t.Context()))
 	js, err := jetstream.New(b.log.Conn())
 	require.NoError(t, err)
-	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
+	stream, err := js.Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	for seq := range uint64(20) {
-		require.NoError(t, stream.DeleteMsg(t.Context(), seq+1))
+		require.NoError(t, stream.DeleteMsg(mnemetest.Context(t), seq+1))
 	}
 	require.NoError(t, m.count(t.Context()))
 	require.EqualValues(t, 30, m.used("a").Events, "it may still go on")
@@ -132,7 +132,7 @@ func TestWhatLeavesTheLogMakesRoom(t *testing.T) {
 	require.EqualValues(t, 10, m.used("a").Events)
 	require.Equal(t, b.stored(), counted(m))
 
-	require.NoError(t, stream.DeleteMsg(t.Context(), 40))
+	require.NoError(t, stream.DeleteMsg(mnemetest.Context(t), 40))
 	require.NoError(t, m.count(t.Context()))
 	require.NoError(t, m.count(t.Context()))
 	require.EqualValues(t, 10, m.used("b").Events, "it was counted again a moment ago")

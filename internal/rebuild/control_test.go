@@ -28,7 +28,7 @@ func setup(t *testing.T) (*Control, jetstream.JetStream) {
 
 func (c *Control) mustGet(t *testing.T, projection string) Wish {
 	t.Helper()
-	w, err := c.Get(t.Context(), projection)
+	w, err := c.Get(mnemetest.Context(t), projection)
 	require.NoError(t, err)
 	return w
 }
@@ -45,7 +45,7 @@ func TestOnlyOneOfTwoConcurrentChangesSucceeds(t *testing.T) {
 	var all sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
-		all.Go(func() { errs[i] = c.begin(t.Context(), "graph", none, wish(2)) })
+		all.Go(func() { errs[i] = c.begin(mnemetest.Context(t), "graph", none, wish(2)) })
 	}
 	all.Wait()
 	begun := 0
@@ -64,26 +64,26 @@ func TestOnlyOneOfTwoConcurrentChangesSucceeds(t *testing.T) {
 	require.True(t, c.mustGet(t, "files").IsZero(), "projections are independent")
 
 	was := c.mustGet(t, "graph")
-	done, err := c.Become(t.Context(), "graph", was, Canceled, "")
+	done, err := c.Become(mnemetest.Context(t), "graph", was, Canceled, "")
 	require.NoError(t, err)
 	require.True(t, done)
-	done, err = c.Become(t.Context(), "graph", was, Serving, "")
+	done, err = c.Become(mnemetest.Context(t), "graph", was, Serving, "")
 	require.NoError(t, err)
 	require.False(t, done, "this wish is stale")
-	require.ErrorIs(t, c.begin(t.Context(), "graph", c.mustGet(t, "graph"), wish(3)), ErrRebuilding, "the generation is being removed")
-	require.NoError(t, c.Forget(t.Context(), "graph", was), "stale, so nothing is deleted")
+	require.ErrorIs(t, c.begin(mnemetest.Context(t), "graph", c.mustGet(t, "graph"), wish(3)), ErrRebuilding, "the generation is being removed")
+	require.NoError(t, c.Forget(mnemetest.Context(t), "graph", was), "stale, so nothing is deleted")
 	require.Equal(t, Canceled, c.mustGet(t, "graph").State)
-	require.NoError(t, c.Forget(t.Context(), "graph", c.mustGet(t, "graph")))
+	require.NoError(t, c.Forget(mnemetest.Context(t), "graph", c.mustGet(t, "graph")))
 	require.True(t, c.mustGet(t, "graph").IsZero())
 
-	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(3)), "after a deleted wish")
+	require.NoError(t, c.begin(mnemetest.Context(t), "graph", Wish{}, wish(3)), "after a deleted wish")
 	for _, state := range []State{Failed, Serving} {
 		was := c.mustGet(t, "graph")
-		_, err := c.Become(t.Context(), "graph", was, state, "a reason")
+		_, err := c.Become(mnemetest.Context(t), "graph", was, state, "a reason")
 		require.NoError(t, err)
 		now := c.mustGet(t, "graph")
 		require.Equal(t, "a reason", now.Error)
-		require.NoError(t, c.begin(t.Context(), "graph", now, wish(was.Generation+1)))
+		require.NoError(t, c.begin(mnemetest.Context(t), "graph", now, wish(was.Generation+1)))
 		require.Empty(t, c.mustGet(t, "graph").Error)
 	}
 }
@@ -93,9 +93,9 @@ func TestWishesOfBackendsAreIndependent(t *testing.T) {
 	c, js := setup(t)
 	other, err := NewControl(js.Conn(), "neo4j")
 	require.NoError(t, err)
-	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
+	require.NoError(t, c.begin(mnemetest.Context(t), "graph", Wish{}, wish(2)))
 	require.True(t, other.mustGet(t, "graph").IsZero())
-	require.NoError(t, other.begin(t.Context(), "graph", Wish{}, wish(7)))
+	require.NoError(t, other.begin(mnemetest.Context(t), "graph", Wish{}, wish(7)))
 	require.Equal(t, 2, c.mustGet(t, "graph").Generation)
 	require.Equal(t, 7, other.mustGet(t, "graph").Generation)
 }
@@ -103,19 +103,19 @@ func TestWishesOfBackendsAreIndependent(t *testing.T) {
 func TestDeletedBucketIsRecreated(t *testing.T) {
 	t.Parallel()
 	c, js := setup(t)
-	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
-	require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.ControlBucket))
+	require.NoError(t, c.begin(mnemetest.Context(t), "graph", Wish{}, wish(2)))
+	require.NoError(t, js.DeleteKeyValue(mnemetest.Context(t), natsdeploy.ControlBucket))
 	require.Eventually(t, func() bool {
 		w, err := c.Get(t.Context(), "graph")
 		return err == nil && w.IsZero()
 	}, mnemetest.Patience, time.Millisecond)
-	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
+	require.NoError(t, c.begin(mnemetest.Context(t), "graph", Wish{}, wish(2)))
 }
 
 func TestWatchReportsEachChange(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
-	require.NoError(t, c.begin(t.Context(), "files", Wish{}, wish(2)))
+	require.NoError(t, c.begin(mnemetest.Context(t), "files", Wish{}, wish(2)))
 	ctx, stop := context.WithCancel(t.Context())
 	told := make(chan string, 10)
 	var ended sync.WaitGroup
@@ -129,8 +129,8 @@ func TestWatchReportsEachChange(t *testing.T) {
 		return len(told) > 0
 	}, mnemetest.Patience, 5*time.Millisecond)
 	require.Equal(t, "files", <-told)
-	require.NoError(t, c.Forget(t.Context(), "files", w))
-	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
+	require.NoError(t, c.Forget(mnemetest.Context(t), "files", w))
+	require.NoError(t, c.begin(mnemetest.Context(t), "graph", Wish{}, wish(2)))
 	for name := range told {
 		if name == "graph" {
 			break
@@ -170,7 +170,7 @@ func TestARecordThatCannotBeReadIsNoneAndIsReplaced(t *testing.T) {
 	t.Parallel()
 	c, js := setup(t)
 	require.True(t, c.mustGet(t, "graph").IsZero()) // creates the bucket
-	bucket, err := js.KeyValue(t.Context(), natsdeploy.ControlBucket)
+	bucket, err := js.KeyValue(mnemetest.Context(t), natsdeploy.ControlBucket)
 	require.NoError(t, err)
 	for value, reason := range map[string]string{
 		"":        "unexpected end of JSON input",
@@ -182,14 +182,14 @@ func TestARecordThatCannotBeReadIsNoneAndIsReplaced(t *testing.T) {
 		`{"generation":2,"from":-1,"state":"building"}`:     "from -1",
 		`{"generation":2,"from":1,"state":"dreaming"}`:      `state "dreaming": must be building`,
 	} {
-		_, err := bucket.Put(t.Context(), "rebuild.sqlite.graph", []byte(value))
+		_, err := bucket.Put(mnemetest.Context(t), "rebuild.sqlite.graph", []byte(value))
 		require.NoError(t, err)
 		now := c.mustGet(t, "graph")
 		require.True(t, now.IsZero())
 		require.Equal(t, Unreadable, now.State)
 		require.Contains(t, now.Error, "the record rebuild.sqlite.graph in the bucket AGENT_CONTROL can't be read: ")
 		require.Contains(t, now.Error, reason)
-		require.NoError(t, c.begin(t.Context(), "graph", now, wish(2)), "%q is replaced", value)
+		require.NoError(t, c.begin(mnemetest.Context(t), "graph", now, wish(2)), "%q is replaced", value)
 		require.Equal(t, Building, c.mustGet(t, "graph").State)
 	}
 }
@@ -199,9 +199,9 @@ func TestTheFirstRequestAfterTheBucketWasDeletedSucceeds(t *testing.T) {
 	c, js := setup(t)
 	none := c.mustGet(t, "graph")
 	for range 2 {
-		require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.ControlBucket))
-		require.NoError(t, c.begin(t.Context(), "graph", none, wish(2)))
-		require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.ControlBucket))
+		require.NoError(t, js.DeleteKeyValue(mnemetest.Context(t), natsdeploy.ControlBucket))
+		require.NoError(t, c.begin(mnemetest.Context(t), "graph", none, wish(2)))
+		require.NoError(t, js.DeleteKeyValue(mnemetest.Context(t), natsdeploy.ControlBucket))
 		require.True(t, c.mustGet(t, "graph").IsZero())
 	}
 }

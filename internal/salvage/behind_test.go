@@ -8,6 +8,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/salvage"
 	"mneme.dev/mneme/pkg/graph"
 )
@@ -19,11 +20,11 @@ func TestOnlyForceGoesOnWithoutTheEventsThatANewLogLacks(t *testing.T) {
 	b.publish("long", &events.MessageCreated{MessageID: "long", Role: "user", Content: strings.Repeat("x", graph.MaxBodyBytes+1)})
 	b.talk(0, 1)
 	b.applied(b.model)
-	stream, err := b.js.Stream(t.Context(), natsdeploy.Stream)
+	stream, err := b.js.Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	config := stream.CachedInfo().Config
-	require.NoError(t, b.js.DeleteStream(t.Context(), natsdeploy.Stream))
-	_, err = b.js.CreateStream(t.Context(), config)
+	require.NoError(t, b.js.DeleteStream(mnemetest.Context(t), natsdeploy.Stream))
+	_, err = b.js.CreateStream(mnemetest.Context(t), config)
 	require.NoError(t, err)
 
 	require.True(t, b.repair(salvage.Options{DryRun: true}).NeedsForce)

@@ -42,7 +42,7 @@ func setup(t *testing.T) *bench {
 	var err error
 	b.js, err = jetstream.New(conn)
 	require.NoError(t, err)
-	b.log, err = eventlog.Open(t.Context(), conn)
+	b.log, err = eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	b.model = b.build()
 	return b
@@ -116,10 +116,10 @@ func (b *bench) summarize(id string, first, last uint64) uint64 {
 // lose deletes messages from the stream as a disk would, without a record.
 func (b *bench) lose(seqs ...uint64) {
 	b.t.Helper()
-	stream, err := b.js.Stream(b.t.Context(), natsdeploy.Stream)
+	stream, err := b.js.Stream(mnemetest.Context(b.t), natsdeploy.Stream)
 	require.NoError(b.t, err)
 	for _, seq := range seqs {
-		require.NoError(b.t, stream.DeleteMsg(b.t.Context(), seq))
+		require.NoError(b.t, stream.DeleteMsg(mnemetest.Context(b.t), seq))
 	}
 }
 
@@ -296,11 +296,11 @@ func TestWhatAKilledRepairWroteBackIsNoLongerMissingAfterTheNext(t *testing.T) {
 	b.summarize("L1-a", 1, 9)
 	b.applied(b.model)
 	b.lose(span(4, 10)...)
-	stream, err := b.js.Stream(t.Context(), natsdeploy.Stream)
+	stream, err := b.js.Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	config := stream.CachedInfo().Config
 	require.Zero(t, b.repair(salvage.Options{}).Left)
-	_, err = b.js.UpdateStream(t.Context(), config) // without the record
+	_, err = b.js.UpdateStream(mnemetest.Context(t), config) // without the record
 	require.NoError(t, err)
 
 	require.Zero(t, b.repair(salvage.Options{DryRun: true}).Left)

@@ -84,7 +84,7 @@ func newSharing(t *testing.T, uri string, partitions int) *sharing {
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30, Partitions: partitions})
+	_, err = server.Apply(mnemetest.Context(t), natsdeploy.Settings{MaxBytes: 1 << 30, Partitions: partitions})
 	require.NoError(t, err)
 	c := &sharing{T: t, server: server, models: settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}}}
 	c.log = c.open()

@@ -31,7 +31,7 @@ func aLogIsSplitTwiceAtOnce(t *testing.T, uri string) {
 	require.NoError(t, err)
 	defer conn.Close()
 	for _, partitions := range []int{4, 8} {
-		require.NoError(t, eventlog.Split(t.Context(), conn, partitions, nil))
+		require.NoError(t, eventlog.Split(mnemetest.Context(t), conn, partitions, nil))
 	}
 	require.ErrorIs(t, first.Serve(t.Context()), eventlog.ErrPartitions)
 	require.NoError(t, first.Close())

@@ -224,9 +224,9 @@ func TestSummariesThatARebuildLacksAreWrittenAgainAtOnce(t *testing.T) {
 	i.settled() // else it looks again for another reason
 	js, err := jetstream.New(i.Log.Conn())
 	require.NoError(t, err)
-	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
+	stream, err := js.Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
-	require.NoError(t, stream.DeleteMsg(t.Context(), lost.Seq))
+	require.NoError(t, stream.DeleteMsg(mnemetest.Context(t), lost.Seq))
 	for _, name := range []string{"graph", "summaries"} {
 		status, body := i.ask(http.MethodPost, "/v1/rebuilds", `{"projection":"`+name+`","force":true}`)
 		require.Equal(t, http.StatusAccepted, status, "%s", body)

@@ -187,7 +187,7 @@ func (b *bundle) publish(name string, list ...events.Payload) {
 
 func (b *bundle) await(what string, is func() bool) {
 	b.t.Helper()
-	require.Eventually(b.t, is, time.Minute, time.Millisecond, what)
+	require.Eventually(b.t, is, mnemetest.Patience, time.Millisecond, what)
 }
 
 func TestTouchReadsOnlyNewRows(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/summarizer"
 	"mneme.dev/mneme/pkg/summary"
@@ -46,11 +47,11 @@ func TestASilentCondenserDoesNotHoldUpTheAnalysis(t *testing.T) {
 	b.endpoint.Reply(llmtest.Failure(http.StatusServiceUnavailable, "", ""))
 	e, err := events.New(conversation.ID, "test", "task", &events.MessageCreated{MessageID: "task", Role: "user", Content: strings.Repeat("repair the upload ", 200)})
 	require.NoError(t, err)
-	_, err = b.Log.Publish(t.Context(), conversation.Tenant, e)
+	_, err = b.Log.Publish(mnemetest.Context(t), conversation.Tenant, e)
 	require.NoError(t, err)
 	b.step(0, 3)
 	b.await("analysed", func() bool {
-		_, err := b.Log.LastOfKind(t.Context(), conversation.Tenant, conversation.ID, events.Kind(events.TypeInsightWritten))
+		_, err := b.Log.LastOfKind(mnemetest.Context(t), conversation.Tenant, conversation.ID, events.Kind(events.TypeInsightWritten))
 		return err == nil
 	})
 	b.await("it waits for the condenser", func() bool { return b.reactor.Figures().Waiting == 1 })

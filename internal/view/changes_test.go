@@ -19,12 +19,12 @@ func TestAFollowerCanLeaveWhileAnotherOneWaitsForTheServer(t *testing.T) {
 	natsServer, err := server.Start(t.Context(), server.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(natsServer.Stop)
-	_, err = natsServer.Apply(t.Context(), natsdeploy.Settings{Partitions: 2})
+	_, err = natsServer.Apply(mnemetest.Context(t), natsdeploy.Settings{Partitions: 2})
 	require.NoError(t, err)
 	conn, err := nats.Connect("", natsServer.InProcess(), nats.MaxReconnects(-1), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 
 	var a announcements
@@ -44,7 +44,7 @@ func TestAFollowerCanLeaveWhileAnotherOneWaitsForTheServer(t *testing.T) {
 		_, _, err := a.join(waiting, log, "graph", 1)
 		joined <- err
 	}()
-	require.Eventually(t, func() bool { return conn.NumSubscriptions() == before+2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return conn.NumSubscriptions() == before+2 }, mnemetest.Patience, time.Millisecond)
 	left := make(chan struct{})
 	go func() {
 		leave()
@@ -57,6 +57,6 @@ func TestAFollowerCanLeaveWhileAnotherOneWaitsForTheServer(t *testing.T) {
 	}
 	giveUp()
 	require.ErrorIs(t, <-joined, context.Canceled)
-	require.Eventually(t, func() bool { return conn.NumSubscriptions() == before }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return conn.NumSubscriptions() == before }, mnemetest.Patience, 10*time.Millisecond)
 	require.Empty(t, a.of)
 }

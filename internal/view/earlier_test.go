@@ -88,7 +88,7 @@ func (s *sessions) follow(n int) {
 
 func (s *sessions) followOne(seq uint64) {
 	s.t.Helper()
-	message, err := s.log.Get(s.t.Context(), seq)
+	message, err := s.log.Get(mnemetest.Context(s.t), seq)
 	require.NoError(s.t, err)
 	recorded, _, err := message.Decode()
 	require.NoError(s.t, err)

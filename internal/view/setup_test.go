@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -118,7 +117,7 @@ func setupWith(t *testing.T, settings natsdeploy.Settings) *bundle {
 	_, conn := natstest.Alone(t, embedded.Config{MaxBytes: 64 << 20}, settings)
 	b := &bundle{t: t}
 	var err error
-	b.log, err = eventlog.Open(t.Context(), conn)
+	b.log, err = eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	b.graph, err = sqlitestore.OpenGraph(t.Context(), filepath.Join(t.TempDir(), "graph.db"))
 	require.NoError(t, err)
@@ -152,7 +151,7 @@ func (b *bundle) publish(conversation string) (seq uint64) {
 // apply lets both read models apply the log's event at a sequence, and announces it.
 func (b *bundle) apply(seq uint64) {
 	b.t.Helper()
-	message, err := b.log.Get(b.t.Context(), seq)
+	message, err := b.log.Get(mnemetest.Context(b.t), seq)
 	require.NoError(b.t, err)
 	recorded, _, err := message.Decode()
 	require.NoError(b.t, err)
@@ -187,4 +186,4 @@ func (b *bundle) open(ctx context.Context, conversation string, at view.At) (*vi
 	return pins, v, err
 }
 
-const within = 20 * time.Second
+const within = mnemetest.Patience

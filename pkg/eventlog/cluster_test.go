@@ -47,7 +47,7 @@ func TestARequestToADyingServerIsRepeated(t *testing.T) {
 		_, err := log.PublishAll(t.Context(), "t", list)
 		return err == nil // the stream's first leader may not listen yet
 	}, mnemetest.Patience, 10*time.Millisecond)
-	_, partition, err := log.Last(t.Context(), "t", "c")
+	_, partition, err := log.Last(mnemetest.Context(t), "t", "c")
 	require.NoError(t, err)
 
 	questions := map[string]func(context.Context) error{
@@ -127,15 +127,15 @@ func TestConcurrentPublishersLearnWhatWasStored(t *testing.T) {
 			require.Equal(t, acks[0].Seq, acks[i].Seq)
 		}
 
-		last, _, err := log.Last(t.Context(), "t", "c")
+		last, _, err := log.Last(mnemetest.Context(t), "t", "c")
 		require.NoError(t, err)
 		won := 0
 		acks, errs = together(func(i int) (Ack, error) {
-			ack, err := log.PublishAfter(t.Context(), "t", list[1+round*publishers+i], "*", last)
+			ack, err := log.PublishAfter(mnemetest.Context(t), "t", list[1+round*publishers+i], "*", last)
 			if err == nil {
 				return ack, nil
 			}
-			newest, _, lastErr := log.Last(t.Context(), "t", "c")
+			newest, _, lastErr := log.Last(mnemetest.Context(t), "t", "c")
 			if lastErr != nil {
 				return ack, lastErr
 			}

@@ -24,7 +24,7 @@ func (b *bench) control(conversation, status string) uint64 {
 	if controls[status] != "" {
 		msg.Header.Set("Description", controls[status])
 	}
-	ack, err := b.log.js.PublishMsg(b.t.Context(), msg)
+	ack, err := b.log.js.PublishMsg(mnemetest.Context(b.t), msg)
 	require.NoError(b.t, err)
 	return ack.Sequence
 }
@@ -48,11 +48,11 @@ func TestAMessageThatLooksLikeTheProtocolIsReadLikeAnyOther(t *testing.T) {
 			}
 			require.EqualValues(t, 10, last)
 
-			m, err := b.log.Get(t.Context(), last)
+			m, err := b.log.Get(mnemetest.Context(t), last)
 			require.NoError(t, err)
 			require.Equal(t, status, m.Header.Get("Status"))
 			require.Empty(t, m.Data)
-			seq, _, err := b.log.Last(t.Context(), "t", "c")
+			seq, _, err := b.log.Last(mnemetest.Context(t), "t", "c")
 			require.NoError(t, err)
 			require.Equal(t, last, seq)
 			seq, err = b.log.LastOf(mnemetest.Context(t), 0)
@@ -125,14 +125,14 @@ func TestAnyBytesInASubjectOrAHeaderCanBeRead(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 1)
-	_, err := b.log.js.PublishMsg(t.Context(), &nats.Msg{Subject: "mneme.t.c\xff\xfe.message_created", Data: []byte("\xff")})
+	_, err := b.log.js.PublishMsg(mnemetest.Context(t), &nats.Msg{Subject: "mneme.t.c\xff\xfe.message_created", Data: []byte("\xff")})
 	require.NoError(t, err)
 	f, err := b.log.Follow(t.Context(), 0, 1)
 	require.NoError(t, err)
 	defer f.Stop()
 	for seq := range uint64(2) {
 		m := b.next(f)
-		got, err := b.log.Get(t.Context(), seq+1)
+		got, err := b.log.Get(mnemetest.Context(t), seq+1)
 		require.NoError(t, err)
 		require.Equal(t, got.Digest(), m.Digest())
 	}
@@ -146,15 +146,15 @@ func TestCountAfter(t *testing.T) {
 	}
 	total := uint64(0)
 	for partition := range 2 {
-		all, err := b.log.CountAfter(t.Context(), partition, 0)
+		all, err := b.log.CountAfter(mnemetest.Context(t), partition, 0)
 		require.NoError(t, err)
 		total += all
-		n, err := b.log.CountAfter(t.Context(), partition, 1<<40)
+		n, err := b.log.CountAfter(mnemetest.Context(t), partition, 1<<40)
 		require.NoError(t, err)
 		require.Zero(t, n)
 		last, err := b.log.LastOf(mnemetest.Context(t), partition)
 		require.NoError(t, err)
-		n, err = b.log.CountAfter(t.Context(), partition, last-1)
+		n, err = b.log.CountAfter(mnemetest.Context(t), partition, last-1)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n)
 	}
@@ -174,7 +174,7 @@ func TestAStoppedFollowerLeavesNoConsumer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		info, err := b.log.stream.Info(t.Context())
 		return err == nil && info.State.Consumers == 0
-	}, time.Minute, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 }
 
 func TestManyBatchesAtATimeAllSucceed(t *testing.T) {

@@ -17,7 +17,7 @@ func (b *bench) forge(subject string, e events.Event) uint64 {
 	msg := nats.NewMsg(subject)
 	msg.Header.Set(events.HeaderMsgID, e.Identity("t").String())
 	msg.Data = []byte("junk")
-	ack, err := b.log.js.PublishMsg(b.t.Context(), msg)
+	ack, err := b.log.js.PublishMsg(mnemetest.Context(b.t), msg)
 	require.NoError(b.t, err)
 	require.False(b.t, ack.Duplicate)
 	return ack.Sequence
@@ -26,7 +26,7 @@ func (b *bench) forge(subject string, e events.Event) uint64 {
 // holds requires that the log has an event at a sequence.
 func (b *bench) holds(seq uint64, e events.Event) {
 	b.t.Helper()
-	m, err := b.log.Get(b.t.Context(), seq)
+	m, err := b.log.Get(mnemetest.Context(b.t), seq)
 	require.NoError(b.t, err)
 	got, _, err := m.Decode()
 	require.NoError(b.t, err)
@@ -101,7 +101,7 @@ func TestAnEventWhoseFirstCopyWasRemovedIsStoredAgain(t *testing.T) {
 	e := b.events("c", 1, "x")[0]
 	first, err := b.log.Publish(mnemetest.Context(t), "t", e)
 	require.NoError(t, err)
-	require.NoError(t, b.log.stream.DeleteMsg(t.Context(), first.Seq))
+	require.NoError(t, b.log.stream.DeleteMsg(mnemetest.Context(t), first.Seq))
 	again, err := b.log.Publish(mnemetest.Context(t), "t", e)
 	require.NoError(t, err)
 	require.Equal(t, Ack{Seq: first.Seq + 1}, again)
@@ -113,7 +113,7 @@ func TestAForgedMessageIDHindersNoPublishAfter(t *testing.T) {
 	b := setup(t, natsdeploy.Settings{})
 	e := b.events("c", 1, "x")[0]
 	b.forge("mneme.t.elsewhere.x", e)
-	ack, err := b.log.PublishAfter(t.Context(), "t", e, "*", 0)
+	ack, err := b.log.PublishAfter(mnemetest.Context(t), "t", e, "*", 0)
 	require.NoError(t, err)
 	require.Equal(t, Ack{Seq: 2}, ack)
 	b.holds(ack.Seq, e)
@@ -123,9 +123,9 @@ func TestTheLastEventIsFoundThoughItsSubjectIsInvalid(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{Partitions: 4})
 	b.publish("c", 1)
-	ack, err := b.log.js.Publish(t.Context(), "mneme.t.c.message%5Fcreated", []byte("x"))
+	ack, err := b.log.js.Publish(mnemetest.Context(t), "mneme.t.c.message%5Fcreated", []byte("x"))
 	require.NoError(t, err)
-	seq, partition, err := b.log.Last(t.Context(), "t", "c")
+	seq, partition, err := b.log.Last(mnemetest.Context(t), "t", "c")
 	require.NoError(t, err)
 	require.Equal(t, ack.Sequence, seq)
 	require.Equal(t, b.log.PartitionOf("t", "c"), partition)

@@ -21,10 +21,10 @@ func TestGetOfAMissingEvent(t *testing.T) {
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 2)
 	for _, seq := range []uint64{0, 3, 1 << 40} {
-		_, err := b.log.Get(t.Context(), seq)
+		_, err := b.log.Get(mnemetest.Context(t), seq)
 		require.ErrorIs(t, err, ErrNotFound, "sequence %d", seq)
 	}
-	seq, partition, err := b.log.Last(t.Context(), "t", "nobody")
+	seq, partition, err := b.log.Last(mnemetest.Context(t), "t", "nobody")
 	require.NoError(t, err)
 	require.Zero(t, seq)
 	require.Equal(t, b.log.PartitionOf("t", "nobody"), partition)
@@ -68,7 +68,7 @@ func TestAFollowerDeliversItsPartitionInOrder(t *testing.T) {
 			require.Equal(t, partition, address.Partition)
 			pending--
 			require.Equal(t, pending, m.Pending)
-			got, err := b.log.Get(t.Context(), m.Seq)
+			got, err := b.log.Get(mnemetest.Context(t), m.Seq)
 			require.NoError(t, err)
 			require.Equal(t, got.Digest(), m.Digest(), "regardless of how it was read")
 		}
@@ -195,9 +195,9 @@ func TestAPurgedConversationReadsAsFarAsItGoes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 5)
-	stream, err := b.log.js.Stream(t.Context(), natsdeploy.Stream)
+	stream, err := b.log.js.Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
-	require.NoError(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject(events.ConversationFilter("t", "c")), jetstream.WithPurgeSequence(5)))
+	require.NoError(t, stream.Purge(mnemetest.Context(t), jetstream.WithPurgeSubject(events.ConversationFilter("t", "c")), jetstream.WithPurgeSequence(5)))
 	for _, few := range []int{0, fewEvents} {
 		var seqs []uint64
 		require.NoError(t, b.log.conversation(t.Context(), "t", "c", 3, few, func(m Message) error { return errors.New("beyond") }))

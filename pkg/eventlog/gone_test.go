@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // requests returns one request of each kind that the log makes of its server.
@@ -29,7 +30,7 @@ func TestADeletedLogIsNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 1)
-	require.NoError(t, b.log.js.DeleteStream(t.Context(), natsdeploy.Stream))
+	require.NoError(t, b.log.js.DeleteStream(mnemetest.Context(t), natsdeploy.Stream))
 	for what, err := range b.requests(t.Context()) {
 		require.ErrorIs(t, err, natsdeploy.ErrNoStream, what)
 		require.NotErrorIs(t, err, ErrNoLeader, what)

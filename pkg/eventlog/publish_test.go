@@ -24,7 +24,7 @@ func TestAPublishedEventIsStoredUnderItsConversation(t *testing.T) {
 		ack, err := b.log.Publish(mnemetest.Context(t), "ten.ant", e)
 		require.NoError(t, err)
 		require.Equal(t, Ack{Seq: uint64(i + 1)}, ack)
-		m, err := b.log.Get(t.Context(), ack.Seq)
+		m, err := b.log.Get(mnemetest.Context(t), ack.Seq)
 		require.NoError(t, err)
 		got, address, err := m.Decode()
 		require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestAPublishedEventIsStoredUnderItsConversation(t *testing.T) {
 		require.True(t, e.Equal(&got.Event))
 		require.Equal(t, ack.Seq, got.Seq)
 
-		last, partition, err := b.log.Last(t.Context(), "ten.ant", conversation)
+		last, partition, err := b.log.Last(mnemetest.Context(t), "ten.ant", conversation)
 		require.NoError(t, err)
 		require.Equal(t, ack.Seq, last)
 		require.Equal(t, address.Partition, partition)
@@ -68,7 +68,7 @@ func TestPublishAllKeepsTheOrderOverManyBatches(t *testing.T) {
 		require.Equal(t, Ack{Seq: uint64(i + 1)}, ack)
 	}
 	for _, i := range []int{0, 999, 1000, 2499} {
-		m, err := b.log.Get(t.Context(), uint64(i+1))
+		m, err := b.log.Get(mnemetest.Context(t), uint64(i+1))
 		require.NoError(t, err)
 		got, _, err := m.Decode()
 		require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestPublishAllOfABatchWithADuplicateStoresTheRest(t *testing.T) {
 	require.Len(t, acks, 10)
 	for i, ack := range acks {
 		require.Equal(t, i == 4, ack.Duplicate)
-		m, err := b.log.Get(t.Context(), ack.Seq)
+		m, err := b.log.Get(mnemetest.Context(t), ack.Seq)
 		require.NoError(t, err)
 		got, _, err := m.Decode()
 		require.NoError(t, err)
@@ -273,18 +273,18 @@ func TestOfPublishersThatExpectTheSameEventOneWins(t *testing.T) {
 	require.Equal(t, 1, stored)
 
 	list := b.events(conversation, 3, "y")
-	_, err := b.log.PublishAfter(t.Context(), "t", list[0], events.Kind(events.TypeConversationDeleted), 0)
+	_, err := b.log.PublishAfter(mnemetest.Context(t), "t", list[0], events.Kind(events.TypeConversationDeleted), 0)
 	require.NoError(t, err, "no event of that kind is there")
-	_, err = b.log.PublishAfter(t.Context(), "t", list[1], events.Kind(events.TypeMessageCreated), 1)
+	_, err = b.log.PublishAfter(mnemetest.Context(t), "t", list[1], events.Kind(events.TypeMessageCreated), 1)
 	require.ErrorIs(t, err, ErrConflict)
-	_, err = b.log.PublishAfter(t.Context(), "t", list[1], events.Kind(events.TypeMessageCreated), 2)
+	_, err = b.log.PublishAfter(mnemetest.Context(t), "t", list[1], events.Kind(events.TypeMessageCreated), 2)
 	require.NoError(t, err)
-	_, err = b.log.PublishAfter(t.Context(), "u", list[2], "*", 0)
+	_, err = b.log.PublishAfter(mnemetest.Context(t), "u", list[2], "*", 0)
 	require.NoError(t, err, "another tenant's conversation is a different one")
 
-	m, err := b.log.LastOfKind(t.Context(), "t", conversation, events.Kind(events.TypeMessageCreated))
+	m, err := b.log.LastOfKind(mnemetest.Context(t), "t", conversation, events.Kind(events.TypeMessageCreated))
 	require.NoError(t, err)
 	require.EqualValues(t, 3, m.Seq)
-	_, err = b.log.LastOfKind(t.Context(), "t", conversation, events.Kind(events.TypeConversationDeleted))
+	_, err = b.log.LastOfKind(mnemetest.Context(t), "t", conversation, events.Kind(events.TypeConversationDeleted))
 	require.ErrorIs(t, err, ErrNotFound)
 }

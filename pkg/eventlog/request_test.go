@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestARequestIsAnsweredAndErrorsStayWhatTheyAre(t *testing.T) {
@@ -56,5 +57,5 @@ func TestARequestIsAnsweredAndErrorsStayWhatTheyAre(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err = ask("five")
 		return errors.Is(err, ErrNoAnswer)
-	}, time.Minute, time.Millisecond)
+	}, mnemetest.Patience, time.Millisecond)
 }

@@ -30,7 +30,7 @@ func setup(t *testing.T, settings natsdeploy.Settings) *bench {
 	}
 	b := &bench{t: t, config: embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:" + mnemetest.FreePort(t)}}
 	b.startServer()
-	_, err := b.server.Apply(t.Context(), settings)
+	_, err := b.server.Apply(mnemetest.Context(t), settings)
 	require.NoError(t, err)
 	conn, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)

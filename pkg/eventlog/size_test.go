@@ -27,7 +27,7 @@ func TestTheStoredBytesOfAllMessagesAreTheSizeOfTheLog(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 231, state.Messages)
 	var messages, size uint64
-	require.NoError(t, b.log.ScanAll(t.Context(), 1, state.Head, func(m Message) error {
+	require.NoError(t, b.log.ScanAll(mnemetest.Context(t), 1, state.Head, func(m Message) error {
 		messages++
 		size += m.StoredBytes()
 		return nil
@@ -36,7 +36,7 @@ func TestTheStoredBytesOfAllMessagesAreTheSizeOfTheLog(t *testing.T) {
 	require.Equal(t, state.Bytes, size)
 
 	var tail []uint64
-	require.NoError(t, b.log.ScanAll(t.Context(), 229, 230, func(m Message) error {
+	require.NoError(t, b.log.ScanAll(mnemetest.Context(t), 229, 230, func(m Message) error {
 		tail = append(tail, m.Seq)
 		return nil
 	}))

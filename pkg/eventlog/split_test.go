@@ -40,12 +40,12 @@ func TestASplitThatWasCutOffAtAnyStepIsEnded(t *testing.T) {
 			require.ErrorIs(t, err, natsdeploy.ErrSplitting, "a running process says so too")
 			require.ErrorIs(t, Split(t.Context(), b.log.conn, 4, nil), natsdeploy.ErrSplitting, "into another number")
 			b.restartServer()
-			require.Eventually(t, b.log.conn.IsConnected, time.Minute, time.Millisecond)
+			require.Eventually(t, b.log.conn.IsConnected, mnemetest.Patience, time.Millisecond)
 		} else {
 			require.NoError(t, err)
 		}
 		// A server that has just restarted can lose a request.
-		require.Eventually(t, func() bool { return Split(t.Context(), b.log.conn, 8, nil) == nil }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return Split(t.Context(), b.log.conn, 8, nil) == nil }, mnemetest.Patience, 10*time.Millisecond)
 		require.NoError(t, Split(t.Context(), b.log.conn, 8, nil), "and it can be repeated")
 		b.publish("c", 20)
 		log, err := Open(t.Context(), b.log.conn)
@@ -64,7 +64,7 @@ func TestASplitThatWasCutOffAtAnyStepIsEnded(t *testing.T) {
 		require.Equal(t, uint64(60), held)
 		_, err = b.log.State(mnemetest.Context(t))
 		require.ErrorIs(t, err, ErrPartitions, "a process that opened the log before the split is refused")
-		_, _, err = b.log.Last(t.Context(), "t", "c")
+		_, _, err = b.log.Last(mnemetest.Context(t), "t", "c")
 		if partition := log.PartitionOf("t", "c"); partition >= 2 {
 			require.ErrorIs(t, err, ErrPartitions)
 		}

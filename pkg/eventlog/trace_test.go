@@ -11,6 +11,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -56,7 +57,7 @@ func TestAnUnrecordedTraceIsPassedOn(t *testing.T) {
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), spanContext(parent, "vendor=1"))
 	ack, err := b.log.Publish(ctx, "t", b.events("c", 1, "x")[0])
 	require.NoError(t, err)
-	m, err := b.log.Get(t.Context(), ack.Seq)
+	m, err := b.log.Get(mnemetest.Context(t), ack.Seq)
 	require.NoError(t, err)
 	sc := m.TraceContext(&events.Event{})
 	require.Equal(t, "b7ad6b7169203331", sc.SpanID().String())
@@ -64,7 +65,7 @@ func TestAnUnrecordedTraceIsPassedOn(t *testing.T) {
 
 	acks, err := b.log.PublishAll(ctx, "t", b.events("c", maxCarried+1, "x"))
 	require.NoError(t, err)
-	m, err = b.log.Get(t.Context(), acks[0].Seq)
+	m, err = b.log.Get(mnemetest.Context(t), acks[0].Seq)
 	require.NoError(t, err)
 	require.False(t, m.TraceContext(&events.Event{}).IsValid(), "an import is not one trace with every event of it")
 }

@@ -41,7 +41,7 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: 8, Replicas: 3, MaxBytes: 64 << 20})
 		return err == nil
 	}, mnemetest.Patience, 100*time.Millisecond)
-	b.log, err = eventlog.Open(t.Context(), b.conn)
+	b.log, err = eventlog.Open(mnemetest.Context(t), b.conn)
 	require.NoError(t, err)
 	b.openStore()
 	t.Cleanup(func() { _ = b.store.Close() })
@@ -53,7 +53,7 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 	}
 	workers := []*worker{start(), start(), start()}
 	awaitShared(t, workers...)
-	bucket, err := js.Stream(t.Context(), "KV_"+natsdeploy.LeaseBucket)
+	bucket, err := js.Stream(mnemetest.Context(t), "KV_"+natsdeploy.LeaseBucket)
 	require.NoError(t, err)
 	require.Equal(t, 3, bucket.CachedInfo().Config.Replicas)
 	for range 5 {

@@ -115,12 +115,12 @@ func TestVerifyLeavesNoConsumers(t *testing.T) {
 	for range 3 {
 		b.verify(graph.Projection())
 	}
-	stream, err := b.jetstream().Stream(t.Context(), natsdeploy.Stream)
+	stream, err := b.jetstream().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		info, err := stream.Info(t.Context())
 		return err == nil && info.State.Consumers == 2
-	}, time.Minute, 10*time.Millisecond, "those of the projector")
+	}, mnemetest.Patience, 10*time.Millisecond, "those of the projector")
 }
 
 func TestRepairNeedsARunningProjector(t *testing.T) {

@@ -67,7 +67,7 @@ func (b *bench) messages() (list []eventlog.Message) {
 	state, err := b.log.State(mnemetest.Context(b.t))
 	require.NoError(b.t, err)
 	for seq := uint64(1); seq <= state.Head; seq++ {
-		m, err := b.log.Get(b.t.Context(), seq)
+		m, err := b.log.Get(mnemetest.Context(b.t), seq)
 		require.NoError(b.t, err)
 		list = append(list, m)
 	}

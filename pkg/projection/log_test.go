@@ -9,6 +9,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -186,10 +187,10 @@ func TestAnEventPurgedAtTheCheckpointIsNoMismatch(t *testing.T) {
 	}
 	b.message("d")
 	b.applied()
-	stream, err := b.jetstream().Stream(t.Context(), natsdeploy.Stream)
+	stream, err := b.jetstream().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
-	require.NoError(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject(events.ConversationFilter("t", "d"))))
-	_, err = b.log.Get(t.Context(), 4)
+	require.NoError(t, stream.Purge(mnemetest.Context(t), jetstream.WithPurgeSubject(events.ConversationFilter("t", "d"))))
+	_, err = b.log.Get(mnemetest.Context(t), 4)
 	require.ErrorIs(t, err, eventlog.ErrNotFound)
 	b.applied()
 	pr := b.start(graph.Projection())
@@ -208,7 +209,7 @@ func TestRepairTriesAFailedEventAgain(t *testing.T) {
 	seq := b.message("c")
 	b.message("c")
 	b.message("d")
-	fails, err := b.log.Get(t.Context(), seq)
+	fails, err := b.log.Get(mnemetest.Context(t), seq)
 	require.NoError(t, err)
 	id := fails.Header["ce-id"][0]
 	s.set(id, true)
@@ -232,7 +233,7 @@ func TestRepairTriesAFailedEventAgain(t *testing.T) {
 	require.True(t, new(b.verify(s.projection())).Equal())
 	require.EqualValues(t, 3, must(b.store.Conversation(t.Context(), c, graph.Latest)).MessageCount)
 
-	_, partition, err := b.log.Last(t.Context(), "t", "c")
+	_, partition, err := b.log.Last(mnemetest.Context(t), "t", "c")
 	require.NoError(t, err)
 	b.awaitSeq(pr, partition, b.message("c")) // and it continues
 	require.EqualValues(t, 4, must(b.store.Conversation(t.Context(), c, graph.Latest)).MessageCount)

@@ -25,7 +25,7 @@ func (b *bench) awaitCluster(ok func(c projection.Cluster) bool) projection.Clus
 	b.t.Helper()
 	deadline := time.Now().Add(mnemetest.Patience)
 	for {
-		c, err := projection.ReadCluster(b.t.Context(), b.conn)
+		c, err := projection.ReadCluster(mnemetest.Context(b.t), b.conn)
 		require.NoError(b.t, err)
 		if ok(c) {
 			return c
@@ -50,7 +50,7 @@ func driven(c projection.Cluster) (n int) {
 func TestClusterShowsMembersAndTheirPartitions(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 4)
-	c, err := projection.ReadCluster(t.Context(), b.conn)
+	c, err := projection.ReadCluster(mnemetest.Context(t), b.conn)
 	require.NoError(t, err)
 	require.Empty(t, c, "no process ever took a lease")
 	workers := []*worker{b.worker("a"), b.worker("b")}
@@ -116,7 +116,7 @@ func TestAnnouncedStatusesReachTheCluster(t *testing.T) {
 // itself: the keys' values are its name. It renews them until the test ends.
 func (b *bench) olderMember(name string, partitions ...string) {
 	b.t.Helper()
-	bucket, ttl, err := natsdeploy.ApplyLeases(b.t.Context(), b.jetstream(), leaseTTL)
+	bucket, ttl, err := natsdeploy.ApplyLeases(mnemetest.Context(b.t), b.jetstream(), leaseTTL)
 	require.NoError(b.t, err)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan struct{})
@@ -161,12 +161,12 @@ func TestOlderVersionKeepsItsShareNextToANewerOne(t *testing.T) {
 	}
 
 	// An older version reads the names of member keys and the values of leases.
-	bucket, err := b.jetstream().KeyValue(t.Context(), natsdeploy.LeaseBucket)
+	bucket, err := b.jetstream().KeyValue(mnemetest.Context(t), natsdeploy.LeaseBucket)
 	require.NoError(t, err)
-	lease, err := bucket.Get(t.Context(), "lease.store.graph.1.2")
+	lease, err := bucket.Get(mnemetest.Context(t), "lease.store.graph.1.2")
 	require.NoError(t, err)
 	require.Equal(t, "newer", string(lease.Value()))
-	_, err = bucket.Get(t.Context(), "member.store.graph.1.newer")
+	_, err = bucket.Get(mnemetest.Context(t), "member.store.graph.1.newer")
 	require.NoError(t, err)
 }
 
@@ -174,7 +174,7 @@ func TestOlderVersionKeepsItsShareNextToANewerOne(t *testing.T) {
 func TestRenewedKeysAreListedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
-	bucket, _, err := natsdeploy.ApplyLeases(t.Context(), b.jetstream(), time.Minute)
+	bucket, _, err := natsdeploy.ApplyLeases(mnemetest.Context(t), b.jetstream(), time.Minute)
 	require.NoError(t, err)
 	const processes = 20
 	keys := map[string][]byte{}
@@ -203,7 +203,7 @@ func TestRenewedKeysAreListedOnce(t *testing.T) {
 		}
 	})
 	for range 200 {
-		c, err := projection.ReadCluster(t.Context(), b.conn)
+		c, err := projection.ReadCluster(mnemetest.Context(t), b.conn)
 		require.NoError(t, err)
 		require.Len(t, c.Leases, processes)
 		require.Len(t, c.Members, processes)
@@ -231,7 +231,7 @@ func TestProcessWithoutLeasesIsListedAndGetsNoPartition(t *testing.T) {
 	require.Equal(t, "writer", c.Holder(build(1), 1))
 
 	// The bucket may be lost.
-	require.NoError(t, b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket))
+	require.NoError(t, b.jetstream().DeleteKeyValue(mnemetest.Context(t), natsdeploy.LeaseBucket))
 	b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 2 })
 
 	alone.Stop()

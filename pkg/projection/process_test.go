@@ -112,7 +112,7 @@ func TestPartitionsOfEndedOrSleepingProcessesMove(t *testing.T) {
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 20})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: processPartitions})
+	_, err = server.Apply(mnemetest.Context(t), natsdeploy.Settings{Partitions: processPartitions})
 	require.NoError(t, err)
 	start := func() *process {
 		p := &process{Cmd: exec.Command(os.Args[0]), held: map[int]bool{}}
@@ -181,7 +181,7 @@ func TestPartitionsOfEndedOrSleepingProcessesMove(t *testing.T) {
 	for _, p := range list {
 		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	}
-	bucket, err := js.KeyValue(t.Context(), natsdeploy.LeaseBucket)
+	bucket, err := js.KeyValue(mnemetest.Context(t), natsdeploy.LeaseBucket)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		lister, err := bucket.ListKeys(t.Context())

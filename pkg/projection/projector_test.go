@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
@@ -36,7 +37,7 @@ func TestProjectorCatchesUpThenFollows(t *testing.T) {
 
 			// One event is applied without waiting for others.
 			seq := b.message("c0")
-			_, partition, err := b.log.Last(t.Context(), "t", "c0")
+			_, partition, err := b.log.Last(mnemetest.Context(t), "t", "c0")
 			require.NoError(t, err)
 			b.awaitSeq(pr, partition, seq)
 			c, err := b.store.Conversation(t.Context(), events.ConversationID{Tenant: "t", ID: "c0"}, graph.Latest)

@@ -26,9 +26,9 @@ func newLog(t *testing.T) *eventlog.Log {
 	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{})
+	_, err = server.Apply(mnemetest.Context(t), natsdeploy.Settings{})
 	require.NoError(t, err)
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	return log
 }

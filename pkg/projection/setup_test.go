@@ -51,9 +51,9 @@ func setup(t *testing.T, partitions int) *bench {
 
 func (b *bench) createStream(partitions int) {
 	b.t.Helper()
-	_, err := b.server.Apply(b.t.Context(), natsdeploy.Settings{Partitions: partitions})
+	_, err := b.server.Apply(mnemetest.Context(b.t), natsdeploy.Settings{Partitions: partitions})
 	require.NoError(b.t, err)
-	b.log, err = eventlog.Open(b.t.Context(), b.conn)
+	b.log, err = eventlog.Open(mnemetest.Context(b.t), b.conn)
 	require.NoError(b.t, err)
 }
 
@@ -61,7 +61,7 @@ func (b *bench) createStream(partitions int) {
 func (b *bench) anotherStream() {
 	b.t.Helper()
 	partitions := b.log.Partitions()
-	require.NoError(b.t, b.jetstream().DeleteStream(b.t.Context(), natsdeploy.Stream))
+	require.NoError(b.t, b.jetstream().DeleteStream(mnemetest.Context(b.t), natsdeploy.Stream))
 	require.Eventually(b.t, func() bool { // the server answers before it has removed the files
 		_, err := b.server.Apply(b.t.Context(), natsdeploy.Settings{Partitions: partitions})
 		return err == nil
@@ -122,7 +122,7 @@ func (b *bench) raw(subject string, header map[string]string, data string) {
 	for name, value := range header {
 		msg.Header[name] = []string{value}
 	}
-	_, err := b.jetstream().PublishMsg(b.t.Context(), msg)
+	_, err := b.jetstream().PublishMsg(mnemetest.Context(b.t), msg)
 	require.NoError(b.t, err)
 }
 

@@ -46,7 +46,7 @@ func (b *bench) workerOf(name string, p projection.Projection[*graph.Unit], stor
 
 func (b *bench) workerOn(conn *nats.Conn, name string, p projection.Projection[*graph.Unit], store projection.Store[*graph.Unit], options ...projection.Option) *worker {
 	b.t.Helper()
-	log, err := eventlog.Open(b.t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(b.t), conn)
 	require.NoError(b.t, err)
 	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: conn, Process: name, Program: "tester", Version: "v1", TTL: leaseTTL})
 	require.NoError(b.t, err)
@@ -297,7 +297,7 @@ func TestLostBucketIsRecreated(t *testing.T) {
 	awaitShared(t, workers...)
 	for range 3 {
 		began := time.Now()
-		require.NoError(t, b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket))
+		require.NoError(t, b.jetstream().DeleteKeyValue(mnemetest.Context(t), natsdeploy.LeaseBucket))
 		b.many(100, 40)
 		require.Eventually(t, func() bool {
 			_, err := b.jetstream().KeyValue(t.Context(), natsdeploy.LeaseBucket)
@@ -348,7 +348,7 @@ func TestOnlyTheHolderAcceptsRequests(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	seq := b.message("c")
-	_, partition, err := b.log.Last(t.Context(), "t", "c")
+	_, partition, err := b.log.Last(mnemetest.Context(t), "t", "c")
 	require.NoError(t, err)
 	workers := []*worker{b.worker("a"), b.worker("b")}
 	awaitShared(t, workers...)
@@ -456,7 +456,7 @@ func TestEachEventIsAppliedOnceWhileWorkersComeAndGo(t *testing.T) {
 		workers = append(workers[:victim], workers[victim+1:]...)
 		switch {
 		case round%6 == 5:
-			_ = b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket) // it may be gone already
+			_ = b.jetstream().DeleteKeyValue(mnemetest.Context(t), natsdeploy.LeaseBucket) // it may be gone already
 			fallthrough
 		case random.IntN(2) == 0:
 			go w.kill()

@@ -22,14 +22,14 @@ import (
 // split gives the log more partitions and opens it again.
 func (b *bench) split(partitions int) {
 	b.t.Helper()
-	require.NoError(b.t, eventlog.Split(b.t.Context(), b.conn, partitions, nil))
+	require.NoError(b.t, eventlog.Split(mnemetest.Context(b.t), b.conn, partitions, nil))
 	b.reopen()
 }
 
 func (b *bench) reopen() {
 	b.t.Helper()
 	var err error
-	b.log, err = eventlog.Open(b.t.Context(), b.conn)
+	b.log, err = eventlog.Open(mnemetest.Context(b.t), b.conn)
 	require.NoError(b.t, err)
 }
 
@@ -79,13 +79,13 @@ func TestALogIsSplitWhileAgentsPublishAndAProjectorApplies(t *testing.T) {
 		require.Eventually(t, func() bool {
 			info, err := natsdeploy.Inspect(t.Context(), b.jetstream())
 			return err == nil && info.Head >= n
-		}, time.Minute, time.Millisecond)
+		}, mnemetest.Patience, time.Millisecond)
 	}
 	published(500)
 	old := b.log
-	require.NoError(t, eventlog.Split(t.Context(), b.conn, 32, nil))
+	require.NoError(t, eventlog.Split(mnemetest.Context(t), b.conn, 32, nil))
 	require.ErrorIs(t, old.AwaitSplit(t.Context()), eventlog.ErrPartitions, "a running process notices")
-	info, err := natsdeploy.Inspect(t.Context(), b.jetstream())
+	info, err := natsdeploy.Inspect(mnemetest.Context(t), b.jetstream())
 	require.NoError(t, err)
 	published(info.Head + 500)
 	pr.Stop() // it went on with the old partitions until now, which must do no harm
@@ -135,7 +135,7 @@ func TestVerifyingEndsIfTheLogIsSplitMeanwhile(t *testing.T) {
 		return err
 	}
 	split := sync.OnceFunc(func() { // by another process, which goes on with the new partitions
-		require.NoError(t, eventlog.Split(t.Context(), b.conn, 2, nil))
+		require.NoError(t, eventlog.Split(mnemetest.Context(t), b.conn, 2, nil))
 		_, err := b.store.Acquire(t.Context(), 1, p.Fingerprint())
 		require.NoError(t, err)
 	})
@@ -190,7 +190,7 @@ func TestAnEventFromBeforeTheSplitIsADuplicateAfterIt(t *testing.T) {
 	msg, err := eventlog.NewMsg("t", e)
 	require.NoError(t, err)
 	msg.Header.Del(events.HeaderMsgID) // as after the server's duplicate window
-	_, err = b.jetstream().PublishMsg(t.Context(), msg)
+	_, err = b.jetstream().PublishMsg(mnemetest.Context(t), msg)
 	require.NoError(t, err)
 	pr := b.start(graph.Projection())
 	b.awaitAll(pr)
@@ -211,15 +211,15 @@ func TestErasedEventsStayErasedAfterASplit(t *testing.T) {
 		b.message("kept")
 	}
 	gone := []uint64{b.message("gone"), b.message("gone")}
-	require.NoError(t, b.log.Erase(t.Context(), 1, gone, nil))
+	require.NoError(t, b.log.Erase(mnemetest.Context(t), 1, gone, nil))
 	b.split(16)
 	last := b.message("gone")
-	require.NoError(t, b.log.Erase(t.Context(), 2, []uint64{last}, nil))
+	require.NoError(t, b.log.Erase(mnemetest.Context(t), 2, []uint64{last}, nil))
 	state, err := b.log.State(mnemetest.Context(t))
 	require.NoError(t, err)
 	require.Zero(t, state.Missing, "what was erased is no loss")
 	for _, seq := range append(gone, last) {
-		_, err := b.log.Get(t.Context(), seq)
+		_, err := b.log.Get(mnemetest.Context(t), seq)
 		require.ErrorIs(t, err, eventlog.ErrNotFound)
 	}
 	pr := b.start(graph.Projection())
@@ -242,7 +242,7 @@ func TestAProjectorOfOnePartitionStopsAtTheSplit(t *testing.T) {
 	b.many(40, 10)
 	require.ErrorIs(t, old.AwaitSplit(t.Context()), eventlog.ErrPartitions)
 	// This projector reads the log without a filter, so it would take the events of all partitions.
-	require.Eventually(t, func() bool { return strings.Contains(pr.Status()[0].Error, "open it again") }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(pr.Status()[0].Error, "open it again") }, mnemetest.Patience, time.Millisecond)
 	pr.Stop()
 	pr = b.start(graph.Projection())
 	b.awaitAll(pr)

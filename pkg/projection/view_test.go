@@ -32,19 +32,19 @@ func TestWatchThatStartsTooLateLeaksNothing(t *testing.T) {
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})
+	_, err = server.Apply(mnemetest.Context(t), natsdeploy.Settings{Partitions: 1})
 	require.NoError(t, err)
 	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
-	bucket, _, err := natsdeploy.ApplyLeases(t.Context(), js, time.Minute)
+	bucket, _, err := natsdeploy.ApplyLeases(mnemetest.Context(t), js, time.Minute)
 	require.NoError(t, err)
 	k := keys{Build{"store", "test", 1}}
 	const partitions = 600 // more than the client buffers for a watch that nobody reads
 	for n := range partitions {
-		_, err := bucket.PutString(t.Context(), k.lease(n), fmt.Sprint("p", n))
+		_, err := bucket.PutString(mnemetest.Context(t), k.lease(n), fmt.Sprint("p", n))
 		require.NoError(t, err)
 	}
 	l := &late{KeyValue: bucket}
@@ -53,5 +53,5 @@ func TestWatchThatStartsTooLateLeaksNothing(t *testing.T) {
 	require.NotNil(t, l.watcher)
 	require.Eventually(t, func() bool {
 		return len(l.watcher.Updates()) == 0
-	}, time.Minute, time.Millisecond, "a goroutine of the client waits forever")
+	}, mnemetest.Patience, time.Millisecond, "a goroutine of the client waits forever")
 }

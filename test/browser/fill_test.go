@@ -85,7 +85,7 @@ func publish(t *testing.T, nats, conversation string, payloads []events.Payload)
 	conn, err := eventlog.Connect(nats, "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer conn.Close()
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	list := make([]events.Event, len(payloads))
 	for n, p := range payloads {

@@ -23,7 +23,7 @@ import (
 const root = "../.."
 
 // patience is the time limit for everything, on a busy machine.
-const patience = time.Minute
+const patience = mnemetest.Patience
 
 // build builds mneme, and NATS at the version of go.mod.
 var build = sync.OnceValues(func() (dir string, err error) {

@@ -48,9 +48,9 @@ var losses = []struct {
 		defer conn.Close()
 		js, err := jetstream.New(conn)
 		require.NoError(t, err)
-		stream, err := js.Stream(t.Context(), "AGENT_EVENTS")
+		stream, err := js.Stream(mnemetest.Context(t), "AGENT_EVENTS")
 		require.NoError(t, err)
-		require.NoError(t, stream.Purge(t.Context()))
+		require.NoError(t, stream.Purge(mnemetest.Context(t)))
 		require.Zero(t, s.Stop())
 	}},
 }

@@ -100,7 +100,7 @@ func control(t *testing.T, s *mnemetest.Server) jetstream.KeyValue {
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
-	bucket, err := natsdeploy.ApplyControl(t.Context(), js)
+	bucket, err := natsdeploy.ApplyControl(mnemetest.Context(t), js)
 	require.NoError(t, err)
 	return bucket
 }
@@ -110,7 +110,7 @@ func TestARecordNobodyCanReadStopsNeitherStatusNorRebuild(t *testing.T) {
 	talk(t, s, "c")
 	bucket := control(t, s)
 	for _, record := range []string{"garbage", "", `{"generation":-1,"from":0,"state":"building"}`, `{"generation":4000000000,"from":1,"state":"serving"}`} {
-		_, err := bucket.PutString(t.Context(), "rebuild.sqlite.graph", record)
+		_, err := bucket.PutString(mnemetest.Context(t), "rebuild.sqlite.graph", record)
 		require.NoError(t, err)
 		for _, path := range []string{"/v1/status", "/v1/rebuilds"} {
 			a := do(t, http.MethodGet, s.HTTP+path, nil, nil)
@@ -131,7 +131,7 @@ func TestARecordNobodyCanReadStopsNeitherStatusNorRebuild(t *testing.T) {
 	}
 
 	// A record that can be read, but cannot be rebuilt.
-	_, err := bucket.PutString(t.Context(), "rebuild.sqlite.graph", `{"generation":900000,"from":5,"state":"building"}`)
+	_, err := bucket.PutString(mnemetest.Context(t), "rebuild.sqlite.graph", `{"generation":900000,"from":5,"state":"building"}`)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		a := do(t, http.MethodGet, s.HTTP+"/v1/rebuilds", nil, nil)
@@ -151,7 +151,7 @@ func TestTheFirstRebuildAfterTheControlBucketWasDeletedSucceeds(t *testing.T) {
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
 	control(t, s)
-	require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.ControlBucket))
+	require.NoError(t, js.DeleteKeyValue(mnemetest.Context(t), natsdeploy.ControlBucket))
 	out, stderr, code := s.Run("rebuild", "graph")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "generation 2 serves")

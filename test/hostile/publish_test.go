@@ -29,7 +29,7 @@ func raw(t *testing.T, s *mnemetest.Server, subject, id, body string) uint64 {
 	if id != "" {
 		msg.Header.Set(events.HeaderMsgID, id)
 	}
-	ack, err := js.PublishMsg(t.Context(), msg)
+	ack, err := js.PublishMsg(mnemetest.Context(t), msg)
 	require.NoError(t, err)
 	require.False(t, ack.Duplicate)
 	return ack.Sequence

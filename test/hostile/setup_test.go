@@ -19,7 +19,7 @@ import (
 
 // How long something may take on a busy machine, and how often it is checked.
 const (
-	patience = time.Minute
+	patience = mnemetest.Patience
 	tick     = 20 * time.Millisecond
 )
 

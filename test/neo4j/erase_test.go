@@ -50,7 +50,7 @@ func leavesNothingOfAnErasedConversation(t *testing.T, o *own) {
 	conn, err := eventlog.Connect(program.NATS, "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer conn.Close()
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	say := func(conversation, text string) {
 		t.Helper()
@@ -60,7 +60,7 @@ func leavesNothingOfAnErasedConversation(t *testing.T, o *own) {
 				MessageID: fmt.Sprint("m", i), Role: []string{"user", "assistant"}[i%2], Content: fmt.Sprintf("%d of it: ", i) + strings.Repeat("the "+text+" ", 20),
 			})
 			require.NoError(t, err)
-			ack, err := log.Publish(t.Context(), "default", e)
+			ack, err := log.Publish(mnemetest.Context(t), "default", e)
 			require.NoError(t, err)
 			seq = ack.Seq
 		}

@@ -25,7 +25,7 @@ import (
 func recorded(t *testing.T, name string) (list []events.Event) {
 	t.Helper()
 	_, conn := natstest.Alone(t, embedded.Config{MaxBytes: 1 << 30}, natsdeploy.Settings{MaxBytes: 1 << 30})
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	files, err := transcript.Find([]string{filepath.Join(testdata.Dir(t), "events", name+".jsonl.gz")})
 	require.NoError(t, err)
@@ -68,11 +68,11 @@ func isKilledLikeMneme(t *testing.T, o *own) {
 	for round := range rounds {
 		conn, err := eventlog.Connect(program.NATS, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
 		require.NoError(t, err)
-		log, err := eventlog.Open(t.Context(), conn)
+		log, err := eventlog.Open(mnemetest.Context(t), conn)
 		require.NoError(t, err)
 		for more := portion(list, round, rounds); len(more) > 0; {
 			n := min(len(more), 500)
-			_, err := log.PublishAll(t.Context(), "default", more[:n])
+			_, err := log.PublishAll(mnemetest.Context(t), "default", more[:n])
 			require.NoError(t, err)
 			more = more[n:]
 		}

@@ -28,7 +28,7 @@ func TestAConversationTooLargeToRepairIsRebuilt(t *testing.T) {
 	conn, err := eventlog.Connect(s.NATS, "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer conn.Close()
-	log, err := eventlog.Open(t.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	const messages = 1500
 	publish(t, log, referring("large", messages, 10, false))

@@ -30,7 +30,7 @@ import (
 )
 
 // patience is how long anything may take on a busy machine.
-const patience = time.Minute
+const patience = mnemetest.Patience
 
 // system is the four programs, each with a user of its own.
 type system struct {
@@ -173,7 +173,7 @@ func (s *system) publishes(list []events.Event) {
 		subject, err := events.Address{Tenant: s.tenant, Conversation: e.Subject, Kind: events.Kind(e.Type)}.Subject()
 		require.NoError(s.t, err)
 		header, body := events.EncodeMessage(e)
-		_, err = agent.PublishMsg(s.t.Context(), &nats.Msg{Subject: subject, Header: header, Data: body})
+		_, err = agent.PublishMsg(mnemetest.Context(s.t), &nats.Msg{Subject: subject, Header: header, Data: body})
 		require.NoError(s.t, err)
 	}
 }
@@ -242,6 +242,7 @@ func (s *system) works() {
 	defer cancel()
 	_, err = s.jetStream("backup").CreateConsumer(ctx, natsdeploy.Stream, jetstream.ConsumerConfig{})
 	require.Error(t, err)
+	require.Eventually(t, func() bool { return len(s.nats.Refused()) > 0 }, patience, time.Millisecond)
 	refused := s.nats.Refused()
 	require.Len(t, refused, 1)
 	require.Contains(t, refused[0], s.nats.Shown(t, "backup"))

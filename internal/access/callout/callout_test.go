@@ -41,7 +41,7 @@ func setup(t *testing.T) *system {
 	s := &system{T: t, issuer: issuer, tokens: access.NewTokens(time.Now), file: access.NewFile(filepath.Join(t.TempDir(), "tokens.jsonl")), server: natstest.GuardIn(t, t.TempDir(), natsdeploy.Permissions{Tenants: []string{"acme", "other"}, Callout: public})}
 	s.admin, err = jetstream.New(s.as("admin"))
 	require.NoError(t, err)
-	_, err = natsdeploy.Apply(t.Context(), s.admin, natsdeploy.Settings{MaxBytes: 1 << 28})
+	_, err = natsdeploy.Apply(mnemetest.Context(t), s.admin, natsdeploy.Settings{MaxBytes: 1 << 28})
 	require.NoError(t, err)
 	return s
 }

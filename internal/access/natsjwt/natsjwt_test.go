@@ -108,7 +108,7 @@ func nextSecond(t *testing.T, creds string) {
 	require.NoError(t, err)
 	claims, err := jwt.DecodeUserClaims(token)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return time.Now().Unix() > claims.IssuedAt }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return time.Now().Unix() > claims.IssuedAt }, mnemetest.Patience, 10*time.Millisecond)
 }
 
 func TestCredentialsOfARoleWhoseRightsHaveChangedAreMadeAgain(t *testing.T) {

@@ -21,7 +21,7 @@ func Alone(t testing.TB, c embedded.Config, s natsdeploy.Settings) (*embedded.Se
 	server, err := embedded.Start(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
-	_, err = server.Apply(t.Context(), s)
+	_, err = server.Apply(mnemetest.Context(t), s)
 	require.NoError(t, err)
 	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 )
 
 // readyWithin is how long servers may take to become ready.
-const readyWithin = 30 * time.Second
+const readyWithin = mnemetest.Patience
 
 // Cluster is three servers with our settings, n0 to n2, until the end of the test.
 type Cluster struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/codebase"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
@@ -100,7 +101,7 @@ func TestTheVectorIndexOfScopesFindsCode(t *testing.T) {
 			WHERE node.conversation = $key RETURN node.name, node.project_path ORDER BY score DESC LIMIT 1`, map[string]any{"vector": floats(vector), "key": s.Key(conversation("code:p"))})
 		require.NoError(t, err)
 		return len(rows) == 1 && rows[0][0] == "Retry" && rows[0][1] == "a.go"
-	}, time.Minute, 100*time.Millisecond)
+	}, mnemetest.Patience, 100*time.Millisecond)
 }
 
 func TestReadsOfAnIndexAreSeeks(t *testing.T) {

@@ -147,11 +147,11 @@ func TestRunFollowsTheLogWhileAnOldGenerationCannotBeRemoved(t *testing.T) {
 		status, err := spec.Status(t.Context(), log, at)
 		require.NoError(c, err)
 		require.EqualValues(c, 1, status[0].Checkpoint.Applied)
-	}, time.Minute, 20*time.Millisecond)
+	}, mnemetest.Patience, 20*time.Millisecond)
 	path := sqlitestore.Path(at.Dir, "mine", 2)
 	require.FileExists(t, path)
 	require.NoError(t, old.Close())
-	require.Eventually(t, func() bool { _, err := os.Stat(path); return os.IsNotExist(err) }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(path); return os.IsNotExist(err) }, mnemetest.Patience, 20*time.Millisecond)
 }
 
 func TestRunKeepsASupersededGenerationForItsReaders(t *testing.T) {
