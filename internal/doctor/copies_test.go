@@ -57,9 +57,15 @@ func TestDoctorSaysWhatACopyLacksInACluster(t *testing.T) {
 	_, err = js.UpdateStream(mnemetest.Context(t), config)
 	require.NoError(t, err)
 	said("warning the bucket AGENT_LEASES has one copy, on n", "nats kv edit AGENT_LEASES --replicas 3")
-	info, err := bucket.Info(mnemetest.Context(t))
-	require.NoError(t, err)
-	down := slices.IndexFunc(cluster.Servers, func(s *server.Server) bool { return s.Name() == info.Cluster.Leader })
-	cluster.Stop(down)
-	said("failed the bucket AGENT_LEASES does not answer: no process drives a partition", "warning the NATS server "+info.Cluster.Leader+" is down or behind, with its copies of: the log")
+	var leader string
+	require.Eventually(t, func() bool { // it has none for a moment
+		info, err := bucket.Info(t.Context())
+		if err != nil || len(info.Cluster.Replicas) > 0 {
+			return false
+		}
+		leader = info.Cluster.Leader
+		return leader != ""
+	}, mnemetest.Patience, 10*time.Millisecond)
+	cluster.Stop(slices.IndexFunc(cluster.Servers, func(s *server.Server) bool { return s.Name() == leader }))
+	said("failed the bucket AGENT_LEASES does not answer: no process drives a partition", "warning the NATS server "+leader+" is down or behind, with its copies of: the log")
 }

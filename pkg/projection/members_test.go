@@ -151,7 +151,7 @@ func TestOlderVersionKeepsItsShareNextToANewerOne(t *testing.T) {
 	b := setup(t, 4)
 	b.olderMember("older", "0", "1")
 	newer := b.worker("newer")
-	c := b.awaitCluster(func(c projection.Cluster) bool { return driven(c) == 2 && len(c.Leases) == 4 })
+	c := b.awaitCluster(func(c projection.Cluster) bool { return driven(c) == 2 && len(c.Leases) == 4 && len(c.Members) == 2 })
 	require.Equal(t, projection.Member{Process: "older"}, c.Members[slices.IndexFunc(c.Members, func(m projection.Member) bool { return m.Process == "older" })])
 	for partition, want := range []string{"older", "older", "newer", "newer"} {
 		require.Equal(t, want, c.Holder(build(1), partition))
