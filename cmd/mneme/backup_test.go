@@ -92,7 +92,7 @@ func TestABackupOfALogThatHasLostEventsWarns(t *testing.T) {
 	require.Contains(t, stderr, "removed "+filepath.Join(folder, "oldest"))
 	require.NoDirExists(t, filepath.Join(folder, "oldest"))
 
-	conn, err := nats.Connect(s.NATS)
+	conn, err := nats.Connect(s.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)

@@ -184,7 +184,7 @@ func TestEventsThatComeDuringAnErasureGoToo(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	_, err := e.Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "gone"})
+	_, err := e.Ask(mnemetest.Context(t), erasure.Scope{Tenant: "default", Conversation: "gone"})
 	require.NoError(t, err)
 	w.started(e)
 	r := w.ended(e)
@@ -339,7 +339,7 @@ func TestAnErasureEndsWithoutEmbeddingsThatNothingWrites(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, abandoned.Close())
 	e := w.started(w.eraser(func(c *erasure.Config) { c.Patience = 200 * time.Millisecond }))
-	_, err = e.Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "gone"})
+	_, err = e.Ask(mnemetest.Context(t), erasure.Scope{Tenant: "default", Conversation: "gone"})
 	require.NoError(t, err)
 	report := w.ended(e).Report
 	require.Equal(t, 1, report.Conversations)
@@ -388,7 +388,7 @@ func TestAnErasureEndsAlthoughItLosesItsLeaseAgainAndAgain(t *testing.T) {
 			}
 		}
 	}))
-	_, err = e.Ask(t.Context(), erasure.Scope{Tenant: "default", Before: time.Now().Add(time.Hour)})
+	_, err = e.Ask(mnemetest.Context(t), erasure.Scope{Tenant: "default", Before: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	w.ended(e)
 	require.Empty(t, w.search("canary"))
@@ -460,13 +460,13 @@ func TestOneErasureAtATime(t *testing.T) {
 	w := setup(t)
 	w.publish(history(t, "a", "canaryaaaa", ""), history(t, "b", "canarybbbb", ""))
 	e := w.eraser(nil)
-	first, err := e.Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "a"})
+	first, err := e.Ask(mnemetest.Context(t), erasure.Scope{Tenant: "default", Conversation: "a"})
 	require.NoError(t, err)
-	running, err := e.Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "b"})
+	running, err := e.Ask(mnemetest.Context(t), erasure.Scope{Tenant: "default", Conversation: "b"})
 	require.ErrorIs(t, err, erasure.ErrRunning)
 	require.Equal(t, first.ID, running.ID)
 	for _, wrong := range []erasure.Scope{{Tenant: "default"}, {Conversation: "a"}, {Tenant: "default", Conversation: "a", All: true}} {
-		_, err = e.Ask(t.Context(), wrong)
+		_, err = e.Ask(mnemetest.Context(t), wrong)
 		require.ErrorContains(t, err, "exactly one")
 	}
 }

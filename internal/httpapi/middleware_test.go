@@ -376,7 +376,7 @@ func TestAnOutageOfTheStoreDoesNotFillTheLog(t *testing.T) {
 
 func TestAnAnswerDoesNotSayThatNothingWasStoredUnlessItIsKnown(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) {
-		conn, err := nats.Connect("", nats.InProcessServer(c.Log.Conn().Opts.InProcessServer))
+		conn, err := nats.Connect("", nats.InProcessServer(c.Log.Conn().Opts.InProcessServer), nats.Timeout(mnemetest.Handshake))
 		require.NoError(t, err)
 		c.Log, err = eventlog.Open(mnemetest.Context(t), conn)
 		require.NoError(t, err)

@@ -49,9 +49,9 @@ func (r *running) lose(seq uint64) {
 	defer conn.Close()
 	js, err := jetstream.New(conn)
 	require.NoError(r, err)
-	stream, err := js.Stream(r.Context(), natsdeploy.Stream)
+	stream, err := js.Stream(mnemetest.Context(r), natsdeploy.Stream)
 	require.NoError(r, err)
-	require.NoError(r, stream.DeleteMsg(r.Context(), seq))
+	require.NoError(r, stream.DeleteMsg(mnemetest.Context(r), seq))
 }
 
 // live waits until a generation of a read model serves the newest events.

@@ -69,7 +69,7 @@ func (b *bench) stored() map[string]Stored {
 	all := map[string]Stored{}
 	state, err := b.log.State(mnemetest.Context(b))
 	require.NoError(b, err)
-	require.NoError(b, b.log.ScanAll(b.Context(), 1, state.Head, func(m eventlog.Message) error {
+	require.NoError(b, b.log.ScanAll(mnemetest.Context(b), 1, state.Head, func(m eventlog.Message) error {
 		a, err := events.ParseSubject(m.Subject)
 		require.NoError(b, err)
 		all[a.Tenant] = all[a.Tenant].plus(Stored{1, m.StoredBytes()})

@@ -93,10 +93,10 @@ func newSharing(t *testing.T, uri string, partitions int) *sharing {
 
 func (c *sharing) open() *eventlog.Log {
 	c.Helper()
-	conn, err := nats.Connect(c.server.ClientURL())
+	conn, err := nats.Connect(c.server.ClientURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(c, err)
 	c.Cleanup(conn.Close)
-	log, err := eventlog.Open(c.Context(), conn)
+	log, err := eventlog.Open(mnemetest.Context(c), conn)
 	require.NoError(c, err)
 	return log
 }
@@ -127,7 +127,7 @@ func (c *sharing) holders(generation int) (end func() map[string]bool) {
 	c.Helper()
 	js, err := jetstream.New(c.log.Conn())
 	require.NoError(c, err)
-	bucket, _, err := natsdeploy.ApplyLeases(c.Context(), js, 0)
+	bucket, _, err := natsdeploy.ApplyLeases(mnemetest.Context(c), js, 0)
 	require.NoError(c, err)
 	watcher, err := bucket.Watch(c.Context(), fmt.Sprintf("lease.neo4j.graph.%d.*", generation))
 	require.NoError(c, err)

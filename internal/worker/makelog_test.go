@@ -35,7 +35,7 @@ func TestALogOfTheDefaultSizeIsMadeWithAWarning(t *testing.T) {
 	require.NoError(t, err)
 	for _, warned := range []bool{true, false} { // the second start finds the log
 		logged := &mnemetest.Log{}
-		require.NoError(t, makeLog(t.Context(), js, &settings.Worker{Partitions: 1, Replicas: 1}, slog.New(slog.NewTextHandler(logged, nil))))
+		require.NoError(t, makeLog(mnemetest.Context(t), js, &settings.Worker{Partitions: 1, Replicas: 1}, slog.New(slog.NewTextHandler(logged, nil))))
 		if warned {
 			require.Contains(t, logged.String(), "MNEME_LOG_SIZE names no size")
 		} else {
@@ -51,11 +51,11 @@ func TestALogKeepsItsCopiesAndTheProgramSaysSo(t *testing.T) {
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
 	logged := &mnemetest.Log{}
-	require.NoError(t, makeLog(t.Context(), js, &settings.Worker{Partitions: 1, Replicas: 3}, slog.New(slog.NewTextHandler(logged, nil))))
+	require.NoError(t, makeLog(mnemetest.Context(t), js, &settings.Worker{Partitions: 1, Replicas: 3}, slog.New(slog.NewTextHandler(logged, nil))))
 	require.Contains(t, logged.String(), "the existing log keeps its copies")
 	require.Contains(t, logged.String(), "asked=3 replicas=1")
 	logged = &mnemetest.Log{}
-	require.NoError(t, makeLog(t.Context(), js, &settings.Worker{Partitions: 1}, slog.New(slog.NewTextHandler(logged, nil))))
+	require.NoError(t, makeLog(mnemetest.Context(t), js, &settings.Worker{Partitions: 1}, slog.New(slog.NewTextHandler(logged, nil))))
 	require.Empty(t, logged.String())
 }
 

@@ -84,7 +84,7 @@ func (c *Cluster) URL() string {
 // Log makes the log once the servers have a leader, and returns a connection to it.
 func (c *Cluster) Log() (*nats.Conn, jetstream.JetStream) {
 	c.t.Helper()
-	conn, err := nats.Connect(c.URL(), nats.MaxReconnects(-1))
+	conn, err := nats.Connect(c.URL(), nats.MaxReconnects(-1), nats.Timeout(mnemetest.Handshake))
 	require.NoError(c.t, err)
 	c.t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
