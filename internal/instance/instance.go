@@ -205,6 +205,10 @@ func (c *Config) checkAddresses() error {
 	return nil
 }
 
+// answerWithin is how long the log's server, which can't be unreachable, may take to answer. A publisher that is told
+// earlier that its event may not be stored publishes again, which makes a slow disk slower.
+const answerWithin = 15 * time.Second
+
 // openLog starts the NATS server and opens the log on it.
 func (i *Instance) openLog(ctx context.Context, c *Config) (err error) {
 	if i.server, err = embedded.Start(ctx, embedded.Config{
@@ -227,7 +231,7 @@ func (i *Instance) openLog(ctx context.Context, c *Config) (err error) {
 		return err
 	}
 	program.WarnOfSize(c.Logger, c.MaxBytes, stream.MaxBytes)
-	if i.Log, err = eventlog.Open(ctx, i.conn, eventlog.OnPublish(i.telemetry.Metrics.Published)); err != nil {
+	if i.Log, err = eventlog.Open(ctx, i.conn, eventlog.OnPublish(i.telemetry.Metrics.Published), eventlog.AnswerWithin(answerWithin)); err != nil {
 		return err
 	}
 	i.telemetry.Metrics.WatchLog(i.Log)

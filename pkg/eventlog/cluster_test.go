@@ -32,7 +32,7 @@ func clustered(t *testing.T) (*natstest.Cluster, *nats.Conn, *Log) {
 		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: 8, Replicas: 3, MaxBytes: 64 << 20})
 		return err == nil
 	}, mnemetest.Patience, 100*time.Millisecond)
-	log, err := Open(t.Context(), conn)
+	log, err := Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	return cluster, conn, log
 }

@@ -31,7 +31,7 @@ func TestTheConversationsOfALargeTenantAreListedHoweverLongItTakes(t *testing.T)
 	conn, err := nats.Connect("nats://"+link.Address(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	log, err := Open(t.Context(), conn)
+	log, err := Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	link.Rate(8 << 10) // the list, of 80 KiB, takes longer than the answer to another question may
 	held, err := log.Held(t.Context(), "t")

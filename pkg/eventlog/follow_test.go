@@ -41,7 +41,7 @@ func TestOpenWithoutAStream(t *testing.T) {
 	conn, err := nats.Connect("", server.InProcess(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	_, err = Open(t.Context(), conn)
+	_, err = Open(mnemetest.Context(t), conn)
 	require.ErrorIs(t, err, natsdeploy.ErrNoStream)
 }
 

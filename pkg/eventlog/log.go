@@ -53,6 +53,7 @@ type Log struct {
 	noticed   sync.Once       // closes outdated
 	batches   chan struct{}   // the atomic batches in flight
 	published func(Publication)
+	client    []jetstream.JetStreamOpt
 }
 
 // Option is an option of [Open].
@@ -63,24 +64,28 @@ func OnPublish(published func(Publication)) Option {
 	return func(l *Log) { l.published = published }
 }
 
+// AnswerWithin sets how long the server may take to answer what is asked or published without a deadline. The default is
+// that of the client, five seconds.
+func AnswerWithin(d time.Duration) Option {
+	return func(l *Log) { l.client = append(l.client, jetstream.WithDefaultTimeout(d)) }
+}
+
 // Open finds the stream behind a connection. It does not create the stream; deploy/nats does. Its errors are those of
 // [natsdeploy.Inspect], [ErrSilent] and [ErrNoLeader].
 func Open(ctx context.Context, conn *nats.Conn, options ...Option) (*Log, error) {
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return nil, err
-	}
-	info, err := ask(ctx, func(ctx context.Context) (natsdeploy.Info, error) { return natsdeploy.Inspect(ctx, js) })
-	if err != nil {
-		return nil, err
-	}
-	stream, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return js.Stream(ctx, natsdeploy.Stream) })
-	if err != nil {
-		return nil, fmt.Errorf("open stream %s: %w", natsdeploy.Stream, err)
-	}
-	l := &Log{conn: conn, js: js, stream: stream, had: info, outdated: make(chan struct{}), batches: make(chan struct{}, maxBatches)}
+	l := &Log{conn: conn, outdated: make(chan struct{}), batches: make(chan struct{}, maxBatches)}
 	for _, option := range options {
 		option(l)
+	}
+	var err error
+	if l.js, err = jetstream.New(conn, l.client...); err != nil {
+		return nil, err
+	}
+	if l.had, err = ask(ctx, func(ctx context.Context) (natsdeploy.Info, error) { return natsdeploy.Inspect(ctx, l.js) }); err != nil {
+		return nil, err
+	}
+	if l.stream, err = ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return l.js.Stream(ctx, natsdeploy.Stream) }); err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", natsdeploy.Stream, err)
 	}
 	return l, nil
 }

@@ -136,7 +136,7 @@ func TestBigBodiesAreStoredWhole(t *testing.T) {
 }
 
 // silent returns the log over a connection on which nothing arrives until the link is healed.
-func (b *bench) silent() (*netlink.Link, *Log) {
+func (b *bench) silent(options ...Option) (*netlink.Link, *Log) {
 	b.t.Helper()
 	link, err := netlink.New(strings.TrimPrefix(b.server.ClientURL(), "nats://"))
 	require.NoError(b.t, err)
@@ -144,10 +144,20 @@ func (b *bench) silent() (*netlink.Link, *Log) {
 	conn, err := nats.Connect(link.Address(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(b.t, err)
 	b.t.Cleanup(conn.Close)
-	log, err := Open(b.t.Context(), conn)
+	log, err := Open(mnemetest.Context(b.t), conn, options...)
 	require.NoError(b.t, err)
 	link.BlackHole()
 	return link, log
+}
+
+func TestWithoutADeadlineTheServerHasTheTimeThatTheLogGivesIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	const within = 50 * time.Millisecond
+	_, log := b.silent(AnswerWithin(within))
+	require.Equal(t, within, log.js.Options().DefaultTimeout)
+	_, err := log.Publish(t.Context(), "t", b.events("c", 1, "x")[0])
+	require.ErrorIs(t, err, ErrUnconfirmed)
 }
 
 func TestABatchWaitsForASlowServerUntilItsDeadline(t *testing.T) {

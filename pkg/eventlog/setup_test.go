@@ -35,7 +35,7 @@ func setup(t *testing.T, settings natsdeploy.Settings) *bench {
 	conn, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	b.log, err = Open(t.Context(), conn)
+	b.log, err = Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	return b
 }

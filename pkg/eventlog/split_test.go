@@ -32,7 +32,7 @@ func TestASplitThatWasCutOffAtAnyStepIsEnded(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		b.publish("c", 20) // nobody is refused in between
 
-		_, err = Open(t.Context(), b.log.conn)
+		_, err = Open(mnemetest.Context(t), b.log.conn)
 		if steps > 1 {
 			require.ErrorIs(t, err, natsdeploy.ErrSplitting)
 			require.ErrorContains(t, err, "run mneme partitions 8")
@@ -48,7 +48,7 @@ func TestASplitThatWasCutOffAtAnyStepIsEnded(t *testing.T) {
 		require.Eventually(t, func() bool { return Split(t.Context(), b.log.conn, 8, nil) == nil }, mnemetest.Patience, 10*time.Millisecond)
 		require.NoError(t, Split(t.Context(), b.log.conn, 8, nil), "and it can be repeated")
 		b.publish("c", 20)
-		log, err := Open(t.Context(), b.log.conn)
+		log, err := Open(mnemetest.Context(t), b.log.conn)
 		require.NoError(t, err)
 		require.Equal(t, 8, log.Partitions())
 		held := uint64(0)
@@ -92,7 +92,7 @@ func TestFamiliesHoldAllPartitionsOfAConversation(t *testing.T) {
 	require.Equal(t, [][]int{{0}, {1}}, b.log.Families())
 	require.NoError(t, Split(t.Context(), b.log.conn, 4, nil))
 	require.NoError(t, Split(t.Context(), b.log.conn, 8, nil))
-	log, err := Open(t.Context(), b.log.conn)
+	log, err := Open(mnemetest.Context(t), b.log.conn)
 	require.NoError(t, err)
 	require.Equal(t, [][]int{{0, 2, 4, 6}, {1, 3, 5, 7}}, log.Families())
 	parent, _, ok := log.Parent(7)
