@@ -14,7 +14,7 @@ func assigned(text string, yield func(start, end int, name string, quoted bool))
 			continue
 		}
 		name := nameBefore(text[:i])
-		if name == "" || !memberName.MatchString(name) {
+		if name == "" || !ofSecret(name) {
 			continue
 		}
 		start, end, quoted := valueAfter(text, i+1)

@@ -37,6 +37,7 @@ var filePlaces = []rule{
 	{kind: "password", gates: []string{`key="`}, find: match(`^key="(?i:[a-z0-9_.:-]{0,60}(?:password|secret|token|api_?key|accesskey))"\s{1,4}value="([^"\s]{6,})"`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"define("}, find: match(`^define\(\s{0,4}["']` + setName + `["']\s{0,4},\s{0,4}["']([^"'\s]{6,200})["']`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"alue:", `alue"`, `alue\"`, "alue'"}, find: match(`^alue(?:\\?"|')?:[ \t]*` + quoted + `([^\s"'\\,{}]{6,})`), before: inPair, plausible: bare},
+	{kind: "password", gates: []string{"alue:", `alue"`, `alue\"`, "alue'"}, find: match(`^alue(?:\\?"|')?:[ \t]*` + quoted + `([^\s"'\\,{}]{6,}` + quoted + `[\s,]{1,40}` + quoted + `(?:[Nn]ame|[Kk]ey)` + quoted + `:[ \t]*` + quoted + `[A-Za-z0-9_.-]{1,80})`), before: anywhere, parts: namedAfter},
 	{kind: "password", gates: []string{"IDENTIFIED BY ", "identified by "}, find: match(`^(?:IDENTIFIED BY|identified by) +(?:PASSWORD +|password +)?["']([^"'\s]{6,200})["']`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"PASSWORD '"}, find: match(`^PASSWORD '([^'\s]{6,200})'`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"password '"}, find: match(`^password '([^'\s]{8,200})'`), before: noWord, plausible: strong},
@@ -52,7 +53,7 @@ var headerPlaces = []rule{
 	{kind: "url-password", gates: []string{"://"}, find: match(`^://([A-Za-z0-9_-]{24,255})@[A-Za-z0-9\[]`), before: scheme, plausible: scattered},
 	{kind: "signature", gates: []string{"X-Amz-Signature=", "X-Goog-Signature=", "X-Amz-Security-Token="}, find: match(`^X-(?:(?:Amz|Goog)-Signature|Amz-Security-Token)=([A-Za-z0-9%+/=_-]{32,})`), before: anywhere, plausible: varied},
 	{kind: "signature", gates: []string{"?sig=", "&sig=", ";sig="}, find: match(`^[?&;]sig=([A-Za-z0-9%+/=_-]{40,})`), before: anywhere, plausible: keyed},
-	{kind: "authorization", gates: authorization, find: match(`^(?:uthorization|UTHORIZATION)(?i:\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+)([A-Za-z0-9+/=_.~-]{12,})`), before: anA, plausible: credential},
+	{kind: "authorization", gates: authorization, find: match(`^(?:uthorization|UTHORIZATION)(?i:\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+(?:authorization\s*[:=]\s*(?:bearer|basic|token)\s+)?)([A-Za-z0-9+/=_.~-]{12,})`), before: anA, plausible: credential},
 	{kind: "authorization", gates: authorization, find: match(`^(?:uthorization|UTHORIZATION)(?i:\\?["']?\s*[:=]\s*\\?["']?(?:[a-z][a-z0-9_-]{1,30} +)?)([A-Za-z0-9+/=_~-]{20,})`), before: anA, plausible: scattered},
 	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER ", "Bearer%20", "SSWS "}, find: match(`^(?:(?:Bearer|bearer|BEARER|SSWS) +|Bearer%20)([A-Za-z0-9+/=_.~-]{20,})`), before: noWord, plausible: credential},
 	{kind: "cookie", gates: []string{"ookie:", `ookie":`, `ookie\":`, `ookie':`}, find: match(`^ookie(?:\\?"|')?:[ \t]*(\[` + jsonBlanks + `(?:,?` + jsonBlanks + jsonText + jsonBlanks + `)+|` + quoted + `[^\r\n"'\\]{16,})`), before: anywhere, parts: cookies},
@@ -64,12 +65,23 @@ func inPair(text string) bool {
 	const between = " \t\r\n,\"'\\"
 	text = strings.TrimRight(text[:max(0, len(text)-1)], between)
 	name := nameBefore(text)
-	if name == "" || !memberName.MatchString(name) {
+	if name == "" || !ofSecret(name) {
 		return false
 	}
 	text, ok := strings.CutSuffix(strings.TrimRight(text[:len(text)-len(name)], between), ":")
 	text = strings.TrimRight(text, between)
 	return ok && (strings.HasSuffix(text, "ame") || strings.HasSuffix(text, "ey")) // name, Name, key, Key
+}
+
+// namedAfter returns where the value of a pair is that begins with it, as in {"value": "…", "name": "DB_PASSWORD"}, if the
+// name is that of a secret.
+func namedAfter(pair string) (places [][2]int) {
+	n := strings.IndexAny(pair, " \t\r\n\"'\\,")
+	name := nameBefore(pair)
+	if value := pair[:n]; len(value) <= maxValue && name != "" && ofSecret(name) && bare(value) {
+		places = append(places, [2]int{0, n})
+	}
+	return places
 }
 
 // authorization is the rest of the name of the header, after its A.

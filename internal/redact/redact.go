@@ -311,7 +311,7 @@ func widened(text string, found []Finding) (wide []Finding) {
 // Member reports whether a member of this name holds this text as a secret, as password does in
 // {"password": "…"}, where the text alone does not show it.
 func (r *Rules) Member(name, value string) (kind string, secret bool) {
-	if len(name) > maxName || len(value) < 6 || len(value) > maxValue || strings.ContainsAny(value, "\r\n") || strings.Contains(value, placeholder) || !memberName.MatchString(name) {
+	if len(name) > maxName || len(value) < 6 || len(value) > maxValue || strings.ContainsAny(value, "\r\n") || strings.Contains(value, placeholder) || !ofSecret(name) {
 		return "", false
 	}
 	if strings.ContainsAny(value, " \t") {

@@ -10,7 +10,7 @@ import (
 
 // Version is the version of the rules in this package. It grows whenever a text can be redacted
 // differently than before.
-const Version = "9"
+const Version = "10"
 
 // rule finds secrets of one kind.
 type rule struct {
@@ -93,6 +93,11 @@ const maxCommand = 300
 // at the signs ; and | and && and at a & before a space.
 func command(programs ...string) func(text string) bool {
 	return func(text string) bool {
+		// Most options belong to other programs: it is faster to look for a name first. At most every other character is a &.
+		near := text[max(0, len(text)-2*utf8.UTFMax*maxCommand):]
+		if !slices.ContainsFunc(programs, func(name string) bool { return strings.Contains(near, name) }) {
+			return false
+		}
 		isName := func(text, behind string) bool {
 			return slices.ContainsFunc(programs, func(name string) bool {
 				before, ok := strings.CutSuffix(text, name+behind)
@@ -182,6 +187,13 @@ var prefixes = []rule{
 
 // discordGates are the base64 of the digits 1 to 9 before another digit.
 var discordGates = []string{"MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"}
+
+// ofSecret reports whether a name is that of a secret.
+func ofSecret(name string) bool { return memberName.MatchString(name) && !stage.MatchString(name) }
+
+// stage matches names of the passes of a renderer or compiler.
+var stage = regexp.MustCompile(`(?i)(?:^|[_.-])(?:render|shader|shadow|depth|color|colour|light|lighting|geometry|gbuffer|raster|compute|post|blit|bloom|blur|deferred|forward|backward|scene|draw|` +
+	`compiler?|optimi[sz]ation|opt|analysis|lowering|transform|codegen|first|second|last|final|single|multi)[_.-]pass$`)
 
 // memberName matches the name of a member of a JSON object that holds a secret.
 var memberName = regexp.MustCompile(`(?i)^[._-]*(?:[a-z0-9]+[_.-])*(?:(?-i:[A-Z0-9]+(?:SECRET|TOKEN|APIKEY))|[a-z0-9]*(?-i:[a-z0-9](?:Password|Passphrase|Secret|Token|ApiKey|AccessKey))|` + secretName + `)$`)
@@ -308,7 +320,7 @@ func sentence(words []string) bool {
 // credential accepts a value after the name of a scheme.
 func credential(s string) bool {
 	lower, upper, digit, _ := classes(s)
-	return !standIn(s) && varied(s) && (digit || lower && upper) && (lower || upper)
+	return !standIn(s) && varied(s) && (digit || lower && upper) && (lower || upper) && !strings.EqualFold(s, "authorization") // a header in a header
 }
 
 // mixed accepts more capital letters among small ones than the words of a name have.

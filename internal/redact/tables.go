@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // tables adds the values in cells of tables that are secrets.
 func (r *rule) tables(text string, f *findings) {
@@ -12,18 +16,23 @@ func (r *rule) tables(text string, f *findings) {
 //	| DB_PASSWORD | value |        | user | password |        user | password
 //	                               |------|----------|       ------+----------
 //	                               | ada  | value    |        ada  | value
+//
+// Lines of a box, as in │ DB_PASSWORD │ value │, are as good as bars.
 func celled(text string, yield func(start, end int)) {
-	if strings.IndexByte(text, '|') < 0 {
+	if slices.ContainsFunc(boxBars, func(bar string) bool { return strings.Contains(text, bar) }) {
+		text = unboxed.Replace(text)
+	} else if strings.IndexByte(text, '|') < 0 {
 		return
 	}
-	var before []cell // the row of the line before, which is a heading if the next line is ruled
-	var secret []bool // the columns under such headings; nil above the ruled line
+	var before []cell    // the row of the line before, which is a heading if the next line is ruled
+	var secret []bool    // the columns under such headings; nil above the ruled line
+	var described []bool // those that say something of what is in the others
 	row := func() {
 		for i, c := range before {
 			switch {
 			case i < len(secret) && secret[i]:
 				c.value(text, yield)
-			case 0 < i && i+2 < len(before) && before[len(before)-1].blank() && c.names(text): // between bars, as is the value
+			case 0 < i && i+2 < len(before) && before[len(before)-1].blank() && c.names(text) && (i+1 >= len(described) || !described[i+1]): // between bars, as is the value
 				before[i+1].value(text, yield)
 			}
 		}
@@ -37,16 +46,16 @@ func celled(text string, yield func(start, end int)) {
 		line := text[at:end]
 		switch {
 		case ruled(line) && secret == nil && before != nil:
-			secret = make([]bool, len(before))
+			secret, described = make([]bool, len(before)), make([]bool, len(before))
 			for i, c := range before {
-				secret[i] = c.names(text)
+				secret[i], described[i] = c.names(text), description.MatchString(text[c.start:c.end])
 			}
 			before = nil
 		case ruled(line):
 			row()
 		default:
 			if row(); strings.IndexByte(line, '|') < 0 {
-				secret = nil
+				secret, described = nil, nil
 			} else {
 				before = cells(text, at, end)
 			}
@@ -55,6 +64,23 @@ func celled(text string, yield func(start, end int)) {
 	}
 	row()
 }
+
+// boxBars are the bars of boxes.
+var boxBars = []string{"│", "┃", "║"}
+
+// unboxed draws boxes with bars, pluses and hyphens, each as long in bytes as what it stands for.
+var unboxed = func() *strings.Replacer {
+	var pairs []string
+	for to, list := range map[string]string{"  |": strings.Join(boxBars, ""), "---": "─━═", "-+-": "┌┬┐├┼┤└┴┘┏┳┓┣╋┫┗┻┛╔╦╗╠╬╣╚╩╝┡╇┩╭╮╰╯╞╪╡╟╫╢╒╤╕╘╧╛"} {
+		for _, c := range list {
+			pairs = append(pairs, string(c), to)
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// description matches the heading of a column that describes what the others name.
+var description = regexp.MustCompile(`(?i)^(?:(?:data ?)?types?|desc(?:ription)?|formats?|kind|class|meaning|purpose|notes?|comments?|scopes?|algorithm)$`)
 
 // ruled reports whether a line, perhaps with its number before it, is the one under a heading, or around a table.
 func ruled(line string) bool {
@@ -95,7 +121,7 @@ func (c cell) names(text string) bool {
 		return false
 	}
 	name := strings.ReplaceAll(text[c.start:c.end], " ", "_")
-	return nameBefore(name) == name && name != "" && !strings.EqualFold(name, verdict) && memberName.MatchString(name)
+	return nameBefore(name) == name && name != "" && !strings.EqualFold(name, verdict) && ofSecret(name)
 }
 
 func (c cell) value(text string, yield func(start, end int)) {
