@@ -48,6 +48,12 @@ func TestServerErrorsAreClassified(t *testing.T) {
 		require.ErrorIs(t, classify(c.err), c.err, name)
 	}
 	require.NoError(t, classify(nil))
+	require.NoError(t, classifyOne(nil))
+	late := classifyOne(server("Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration", "too long"))
+	require.ErrorIs(t, late, projection.ErrUnavailable)
+	require.ErrorContains(t, late, "the store does not answer in time: ")
+	require.True(t, tookTooLong(late))
+	require.ErrorIs(t, classifyOne(server(memoryPool, "too much")), projection.ErrTooLarge)
 	syntax := server("Neo.ClientError.Statement.SyntaxError", "a defect of ours")
 	require.Equal(t, syntax, classify(syntax))
 }
@@ -72,8 +78,6 @@ func TestAStatementThatTakesTooLongIsNoBatchThatIsTooLarge(t *testing.T) {
 			err := run(t)
 			require.ErrorIs(t, err, projection.ErrUnavailable)
 			require.NotErrorIs(t, err, projection.ErrTooLarge)
-			require.True(t, tookTooLong(err))
-			require.ErrorContains(t, err, "the store does not answer in time: ")
 		})
 	}
 }
