@@ -59,6 +59,7 @@ var mcpClients = []mcpClient{
 	}},
 	{name: "cline", where: "~/.cline/data/settings/cline_mcp_settings.json; in an editor what its extension shows at Configure MCP Servers", show: common, format: asJSON},
 	{name: "openhands", where: "~/.openhands/mcp.json", show: common, format: asJSON},
+	{name: "continue", where: "~/.continue/config.yaml", format: asYAMLList},
 	{name: "goose", where: "~/.config/goose/config.yaml", format: asYAML(connect.Goose)},
 }
 
@@ -164,6 +165,17 @@ func asJSON(value any) (string, error) {
 func asTOML(value any) (string, error) {
 	s := value.(launch)
 	return connect.TOML(s.command, s.args), nil
+}
+
+// asYAMLList is the form of Continue, whose servers are a list. A string of JSON is one of YAML too.
+func asYAMLList(value any) (string, error) {
+	s := value.(launch)
+	command, err := json.Marshal(s.command)
+	if err != nil {
+		return "", err
+	}
+	args, err := json.Marshal(s.args)
+	return fmt.Sprintf("mcpServers:\n  - name: mneme\n    command: %s\n    args: %s\n", command, args), err
 }
 
 func asYAML(agent string) func(any) (string, error) {

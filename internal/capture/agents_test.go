@@ -274,3 +274,32 @@ func TestANewTitleOfAnEarlierSessionOfFactoryDroidIsRead(t *testing.T) {
 	await(t, r, done)
 	require.Zero(t, r.Status().RefusedLines)
 }
+
+// At a compaction, Continue throws away what came before. It has a list of the sessions beside them.
+func TestASessionOfContinueThatIsCompactedGoesOn(t *testing.T) {
+	b := setup(t)
+	path := b.path("sessions/c0000001-0000-4000-8000-000000000001.json")
+	write := func(history ...string) {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		next := b.path("next")
+		require.NoError(t, os.WriteFile(next, []byte(`{"sessionId":"c0000001-0000-4000-8000-000000000001","title":"Untitled Session","workspaceDirectory":"/shop","history":[`+strings.Join(history, ",")+`]}`), 0o600))
+		require.NoError(t, os.Rename(next, path))
+	}
+	item := func(role, text, more string) string {
+		return `{"message":{"role":"` + role + `","content":"` + text + `"},"contextItems":[]` + more + `}`
+	}
+	one, two, three := item("user", "one", ""), item("assistant", "two", ""), item("user", "one", "")
+	write(one, two)
+	add(t, b.path("sessions/sessions.json"), `[{"sessionId":"c0000001-0000-4000-8000-000000000001"}]`)
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"continue", b.root}} }, StillWritten: time.Millisecond}, told)
+	b.awaitEvents(3) // the conversation and its messages
+	write(one, two, three)
+	b.awaitEvents(4) // the same prompt again is another message
+	write(item("assistant", "sum", `,"conversationSummary":"sum"`), three)
+	b.awaitEvents(6)
+	await(t, r, done)
+	require.EqualValues(t, 1, r.Status().Followed[0].Files)
+	require.Zero(t, r.Status().RefusedLines)
+	require.Len(t, b.held["t"], 6)
+}

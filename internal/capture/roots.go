@@ -46,6 +46,7 @@ var agents = map[string]agent{
 	"hermes":      {format: "hermes", env: "HERMES_HOME", home: ".hermes", enters: isProfile, takes: isDatabaseOf("hermes")},
 	"kilo":        {format: "opencode", env: "XDG_DATA_HOME", inside: "kilo", home: ".local/share/kilo", takes: isDatabaseOf("opencode")},
 	"cline":       {format: "cline", home: ".cline/data", folder: "sessions", editor: []string{"globalStorage/saoudrizwan.claude-dev/tasks"}, takes: isTask},
+	"continue":    {format: "continue", env: "CONTINUE_GLOBAL_DIR", home: ".continue", folder: "sessions", takes: isContinue},
 	"openhands":   {format: "openhands", env: "OPENHANDS_PERSISTENCE_DIR", home: ".openhands", folder: "conversations", pieces: true, takes: isEvent},
 	"roo":         {format: "cline", editor: []string{"globalStorage/rooveterinaryinc.roo-cline/tasks"}, takes: isTask},
 	"vscode-chat": {format: "vscode-chat", editor: []string{"workspaceStorage", "globalStorage/emptyWindowChatSessions"}, enters: isChatFolder, takes: isVSCodeChat},
@@ -59,6 +60,9 @@ func isEvent(path string) bool { return transcript.IsRecordingOf("openhands", pa
 
 // isTask reports whether a file holds the messages of a task of Cline or Roo Code, which keep other files beside it.
 func isTask(path string) bool { return transcript.IsRecordingOf("cline", path) }
+
+// isContinue reports whether a file is a session of Continue, which keeps a list of them beside them.
+func isContinue(path string) bool { return transcript.IsRecordingOf("continue", path) }
 
 // isChat reports whether a file is a session of Gemini CLI, which keeps other files of JSON beside them.
 func isChat(path string) bool {
@@ -171,6 +175,7 @@ func agentNamed(name string) (agent, error) {
 //	hermes        $HERMES_HOME, else ~/.hermes, and the profiles in it
 //	kilo          $XDG_DATA_HOME/kilo, else ~/.local/share/kilo
 //	cline         ~/.cline/data/sessions, and tasks in its extension's folder in each editor
+//	continue      $CONTINUE_GLOBAL_DIR/sessions, else ~/.continue/sessions
 //	openhands     $OPENHANDS_PERSISTENCE_DIR/conversations, else ~/.openhands/conversations
 //	roo           tasks in its extension's folder in each editor
 //	vscode-chat   workspaceStorage and globalStorage/emptyWindowChatSessions in each editor

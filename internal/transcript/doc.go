@@ -22,7 +22,7 @@
 //
 //   - pi: what pi and OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
 //
-//   - gemini-cli, qwen-code, kimi-code, droid, cline, opencode, goose, crush, hermes, vscode-chat, copilot-cli, openhands, aider, swe-agent: what these agents write, see their
+//   - gemini-cli, qwen-code, kimi-code, droid, cline, opencode, goose, crush, hermes, vscode-chat, copilot-cli, continue, openhands, aider, swe-agent: what these agents write, see their
 //     descriptions in the table. Cline's is that of Roo Code and Kilo Code too, opencode's that of newer versions of Kilo.
 //
 //   - messages: lists of messages of the APIs of OpenAI, Anthropic and Gemini.

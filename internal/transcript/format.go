@@ -149,6 +149,14 @@ var formats = []Format{
 		converter: newCopilot,
 	},
 	{
+		Name: continueFormat, Native: true, Doc: "sessions of Continue, ~/.continue/sessions/<session>.json",
+		documents: true, files: []string{"sessions/????????-????-????-????-????????????.json"},
+		detect: func(p *probe) bool {
+			return !p.list && p.SessionID != "" && isList(p.History)
+		},
+		converter: newContinue,
+	},
+	{
 		Name: openHandsFormat, Native: true, Doc: "events of OpenHands, ~/.openhands/conversations/<id>/events/event-<number>-<id>.json",
 		documents: true, files: []string{"events/event-*.json"},
 		detect: func(p *probe) bool {

@@ -7,24 +7,25 @@ var editorVerbs = map[string]Kind{
 }
 
 // DefaultRules returns the rules for the tools of Claude Code, Codex, Gemini CLI, Qwen Code, Kimi Code,
-// Factory Droid, Copilot CLI, OpenHands, SWE-agent, Cline, Roo, Kilo, goose, Crush, pi, OpenClaw, OpenCode and the file
+// Factory Droid, Copilot CLI, OpenHands, SWE-agent, Cline, Roo, Kilo, Continue, goose, Crush, pi, OpenClaw, OpenCode and the file
 // system MCP server, and for usual tool names of home-made agents (read_file, edit_file, grep_files,
 // brain_search, …). Each call returns a new slice.
 func DefaultRules() []Rule {
 	return []Rule{
 		{ // the generic names; Gemini CLI, Codex, Cline and Roo share some of them
 			Tools: []string{
-				"read_file", "read_files", "read_text_file", "read_media_file", "read_multiple_files", "read_many_files", "view", "view_image", "view_file", "open_file",
+				"read_file", "read_files", "read_text_file", "read_media_file", "read_multiple_files", "read_many_files", "view", "view_image", "view_file", "open_file", "read_file_range",
 			},
-			Kind: KindRead, Paths: []string{"path", "file_path", "filePath", "absolute_path", "target_file", "paths", "file_paths", "files"},
+			Kind: KindRead, Paths: []string{"path", "file_path", "filePath", "absolute_path", "filepath", "target_file", "paths", "file_paths", "files"},
 		},
 		{
 			Tools: []string{
 				"write_file", "edit_file", "create_file", "append_file", "write_to_file", "replace_in_file", "replace", "apply_diff",
 				"insert_content", "search_and_replace", "search_replace", "str_replace", "multi_edit", "editor",
 				"insert_edit_into_file", "replace_string_in_file", "multi_replace_string_in_file", "edit_notebook_file", // VS Code
+				"create_new_file", "edit_existing_file", "single_find_and_replace", // Continue
 			},
-			Kind: KindWrite, Paths: []string{"path", "file_path", "filePath", "target_file", "files", "replacements"},
+			Kind: KindWrite, Paths: []string{"path", "file_path", "filePath", "filepath", "target_file", "files", "replacements"},
 		},
 		{
 			Tools: []string{"move_file", "copy_file"}, // a moved file no longer exists at its source
@@ -40,8 +41,8 @@ func DefaultRules() []Rule {
 		},
 
 		// Claude Code
-		{Tools: []string{"Read", "NotebookRead"}, Kind: KindRead, Paths: []string{"file_path", "notebook_path", "path", "filePath"}},
-		{Tools: []string{"Edit", "MultiEdit", "Write", "NotebookEdit"}, Kind: KindWrite, Paths: []string{"file_path", "notebook_path", "path", "filePath"}},
+		{Tools: []string{"Read", "NotebookRead"}, Kind: KindRead, Paths: []string{"file_path", "notebook_path", "path", "filePath", "filepath"}},
+		{Tools: []string{"Edit", "MultiEdit", "Write", "NotebookEdit"}, Kind: KindWrite, Paths: []string{"file_path", "notebook_path", "path", "filePath", "filepath"}},
 		{Tools: []string{"Grep"}, Kind: KindSearch, Paths: []string{"path", "file_path"}, Result: FormHits},
 		{Tools: []string{"Glob"}, Kind: KindSearch, Paths: []string{"path", "folder"}, Result: FormPaths},
 		{Tools: []string{"LS", "tree"}, Kind: KindList, Paths: []string{"path", "directory_path"}},
@@ -51,7 +52,7 @@ func DefaultRules() []Rule {
 		{
 			Tools: []string{
 				"Bash", "shell", "shell_command", "exec_command", "local_shell", "container.exec", "run_shell_command", "execute_bash",
-				"execute_command", "Execute", "run_command", "run_commands", "run_terminal_cmd", "run_in_terminal", "terminal", "run", "exec",
+				"execute_command", "Execute", "run_command", "run_commands", "run_terminal_cmd", "run_terminal_command", "run_in_terminal", "terminal", "run", "exec",
 			},
 			Shell:  []string{"command", "cmd"},
 			Shells: []string{"commands"},
@@ -62,7 +63,7 @@ func DefaultRules() []Rule {
 
 		// Gemini CLI
 		{Tools: []string{"search_file_content", "grep_search"}, Kind: KindSearch, Paths: []string{"path", "dir_path"}, Result: FormHits, Below: true},
-		{Tools: []string{"glob"}, Kind: KindSearch, Paths: []string{"path", "dir_path"}, Result: FormPaths, Below: true},
+		{Tools: []string{"glob", "file_glob_search"}, Kind: KindSearch, Paths: []string{"path", "dir_path"}, Result: FormPaths, Below: true},
 
 		// OpenHands and Anthropic's own names
 		{
@@ -82,6 +83,6 @@ func DefaultRules() []Rule {
 		{Tools: []string{"edit"}, Kind: KindWrite, Paths: []string{"path", "file_path", "filePath"}, Result: FormOpen},
 		{Tools: []string{"grep"}, Kind: KindSearch, Paths: []string{"path"}, Result: FormHits, Below: true},
 		{Tools: []string{"find"}, Kind: KindSearch, Paths: []string{"path"}, Result: FormPaths, Below: true},
-		{Tools: []string{"ls", "list"}, Kind: KindList, Paths: []string{"path"}, Result: FormNames, Below: true},
+		{Tools: []string{"ls", "list"}, Kind: KindList, Paths: []string{"path", "dirpath", "dirPath"}, Result: FormNames, Below: true},
 	}
 }

@@ -89,6 +89,7 @@ var refusals = []struct{ begins, holds, before, after string }{
 	{"The user has declined to run this tool.", "", "", ""},                                                                           // goose
 	{"User denied permission", "", "", ""}, {"Tool execution canceled by user", "", "", ""},                                           // Crush
 	{"Tool execution cancelled by user", "", "", ""}, {"Error: Tool execution cancelled by user", "", "", ""}, // Factory Droid
+	{"Permission denied by user", "", "", ""},                                                      // Continue
 	{"User rejected the action", "", "", ""}, {"Action has been rejected by the user", "", "", ""}, // OpenHands
 }
 

@@ -69,7 +69,7 @@ func TestARefusalHasTheReasonThatTheUserGave(t *testing.T) {
 		"The user doesn't want to proceed with this tool use. STOP what you are doing.":                                                               "",
 		" The user rejected permission to use this specific tool call with the following feedback: Only unit tests.":                                  "Only unit tests.",
 		"The user denied this operation and provided the following feedback:\n<feedback>\nOnly unit tests.\n</feedback>":                              "Only unit tests.",
-		"Tool execution cancelled by user": "", "Error: Tool execution cancelled by user": "",
+		"Tool execution cancelled by user": "", "Permission denied by user": "", "Error: Tool execution cancelled by user": "",
 		"patch rejected by user": "", "[Request interrupted by user for tool use]": "",
 		"This tool call was rejected by the user and not executed. NOT a tool or system failure. Clarify with user before proceeding.": "",
 		`Tool "editor" was denied by user`:                                   "",

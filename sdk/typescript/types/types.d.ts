@@ -80,7 +80,7 @@ export interface ContextOptions {
   rerank?: boolean | "true" | "false";
   /** sequences of messages in the order in which a reranker put them, which the manifest of a context reports: repeats that order instead of asking a model */
   reranked?: Array<number>;
-  /** have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota */
+  /** have the model that writes summaries add other words to the query. The answer or the manifest says what was added, or why nothing was. Calls count against the tenant's quota */
   rewrite?: boolean;
   /** what to search the past for; defaults to what the user said last */
   query?: string;
@@ -96,7 +96,7 @@ export interface ContextOptions {
   project_memory?: "on" | "off";
   /** with format=markdown: put the text into <mneme-context id seq>, which says that it is reference data. mneme removes such frames from what agents record; max_chars includes it */
   frame?: boolean;
-  /** true: add the manifest, which says why each part is included, and where it is in the Markdown; candidates: also what each section considered and left out, at most 50 of it, and with which larger budget it would be shown. Not with format=markdown */
+  /** true: add the manifest, which says why each part is included, and where it is in the Markdown; candidates: also what each section considered and left out, at most 50 items of each section, and the larger budget that would show each. Not with format=markdown */
   explain?: boolean | "false" | "true" | "candidates";
   /** with explain=candidates: the sequence of an event; the manifest's member followed says which section shows it, or how large the budget would have to be */
   follow?: number;
@@ -120,7 +120,7 @@ export interface ProjectContextOptions {
   max_chars?: number;
   /** with format=openai or anthropic: see the context of a conversation */
   memory?: "inline" | "separate";
-  /** id of a conversation to leave out: the one that begins */
+  /** id of a conversation to leave out, such as the one that is just beginning */
   except?: string;
   /** with format=markdown: see the context of a conversation */
   frame?: boolean;
@@ -144,7 +144,7 @@ export interface SearchOptions {
   rerank?: boolean | "true" | "false";
   /** sequences of messages in the order in which a reranker put them, which the manifest of a context reports: repeats that order instead of asking a model */
   reranked?: Array<number>;
-  /** have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota */
+  /** have the model that writes summaries add other words to the query. The answer or the manifest says what was added, or why nothing was. Calls count against the tenant's quota */
   rewrite?: boolean;
   /** plain: quotes, dashes and asterisks in the query are ordinary characters */
   syntax?: "marks" | "plain";
@@ -196,7 +196,7 @@ export interface SearchAllOptions {
   messages?: number;
   /** maximum length of the text of each message or result, in Unicode code points */
   max_chars?: number;
-  /** have the model that writes summaries add other words to the query. What it adds, or why nothing was, is in the answer or the manifest. Calls count against the tenant's quota */
+  /** have the model that writes summaries add other words to the query. The answer or the manifest says what was added, or why nothing was. Calls count against the tenant's quota */
   rewrite?: boolean;
   /** only conversations of this project, or of the repository that this folder is in: those of its newest 4,096 entries */
   project?: string;
@@ -247,11 +247,11 @@ export interface ConversationsOptions {
   branch_of?: string;
   /** only if the producer's time of the first event that has one is this or later */
   created_after?: string;
-  /** the same time: earlier than this */
+  /** only if that time is earlier than this */
   created_before?: string;
   /** only if the producer's time of the newest event that has one is this or later */
   updated_after?: string;
-  /** the same time: earlier than this */
+  /** only if that time is earlier than this */
   updated_before?: string;
 }
 
@@ -381,7 +381,7 @@ export interface ConversationInfo {
   agent?: string;
   branched_from?: BranchedAt;
   cwd?: string;
-  /** if a single branch is shown: what it inherits from its ancestors, in addition to the counts of its own; absent if they are deleted or unknown */
+  /** if only one conversation is requested and it is a branch: the counts that it inherits from its ancestors, in addition to its own; absent if they are deleted or unknown */
   inherited?: Record<string, any>;
   max_context_chars?: number;
   model?: string;
@@ -645,7 +645,7 @@ export interface FoundResult {
   argument?: string;
   /** sequence of the call; absent if the call is unknown */
   call_seq?: number;
-  /** how many results of the same conversation and tool with the same text this page leaves out */
+  /** how many other results of this conversation and tool with the same text the page leaves out */
   duplicates?: number;
   /** the words of the query in the text */
   highlights?: Array<Highlight>;
@@ -695,7 +695,7 @@ export interface FoundConversation {
   agent?: string;
   branched_from?: BranchedAt;
   cwd?: string;
-  /** if a single branch is shown: what it inherits from its ancestors, in addition to the counts of its own; absent if they are deleted or unknown */
+  /** if only one conversation is requested and it is a branch: the counts that it inherits from its ancestors, in addition to its own; absent if they are deleted or unknown */
   inherited?: Record<string, any>;
   max_context_chars?: number;
   model?: string;

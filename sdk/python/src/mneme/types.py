@@ -100,8 +100,8 @@ class ContextOptions(TypedDict, total=False):
     # sequences of messages in the order in which a reranker put them, which the manifest of a
     # context reports: repeats that order instead of asking a model
     reranked: list[int] | None
-    # have the model that writes summaries add other words to the query. What it adds, or why
-    # nothing was, is in the answer or the manifest. Calls count against the tenant's quota
+    # have the model that writes summaries add other words to the query. The answer or the manifest
+    # says what was added, or why nothing was. Calls count against the tenant's quota
     rewrite: bool | None
     # what to search the past for; defaults to what the user said last
     query: str | None
@@ -123,8 +123,8 @@ class ContextOptions(TypedDict, total=False):
     # reference data. mneme removes such frames from what agents record; max_chars includes it
     frame: bool | None
     # true: add the manifest, which says why each part is included, and where it is in the Markdown;
-    # candidates: also what each section considered and left out, at most 50 of it, and with which
-    # larger budget it would be shown. Not with format=markdown
+    # candidates: also what each section considered and left out, at most 50 items of each section,
+    # and the larger budget that would show each. Not with format=markdown
     explain: bool | Literal["false", "true", "candidates"] | None
     # with explain=candidates: the sequence of an event; the manifest's member followed says which
     # section shows it, or how large the budget would have to be
@@ -152,7 +152,7 @@ class ProjectContextOptions(TypedDict, total=False):
     max_chars: int | None
     # with format=openai or anthropic: see the context of a conversation
     memory: Literal["inline", "separate"] | None
-    # id of a conversation to leave out: the one that begins
+    # id of a conversation to leave out, such as the one that is just beginning
     except_: str | None
     # with format=markdown: see the context of a conversation
     frame: bool | None
@@ -180,8 +180,8 @@ class SearchOptions(TypedDict, total=False):
     # sequences of messages in the order in which a reranker put them, which the manifest of a
     # context reports: repeats that order instead of asking a model
     reranked: list[int] | None
-    # have the model that writes summaries add other words to the query. What it adds, or why
-    # nothing was, is in the answer or the manifest. Calls count against the tenant's quota
+    # have the model that writes summaries add other words to the query. The answer or the manifest
+    # says what was added, or why nothing was. Calls count against the tenant's quota
     rewrite: bool | None
     # plain: quotes, dashes and asterisks in the query are ordinary characters
     syntax: Literal["marks", "plain"] | None
@@ -238,8 +238,8 @@ class SearchAllOptions(TypedDict, total=False):
     messages: int | None
     # maximum length of the text of each message or result, in Unicode code points
     max_chars: int | None
-    # have the model that writes summaries add other words to the query. What it adds, or why
-    # nothing was, is in the answer or the manifest. Calls count against the tenant's quota
+    # have the model that writes summaries add other words to the query. The answer or the manifest
+    # says what was added, or why nothing was. Calls count against the tenant's quota
     rewrite: bool | None
     # only conversations of this project, or of the repository that this folder is in: those of its
     # newest 4,096 entries
@@ -298,11 +298,11 @@ class ConversationsOptions(TypedDict, total=False):
     branch_of: str | None
     # only if the producer's time of the first event that has one is this or later
     created_after: str | None
-    # the same time: earlier than this
+    # only if that time is earlier than this
     created_before: str | None
     # only if the producer's time of the newest event that has one is this or later
     updated_after: str | None
-    # the same time: earlier than this
+    # only if that time is earlier than this
     updated_before: str | None
 
 
@@ -446,8 +446,8 @@ class ConversationInfo(TypedDict):
     agent: NotRequired[str]
     branched_from: NotRequired[BranchedAt]
     cwd: NotRequired[str]
-    # if a single branch is shown: what it inherits from its ancestors, in addition to the counts of
-    # its own; absent if they are deleted or unknown
+    # if only one conversation is requested and it is a branch: the counts that it inherits from its
+    # ancestors, in addition to its own; absent if they are deleted or unknown
     inherited: NotRequired[dict[str, Any]]
     max_context_chars: NotRequired[int]
     model: NotRequired[str]
@@ -724,7 +724,7 @@ class FoundResult(TypedDict):
     argument: NotRequired[str]
     # sequence of the call; absent if the call is unknown
     call_seq: NotRequired[int]
-    # how many results of the same conversation and tool with the same text this page leaves out
+    # how many other results of this conversation and tool with the same text the page leaves out
     duplicates: NotRequired[int]
     # the words of the query in the text
     highlights: NotRequired[list[Highlight]]
@@ -777,8 +777,8 @@ class FoundConversation(TypedDict):
     agent: NotRequired[str]
     branched_from: NotRequired[BranchedAt]
     cwd: NotRequired[str]
-    # if a single branch is shown: what it inherits from its ancestors, in addition to the counts of
-    # its own; absent if they are deleted or unknown
+    # if only one conversation is requested and it is a branch: the counts that it inherits from its
+    # ancestors, in addition to its own; absent if they are deleted or unknown
     inherited: NotRequired[dict[str, Any]]
     max_context_chars: NotRequired[int]
     model: NotRequired[str]
