@@ -53,15 +53,15 @@ const generated = "<!-- Made by go generate from the code; do not edit. -->\n\n"
 func settingsPages() map[string]string {
 	var index strings.Builder
 	index.WriteString("# Settings\n\n" + generated)
-	index.WriteString("Programs are configured by environment variables. For the commands of mneme they are flags too, and a flag goes first. " +
+	index.WriteString("Programs are configured by environment variables. For the commands of mneme they are flags too, and a flag takes precedence over a variable. " +
 		"`mneme config PROGRAM` shows the settings in effect and the source of each; `mneme doctor` finds unknown names.\n\n" +
 		"Passwords, keys and MNEME_NATS_URL can be read from files, as Docker and Kubernetes mount secrets: the variable with `_FILE` appended names the file. " +
-		"Line ends at its end are no part of the value. It is read when the program starts.\n\n| program | |\n|---|---|\n")
+		"Line breaks at the end of the file are not part of the value. The program reads the file when it starts.\n\n| program | |\n|---|---|\n")
 	pages := map[string]string{}
 	for _, p := range settings.Programs() {
-		fmt.Fprintf(&index, "| [%s](settings/%s.md) | %s %s |\n", p.Name, p.Name, p.Name, cellText(p.Does))
+		fmt.Fprintf(&index, "| [%s](settings/%s.md) | %s |\n", p.Name, p.Name, cellText(sentence(p.Does)))
 		var out strings.Builder
-		fmt.Fprintf(&out, "# Settings of %s\n\n%s%s %s [The other programs](../settings.md).\n\n| variable | meaning | default |\n|---|---|---|\n", p.Name, generated, p.Name, p.Does)
+		fmt.Fprintf(&out, "# Settings of %s\n\n%s%s [The other programs](../settings.md).\n\n| variable | meaning | default |\n|---|---|---|\n", p.Name, generated, sentence(p.Does))
 		for _, f := range settings.Fields(p.New()) {
 			name := "`" + f.Variable + "`"
 			if p.Flags {

@@ -112,7 +112,7 @@ func Effective(spec Spec, given map[string]bool) []Setting {
 // Usage prints a program's variables.
 func Usage(w io.Writer, name string) error {
 	p := program(name)
-	fmt.Fprintf(w, "%s %s\n\nIt is configured by environment variables:\n\n", p.Name, p.Does)
+	fmt.Fprintf(w, "%s %s.\n\nIt is configured by environment variables:\n\n", p.Name, p.Does)
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "  VARIABLE\tMEANING\tDEFAULT")
 	for _, f := range Fields(p.New()) {

@@ -246,13 +246,13 @@ type Program struct {
 // Programs lists all programs in the order in which they are shown.
 func Programs() []Program {
 	return []Program{
-		{"client", "are the commands of mneme that call a server.", true, func() Spec { return ForClient() }},
-		{"up", "is mneme up: everything in one process.", true, func() Spec { return ForUp() }},
-		{"ingestor", `projects the log into the read model "graph".`, false, func() Spec { return ForIngestor() }},
-		{"file-tracker", "keeps the files that conversations touched.", false, func() Spec { return ForFileTracker() }},
-		{"summarizer", "writes the summaries that are due, and embeds messages through an endpoint if one is configured.", false, func() Spec { return ForSummarizer() }},
-		{"context-api", "serves the HTTP API from the read models.", false, func() Spec { return ForContextAPI() }},
-		{"traces", "of every program are configured by OpenTelemetry's own variables: mneme reads these, the SDK reads the others.", false, func() Spec { return ForTelemetry() }},
+		{"client", "the commands of mneme that call a server", true, func() Spec { return ForClient() }},
+		{"up", "everything in one process", true, func() Spec { return ForUp() }},
+		{"ingestor", `projects the log into the read models "graph", "projects" and "code"`, false, func() Spec { return ForIngestor() }},
+		{"file-tracker", "keeps track of the files that tools touched, and adds up figures by day: the read models \"files\" and \"insight\"", false, func() Spec { return ForFileTracker() }},
+		{"summarizer", "writes the summaries that are due, and embeds messages through an endpoint if one is configured", false, func() Spec { return ForSummarizer() }},
+		{"context-api", "serves the HTTP API from the read models", false, func() Spec { return ForContextAPI() }},
+		{"traces", "traces, in every program: OpenTelemetry's own variables. mneme reads these, the SDK reads the others", false, func() Spec { return ForTelemetry() }},
 	}
 }
 
