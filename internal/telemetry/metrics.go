@@ -76,7 +76,7 @@ func newMetrics(logger *slog.Logger) *Metrics {
 	m.publishDuration = histogram("messaging_client_operation_duration_seconds", "Duration of one publish call through this program; error_type is empty if all events were stored.",
 		seconds, messaging("publish"), "error_type")
 	m.published = counter("messaging_client_sent_messages_total", "Events that the log has acknowledged to this program, duplicates included.").WithLabelValues()
-	m.duplicates = counter("mneme_publish_duplicate_events_total", "Of these, events that the log's duplicate window recognized.").WithLabelValues()
+	m.duplicates = counter("mneme_publish_duplicate_events_total", "Events that this program published and the log's duplicate window recognized as copies.").WithLabelValues()
 	m.refused = counter("mneme_publish_refused_events_total", "Events that were not stored; error_type is invalid, conflict, full, too_large, canceled, timeout, unavailable or quota.", "error_type")
 	for _, errorType := range []string{"invalid", "conflict", "full", "too_large", "canceled", "timeout", "unavailable", "quota"} {
 		m.refused.WithLabelValues(errorType) // 0, or the first refusals would be no increase to Prometheus
