@@ -386,7 +386,8 @@ func TestVerifyReportsHowFarItCompared(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(httpapi.Verification{Equal: true, Projections: []httpapi.VerifiedProjection{
-			{Name: "graph", Equal: true, Hash: "a", UpTo: 7, Behind: 1200}, {Name: "files", Equal: true, Hash: "b", UpTo: 9},
+			{Name: "graph", Equal: true, Hash: "a", UpTo: 7, Behind: 1200, Later: 1300}, {Name: "files", Equal: true, Hash: "b", UpTo: 9},
+			{Name: "code", Equal: true, Hash: "c", UpTo: 5, Later: 1},
 		}})
 	}))
 	defer server.Close()
@@ -394,6 +395,7 @@ func TestVerifyReportsHowFarItCompared(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "graph: equal up to sequence 7; 1,200 events not applied yet, hash a")
 	require.Contains(t, out, "files: equal, hash b")
+	require.Contains(t, out, "code: equal up to sequence 5; 1 event applied meanwhile, hash c")
 }
 
 func TestUpKeepsItsAddressesWithAnotherInstance(t *testing.T) {

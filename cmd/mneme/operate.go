@@ -43,7 +43,10 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			if !p.Equal {
 				verdict = "DIFFERS in " + counted(len(p.Differences), "conversation")
 			}
-			if p.Behind > 0 {
+			switch {
+			case p.Behind == 0 && p.Later > 0:
+				verdict += fmt.Sprintf(" up to sequence %d; %s applied meanwhile", p.UpTo, counted(p.Later, "event"))
+			case p.Behind > 0:
 				verdict += fmt.Sprintf(" up to sequence %d; %s not applied yet", p.UpTo, counted(p.Behind, "event"))
 			}
 			out := fmt.Sprintf("%s: %s, hash %s, %s, %s\n", p.Name, verdict, p.Hash, counted(p.Conversations, "conversation"), counted(p.Events, "event"))

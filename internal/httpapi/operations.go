@@ -35,6 +35,7 @@ type VerifiedProjection struct {
 	Events        uint64       `json:"events"`
 	UpTo          uint64       `json:"up_to" doc:"sequence up to which the comparison goes: the last that the projection has applied"`
 	Behind        uint64       `json:"behind" doc:"events of the log that the projection has not applied yet"`
+	Later         uint64       `json:"later" doc:"events of the log that were not compared, because they were not applied yet or came while the comparison ran"`
 	Differences   []Difference `json:"differences,omitempty"`
 }
 
@@ -137,7 +138,7 @@ func (a *api) verified(ctx context.Context, progress func(projection string, don
 		return all, err
 	}
 	for _, v := range list {
-		p := VerifiedProjection{Name: v.Projection, Hash: v.Hash.String(), Equal: v.Equal(), Conversations: v.Conversations, Events: v.Events, UpTo: v.UpTo, Behind: v.Behind}
+		p := VerifiedProjection{Name: v.Projection, Hash: v.Hash.String(), Equal: v.Equal(), Conversations: v.Conversations, Events: v.Events, UpTo: v.UpTo, Behind: v.Behind, Later: v.Later}
 		for _, d := range v.Differences {
 			p.Differences = append(p.Differences, Difference{
 				Tenant: d.Conversation.Tenant, Conversation: d.Conversation.ID, Stored: d.Stored.String(), Replayed: d.Replayed.String(), MissingIn: string(d.MissingIn),

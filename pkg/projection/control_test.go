@@ -12,6 +12,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -89,7 +90,40 @@ func TestVerifyReportsEventsNotYetApplied(t *testing.T) {
 	v = b.verify(graph.Projection())
 	require.True(t, v.Equal())
 	require.EqualValues(t, 20, v.Behind)
+	require.EqualValues(t, 20, v.Later)
 	require.EqualValues(t, 100, v.UpTo)
+}
+
+// moving is a read model that applies more at the end of a comparison.
+type moving struct {
+	projection.ReadStore
+	asked int
+	more  func()
+}
+
+func (m *moving) Checkpoints(ctx context.Context) ([]projection.Checkpoint, error) {
+	if m.asked++; m.asked == 2 {
+		m.more()
+	}
+	return m.ReadStore.Checkpoints(ctx)
+}
+
+func TestVerifyReportsEventsAppliedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	b.many(100, 7)
+	pr := b.start(graph.Projection())
+	b.awaitAll(pr)
+	scratch, err := sqlitestore.OpenGraph(t.Context(), sqlitestore.Path(t.TempDir(), "graph", 1))
+	require.NoError(t, err)
+	defer scratch.Close()
+	model := &moving{ReadStore: b.store, more: func() { b.many(20, 7); b.awaitAll(pr) }}
+	v, err := projection.Verify(mnemetest.Context(t), graph.Projection(), b.log, model, scratch, nil)
+	require.NoError(t, err)
+	require.True(t, v.Equal())
+	require.EqualValues(t, 100, v.UpTo)
+	require.EqualValues(t, 20, v.Later)
+	require.Zero(t, v.Behind)
 }
 
 func TestVerifyDoesNotWaitForAnErasedEvent(t *testing.T) {

@@ -28,6 +28,7 @@ type Verification struct {
 	Events        uint64 // events replayed
 	UpTo          uint64 // the last sequence replayed: the read model's position
 	Behind        uint64 // events of the log above the read model's checkpoints at the end: not applied yet, so not compared
+	Later         uint64 // events of the log that were not replayed: Behind, and those that were applied meanwhile
 	Differences   []Difference
 }
 
@@ -88,14 +89,20 @@ func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, mod
 	if err := sides(ctx, log, model, scratch, v.Differences, upTo); err != nil {
 		return v, err
 	}
-	for _, r := range replays {
+	replayed := make([]uint64, len(replays))
+	for n, r := range replays {
 		v.Events += r.applied
 		v.UpTo = max(v.UpTo, r.cp.Seq)
+		replayed[n] = r.cp.Seq
 	}
 	if v.Hash, v.Conversations, err = total(ctx, scratch); err != nil {
 		return v, err
 	}
-	v.Behind, err = behind(ctx, log, model)
+	if v.Behind, err = behind(ctx, log, model); err != nil {
+		return v, err
+	}
+	v.Later, err = countAfter(ctx, log, replayed)
+	v.Later = max(v.Later, v.Behind)
 	return v, err
 }
 
@@ -124,8 +131,12 @@ func behind(ctx context.Context, log *eventlog.Log, model ReadStore) (uint64, er
 	for _, cp := range cps {
 		applied[cp.Partition] = cp.Seq
 	}
-	total := uint64(0)
-	for n, seq := range applied {
+	return countAfter(ctx, log, applied)
+}
+
+// countAfter counts the events of the log after a sequence of each partition.
+func countAfter(ctx context.Context, log *eventlog.Log, positions []uint64) (total uint64, err error) {
+	for n, seq := range positions {
 		count, err := log.CountAfter(ctx, n, seq)
 		if err != nil {
 			return 0, err
