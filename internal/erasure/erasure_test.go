@@ -308,12 +308,15 @@ func TestEventsWithoutATimeAreAsOldAsTheirPlaceInTheLog(t *testing.T) {
 	w.publish(old)
 	summary := event(t, "mixed", "summary", &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 1, LastSeq: 1, Conversation: "what was said", Method: "extractive"})
 	served := event(t, "mixed", "served", &events.ContextServed{AsOf: 1, Hash: strings.Repeat("a", 64), MaxChars: 1, Strategy: "recent"})
-	summary.Time, served.Time = time.Time{}, time.Time{}
-	w.publish([]events.Event{summary, served})
+	title := "a title that the summarizer wrote"
+	titled, err := events.New("mixed", "mneme/summarizer", "title", &events.ConversationUpdated{Title: &title})
+	require.NoError(t, err)
+	summary.Time, served.Time, titled.Time = time.Time{}, time.Time{}, time.Time{}
+	w.publish([]events.Event{summary, served, titled})
 	w.applied()
 	found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Before: time.Now().Add(-time.Hour)})
 	require.NoError(t, err)
-	require.Len(t, found, 1, "a summary does not make a conversation young")
+	require.Len(t, found, 1, "neither a summary nor its title makes a conversation young")
 	last := event(t, "mixed", "last", &events.MessageCreated{MessageID: "last", Role: "user", Content: "still here"})
 	last.Time = time.Time{}
 	w.publish([]events.Event{last})

@@ -13,6 +13,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // ErrNothing means that a scope holds no conversation.
@@ -260,25 +261,30 @@ func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p 
 // old reports whether the newest event of a conversation is older than the scope's time. An event that has no time is as old
 // as its place in the log. What mneme itself adds to a conversation says nothing about its age.
 func (s Scope) old(ctx context.Context, log *eventlog.Log, id string, kinds map[string]uint64) (bool, error) {
-	var newest eventlog.Message
+	var newest uint64
+	var at time.Time
 	for kind := range kinds {
 		if slices.Contains(added, kind) {
 			continue
 		}
 		m, err := log.LastOfKind(ctx, s.Tenant, id, kind)
-		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
+		if errors.Is(err, eventlog.ErrNotFound) || err == nil && m.Seq < newest {
+			continue
+		}
+		if err != nil {
 			return false, err
 		}
-		if err == nil && m.Seq > newest.Seq {
-			newest = m
+		e, _, err := m.Decode()
+		if err == nil && e.Source == summary.Source { // which writes titles too
+			continue
+		}
+		newest, at = m.Seq, m.Stored
+		if err == nil && !e.Time.IsZero() {
+			at = e.Time
 		}
 	}
-	if newest.Seq == 0 {
+	if newest == 0 {
 		return false, nil
-	}
-	at := newest.Stored
-	if e, _, err := newest.Decode(); err == nil && !e.Time.IsZero() {
-		at = e.Time
 	}
 	return at.Before(s.Before), nil
 }
