@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"path"
 	"strconv"
 
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/pkg/files"
 )
 
 // ContextCmd prints the context of a conversation, or of a project.
@@ -175,7 +175,8 @@ func showDirectories(g *Globals, t *terminal, answer []json.RawMessage) error {
 	rows := [][]any{}
 	for _, d := range list {
 		for _, f := range d.Files {
-			rows = append(rows, []any{d.Path, f.Kind, f.Tool, f.Turn, f.Seq, f.Count, path.Base(f.Path)})
+			_, name := files.Split(f.Path)
+			rows = append(rows, []any{d.Path, f.Kind, f.Tool, f.Turn, f.Seq, f.Count, name})
 		}
 	}
 	return t.table([]column{

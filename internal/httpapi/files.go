@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"path"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -112,7 +111,7 @@ func directories(list []File) []Directory {
 	groups := []Directory{}
 	at := map[string]int{}
 	for _, f := range list {
-		dir := path.Dir(f.Path)
+		dir, _ := files.Split(f.Path)
 		i, seen := at[dir]
 		if !seen {
 			i = len(groups)

@@ -105,6 +105,11 @@ func TestFilesAreFilteredByKindAndGroupedByDirectory(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"/a: /a/old.go", "/a: /a/two.go", "/b: /b/three.go", "/b: /b/one.go"}, got)
+
+	seq = b.batch("windows", message("u1", "user", "go"), call("k1", "Read", `{"file_path":"C:\\w\\pkg\\x.go"}`), call("k2", "Read", `{"file_path":"C:\\w\\y.go"}`))
+	b.get(fmt.Sprintf("/v1/conversations/windows/files?group_by=directory&at_least=%d", seq), &grouped)
+	require.Len(t, grouped.Directories, 2)
+	require.Equal(t, `C:\w\pkg`, grouped.Directories[1].Path)
 }
 
 func TestFilesOfACloneBelowATemporaryFolderAreListed(t *testing.T) {

@@ -21,6 +21,19 @@ func Normalise(cwd, path string) string {
 	return join(cwd, path)
 }
 
+// Split returns the folder of a path in the form of [Normalise], "." if none is known, and the last component.
+func Split(p string) (folder, name string) {
+	if !windows(p) {
+		return path.Dir(p), path.Base(p)
+	}
+	i := strings.LastIndexAny(p, `/\`)
+	folder, name = p[:i], p[i+1:]
+	if len(folder) == len("C:") {
+		folder += `\`
+	}
+	return folder, name
+}
+
 // join is Normalise with a base that may be relative, like a shell's directory after cd.
 func join(base, p string) string {
 	if !plausible(p) {

@@ -47,6 +47,16 @@ func staysHome(path string) bool {
 	return !strings.HasPrefix(path, "~") || !strings.Contains(path, "..")
 }
 
+func TestSplit(t *testing.T) {
+	for p, want := range map[string][2]string{
+		"/w/pkg/x.go": {"/w/pkg", "x.go"}, "/x.go": {"/", "x.go"}, "x.go": {".", "x.go"}, "~/x.go": {"~", "x.go"}, "/": {"/", "/"},
+		`C:\w\pkg\x.go`: {`C:\w\pkg`, "x.go"}, `c:\x.go`: {`c:\`, "x.go"}, `\\host\share\x.go`: {`\\host\share`, "x.go"},
+	} {
+		folder, name := Split(p)
+		assert.Equal(t, want, [2]string{folder, name}, p)
+	}
+}
+
 func TestNormaliseIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		path := rapid.StringOfN(rapid.SampledFrom([]rune(`ab./\~: C`)), 0, 24, -1).Filter(staysHome).Draw(t, "path")
