@@ -311,7 +311,7 @@ func (c *EraseCmd) print(t *terminal, state *httpapi.Erasure) error {
 	return nil
 }
 
-// leftIn says what is left of the erased conversations in the stores, once for all read models of which the same is true.
+// leftIn says what the stores still hold of the erased conversations. Read models with the same answer share a line.
 func leftIn(stores []erasure.StoreReport) (list []string) {
 	in := map[string][]string{}
 	var texts []string

@@ -59,9 +59,9 @@ func (f *logFlags) reader(ctx context.Context, g *Globals) (log logReader, tenan
 // namedWithin is how long a server may take to say what a short name means.
 const namedWithin = 3 * time.Second
 
-// named returns the id of the conversation that a name means: an id, the short form with which contexts name one, or an
-// agent's own id of a session. The log
-// knows only ids, so the server at --url is asked about any other name; without its answer it is taken for an id.
+// named returns the id of the conversation that a name means: an id, the short form that contexts show, or the agent's own
+// id of a session. The log knows only ids, so the server at --url is asked what any other name means. If it does not
+// answer, the name is taken for an id.
 func (f *logFlags) named(ctx context.Context, g *Globals, log logReader, tenant, name string) (string, error) {
 	direct, ok := log.(*eventlog.Log)
 	if !ok || f.AllTenants || !(projects.IsShort(name) || projects.IsSession(name)) {

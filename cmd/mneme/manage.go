@@ -218,8 +218,8 @@ func confirm(ctx context.Context, t *terminal, question, what, nothing string) e
 	return errors.New(nothing)
 }
 
-// whole returns an error that names a conversation's whole id if it was given by another name. What is removed for good is
-// named in full: the server takes any other name for the id of a conversation that it does not know.
+// whole refuses a short name of a conversation, and says which id it stands for. What is removed for good has to be named
+// by its full id, because the server would take a short name for the id of an unknown conversation.
 func (c *client) whole(ctx context.Context, name string) error {
 	if !projects.IsShort(name) && !projects.IsSession(name) {
 		return nil

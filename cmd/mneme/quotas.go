@@ -63,7 +63,7 @@ func (c *QuotasCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	if list.Problem != "" {
-		t.remark(yellow, "warning  the quotas file can't be read, and the quotas of before are in force: "+list.Problem, "")
+		t.remark(yellow, "warning  the quotas file can't be read, so the previous quotas stay in force: "+list.Problem, "")
 	}
 	if list.Counting {
 		t.remark(yellow, "warning  the log is still being read: tenants store at least this much", "")

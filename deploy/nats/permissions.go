@@ -31,7 +31,7 @@ var agentKinds = []string{
 	events.Kind(events.TypeToolCalled), events.Kind(events.TypeToolReturned), "other",
 }
 
-// AgentUser returns the name of the user as whom the agents of a tenant connect.
+// AgentUser returns the user name with which the agents of a tenant connect.
 func AgentUser(tenant string) string { return "agent-" + tenant }
 
 // AgentSubjects returns the subjects to which the agents of a tenant may publish.

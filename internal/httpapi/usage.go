@@ -22,7 +22,7 @@ type quotasOutput struct{ Body TenantQuotas }
 type TenantQuotas struct {
 	Configured bool          `json:"configured" doc:"the process that answers has a quotas file"`
 	Counting   bool          `json:"counting" doc:"the log is being read for the first time: what tenants store is at least what this says"`
-	Problem    string        `json:"problem,omitempty" doc:"why the quotas file can't be read since it was changed; the quotas of before are in force. What is wrong in it is shown only if all tenants are listed, because it may name one"`
+	Problem    string        `json:"problem,omitempty" doc:"why the quotas file can't be read since it was changed; the previous quotas stay in force. What is wrong in it is shown only if all tenants are listed, because it may name one"`
 	Total      int           `json:"total" doc:"number of tenants, those beyond the limit included"`
 	Tenants    []TenantQuota `json:"tenants" doc:"tenants that the quotas file names, that have events in the log, or that used something a moment ago; the one nearest to a limit first"`
 }

@@ -82,8 +82,8 @@ func (a attributes) text(keys ...string) string {
 	return ""
 }
 
-// number returns the first of these attributes that is a number, or a text of one. An infinite one, and NaN, are none: JSON
-// lacks them.
+// number returns the first of these attributes that is a number, or a text of one. Infinity and NaN do not count, because
+// JSON cannot express them.
 func (a attributes) number(keys ...string) (float64, bool) {
 	for _, key := range keys {
 		n := math.NaN()

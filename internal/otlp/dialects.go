@@ -139,8 +139,8 @@ func (t *toolRun) unpack() {
 	}
 }
 
-// given returns the arguments of a tool's run. Its parameters may instead be the schema of the arguments, and LlamaIndex puts
-// these into a member.
+// given returns the arguments of a tool's run. What is called its parameters may be the schema of the arguments instead,
+// and LlamaIndex puts the arguments into a member.
 func (e *entry) given() json.RawMessage {
 	var schema struct {
 		Type       string          `json:"type"`

@@ -255,8 +255,8 @@ func contentOf(text string) contents {
 	return contents{{Type: "text", Text: text}}
 }
 
-// lists returns which numbers the members of each numbered attribute have, in order, of those whose names begin with a
-// prefix: for a.0.b.7.c, 0 in the list a and 7 in the list a.0.b. There are no lists further inside.
+// lists returns, in order, the indexes of each list that is spelled out in the names of attributes with a prefix: the name
+// a.0.b.7.c gives index 0 of the list a, and index 7 of the list a.0.b. Lists are not nested deeper than that.
 func (e *entry) lists(prefix string) map[string][]int {
 	lists := map[string][]int{}
 	for key := range e.attributes {
