@@ -25,7 +25,7 @@ LONG = ./test/faults ./pkg/graph/neo4jstore ./internal/service ./test/browser ./
 # detector, which ignores SQLite's memory anyway, because it is not on Go's heap.
 RACED = -race -gcflags=modernc.org/sqlite/lib=-race=false -short
 
-# With the race detector, what takes several seconds runs under it alone.
+# With the race detector, all tests of these packages run under it alone, except those whose names end with Unraced.
 RACED_PACKAGES := ./pkg/projection/... ./pkg/eventlog/...
 
 # The race detector needs a C compiler.
@@ -91,7 +91,7 @@ test-module:
 test-others: test-projection test-compose-file test-k8s
 test-race:
 ifeq ($(RACE),yes)
-	@$(TEST) -short -timeout 40m $(RACED_PACKAGES)
+	@$(TEST) -short -run 'Unraced$$' -timeout 40m $(RACED_PACKAGES)
 	@export CGO_ENABLED=1; $(TEST) $(RACED) -timeout 40m $(RACED_PACKAGES)
 else
 	@echo "no C compiler: the race detector did not run"

@@ -62,7 +62,7 @@ func look(ctx context.Context, dir, version string) ([]finding, string, error) {
 		return nil, "", err
 	}
 	binary := filepath.Join(dir, "mneme")
-	if _, err := output(ctx, ".", "go", "build", "-o", binary, program); err != nil { // with symbols
+	if _, err := output(ctx, ".", "go", "build", "-ldflags=-w", "-o", binary, program); err != nil { // with symbols, but without debug information
 		return nil, "", err
 	}
 	raw, err = output(ctx, ".", "go", "run", scanner, "-db", "file://"+filepath.ToSlash(dir), "-mode", "binary", "-format", "json", binary)

@@ -48,10 +48,8 @@ func (t watchedTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Un
 	return t.Tx.Load(ctx, list)
 }
 
-func TestARepairReadsALongConversationInPieces(t *testing.T) {
-	if mnemetest.Race {
-		t.Skip("it measures memory, and takes more than a minute under the race detector")
-	}
+func TestARepairReadsALongConversationInPiecesUnraced(t *testing.T) {
+	mnemetest.Unraced(t, "it measures memory, and takes more than a minute under the race detector")
 	t.Parallel()
 	b := setup(t, 1)
 	reducer := &switchable{fail: map[string]bool{}}
