@@ -179,7 +179,7 @@ func TestWorkersSharePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
 		}
 	}
 	for _, s := range first.Status() {
-		require.Equal(t, projection.Status{Build: build(1), Partition: s.Partition, State: projection.StateIdle}, s)
+		require.Equal(t, projection.Status{Build: build(1), Partition: s.Partition, State: projection.StateIdle, Retries: s.Retries}, s)
 	}
 	b.holds(1000)
 }
