@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -147,6 +148,10 @@ func TestAnImportOverNATSGoesToTheLogThatTheServerServes(t *testing.T) {
 
 func TestACommandForNATSSaysThatATokenIsNotEnough(t *testing.T) {
 	t.Parallel()
+	if conn, err := net.Dial("tcp", "127.0.0.1:4222"); err == nil {
+		require.NoError(t, conn.Close())
+		t.Skip("NOT RUN: a server listens on 127.0.0.1:4222, where these commands look for NATS unless they are told")
+	}
 	file := filepath.Join(t.TempDir(), "recording.jsonl")
 	recording(t, file, 5, 1, 1)
 	for _, args := range [][]string{{"tail", "--over", "nats", "--tenant", "a"}, {"redact", "scan", "--all-tenants"}, {"tokens", "list"}, {"partitions"}, {"import", "--over", "nats", "--tenant", "a", file}} {
