@@ -77,7 +77,7 @@ Examples:
     mneme search --project . --role user --since 7d                   what was asked for in the last week
     mneme search "why did we change the parser?" --conversation ID
     mneme search "When did Ann visit Rome?" --conversation ID --limit 3 --json
-    mneme search "the failing test" --conversation ID --contains "go test" --without 'flak*' --role user
+    mneme search "the failing test" --conversation ID --contains "go test" --without "flak*" --role user
     mneme search 'the "go test" that failed -flaky pars*' --conversation ID --kind all
     mneme search "undefined: parse" --conversation ID --tool Bash
     mneme search --conversation ID --file pkg/x.go --limit 3          what tools last showed of a file
