@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"regexp"
 	"strings"
 )
 
@@ -37,7 +38,7 @@ var filePlaces = []rule{
 	{kind: "password", gates: []string{`key="`}, find: match(`^key="(?i:[a-z0-9_.:-]{0,60}(?:password|secret|token|api_?key|accesskey))"\s{1,4}value="([^"\s]{6,})"`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"define("}, find: match(`^define\(\s{0,4}["']` + setName + `["']\s{0,4},\s{0,4}["']([^"'\s]{6,200})["']`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"alue:", `alue"`, `alue\"`, "alue'"}, find: match(`^alue(?:\\?"|')?:[ \t]*` + quoted + `([^\s"'\\,{}]{6,})`), before: inPair, plausible: bare},
-	{kind: "password", gates: []string{"alue:", `alue"`, `alue\"`, "alue'"}, find: match(`^alue(?:\\?"|')?:[ \t]*` + quoted + `([^\s"'\\,{}]{6,}` + quoted + `[\s,]{1,40}` + quoted + `(?:[Nn]ame|[Kk]ey)` + quoted + `:[ \t]*` + quoted + `[A-Za-z0-9_.-]{1,80})`), before: anywhere, parts: namedAfter},
+	{kind: "password", gates: []string{"alue:", `alue"`, `alue\"`, "alue'"}, find: match(`^alue(?:\\?"|')?:[ \t]*` + quoted + `([^\s"'\\,{}]{6})`), before: anywhere, extend: throughName, parts: namedAfter},
 	{kind: "password", gates: []string{"IDENTIFIED BY ", "identified by "}, find: match(`^(?:IDENTIFIED BY|identified by) +(?:PASSWORD +|password +)?["']([^"'\s]{6,200})["']`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"PASSWORD '"}, find: match(`^PASSWORD '([^'\s]{6,200})'`), before: noWord, plausible: password},
 	{kind: "password", gates: []string{"password '"}, find: match(`^password '([^'\s]{8,200})'`), before: noWord, plausible: strong},
@@ -73,10 +74,32 @@ func inPair(text string) bool {
 	return ok && (strings.HasSuffix(text, "ame") || strings.HasSuffix(text, "ey")) // name, Name, key, Key
 }
 
-// namedAfter returns where the value of a pair is that begins with it, as in {"value": "…", "name": "DB_PASSWORD"}, if the
-// name is that of a secret.
+// nameAfter matches what follows the value of a pair that begins with it, as in {"value": "…", "name": "DB_PASSWORD"}.
+var nameAfter = regexp.MustCompile(`^` + quoted + `[\s,]{1,40}` + quoted + `(?:[Nn]ame|[Kk]ey)` + quoted + `:[ \t]*` + quoted + `[A-Za-z0-9_.-]{1,80}`)
+
+// endOfValue are the characters that end the value of such a pair.
+const endOfValue = " \t\r\n\f\"'\\,{}"
+
+// throughName returns the end of the name after a value, or else the end of the value: a text of nothing but beginnings of
+// pairs would otherwise be read again from each of them.
+func throughName(text string, end int) int {
+	if n := strings.IndexAny(text[end:], endOfValue); n >= 0 {
+		end += n
+	} else {
+		return len(text)
+	}
+	if m := nameAfter.FindStringIndex(text[end:min(len(text), end+200)]); m != nil {
+		end += m[1]
+	}
+	return end
+}
+
+// namedAfter returns where the value of a pair is that begins with it, if the name is that of a secret.
 func namedAfter(pair string) (places [][2]int) {
-	n := strings.IndexAny(pair, " \t\r\n\"'\\,")
+	n := strings.IndexAny(pair, endOfValue)
+	if n < 0 { // no name follows
+		return nil
+	}
 	name := nameBefore(pair)
 	if value := pair[:n]; len(value) <= maxValue && name != "" && ofSecret(name) && bare(value) {
 		places = append(places, [2]int{0, n})

@@ -172,6 +172,16 @@ func TestARowOfVeryManyCellsIsNoneOfATable(t *testing.T) {
 }
 
 // A value of any length after a name is read once, however many names are in it.
+// To read the whole text from each beginning would take many minutes.
+func TestATextOfBeginningsOfPairsIsReadOnce(t *testing.T) {
+	for _, begin := range []string{"alue:", `alue:x"`, "alue: abcdef,", `alue":"abcdef`, "value:abcdef" + strings.Repeat(" ", 30)} {
+		many := strings.Repeat(begin, 40_000)
+		got, kinds := Default().Text(many + ` {"value":"hunter22Secret","name":"DB_PASSWORD"}`)
+		require.Equal(t, many+` {"value":"[redacted:password]","name":"DB_PASSWORD"}`, got)
+		require.Equal(t, []string{"password"}, kinds)
+	}
+}
+
 func TestAValueThatIsTooLongIsNoSecret(t *testing.T) {
 	long := "token=" + strings.Repeat("aB3dE5gH", maxValue/8+1)
 	got, _ := Default().Text(long)
