@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode"
 
 	"mneme.dev/mneme/pkg/recall"
 )
@@ -75,18 +76,18 @@ var unspaced = []language{
 		passing:    `待って|とりあえず|一旦`,
 	},
 	{ // Thai
-		standing:   `เสมอ|ทุกครั้ง|ห้าม|จากนี้ไป|ต่อจากนี้|ต่อไปนี้|อย่าลืม|จำไว้|ต้องไม่|ค่าเริ่มต้น|เราไม่ใช้`,
-		correcting: `ไม่|อย่า|(?:กรุณา|โปรด)อย่า|หยุด|ผิด|เดี๋ยวก่อน|รอก่อน|ทำไมคุณ|ย้อนกลับ|ยกเลิก`,
+		standing:   `เสมอ|ทุกครั้ง|ห้าม|จากนี้ไป|ต่อจากนี้|อย่าลืม|จำไว้|ต้องไม่|โดย(?:ค่าเริ่มต้น|ปริยาย)|เราไม่ใช้`,
+		correcting: `ไม่(?:ใช่|ถูก|ต้อง|ควร|เอา|ใช้|ให้)|(?:กรุณา|โปรด)?อย่า|หยุด|ผิด(?:$|[^\p{Thai}]|แล้ว|ไฟล์)|เดี๋ยวก่อน|รอก่อน|ทำไมคุณ|ย้อนกลับ|ยกเลิก`,
 		passing:    `เดี๋ยวก่อน|รอก่อน|รอสักครู่|ชั่วคราว`,
 	},
 	{ // Lao
 		standing:   `ສະເໝີ|ສະເຫມີ|ທຸກຄັ້ງ|ຫ້າມ|ຢ່າລືມ|ຈື່ໄວ້`,
-		correcting: `ບໍ່|ຢ່າ|ກະລຸນາຢ່າ|ຢຸດ|ຜິດ|ລໍຖ້າ`,
+		correcting: `ບໍ່(?:ແມ່ນ|ຖືກ|ຕ້ອງ|ຄວນ|ເອົາ|ໃຊ້|ໃຫ້)|(?:ກະລຸນາ)?ຢ່າ|ຢຸດ|ຜິດ(?:$|[^\p{Lao}]|ແລ້ວ)|ລໍຖ້າ`,
 		passing:    `ລໍຖ້າ|ຊົ່ວຄາວ`,
 	},
 	{ // Khmer
-		standing:   `ជានិច្ច|រាល់ពេល|គ្រប់ពេល|ហាម|កុំភ្លេច|ចងចាំ`,
-		correcting: `ទេ|មិនមែន|កុំ|សូមកុំ|ឈប់|ខុស|រង់ចាំ`,
+		standing:   `ជានិច្ច|រាល់ពេល|គ្រប់ពេល|ហាម|កុំភ្លេច|(?:^|\s|សូម|ត្រូវ)ចងចាំ|ចងចាំថា`,
+		correcting: `ទេ(?:$|[^\p{Khmer}])|មិនមែន|(?:សូម)?កុំ|ឈប់|ខុស(?:$|[^\p{Khmer}]|ហើយ)|រង់ចាំ`,
 		passing:    `រង់ចាំ|បណ្តោះអាសន្ន|បណ្ដោះអាសន្ន`,
 	},
 	{ // Burmese
@@ -95,6 +96,9 @@ var unspaced = []language{
 		passing:    `ခဏစောင့်|ယာယီ`,
 	},
 }
+
+// asking matches the end of a question in languages that use no question mark.
+var asking = regexp.MustCompile(`(?:(?:ไหม|มั้ย|รึเปล่า)\s*(?:ครับ|คะ|ค่ะ)?|ບໍ|လား|လဲ)[\s။.]*$`)
 
 // still are expressions with a word of [language].standing that state a fact.
 var still = strings.NewReplacer("toujours pas", "", "immer noch", "", "\u2019", "'")
@@ -133,3 +137,8 @@ func passes(text string) bool { return passing().MatchString(still.Replace(strin
 
 // isUnspaced reports whether a text has characters of a language that is written without spaces.
 func isUnspaced(text string) bool { return strings.ContainsFunc(text, recall.Unspaced) }
+
+// isDense reports whether a text has characters that are syllables or words: a few of them make a sentence.
+func isDense(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) })
+}

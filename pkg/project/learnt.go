@@ -15,7 +15,7 @@ const (
 	maxInstructing = 4_000 // characters of the message
 	maxLesson      = 240   // characters of the lesson
 	minLesson      = 12
-	minUnspaced    = 6 // of a lesson in a language without spaces
+	minDense       = 6 // of a lesson in Chinese or Japanese
 	maxLessons     = 3 // of one message
 )
 
@@ -40,8 +40,8 @@ func lessons(text string, when occasion) (list []string) {
 	for i, s := range sentences.FindAllString(text, 64) {
 		s = strings.TrimLeft(strings.TrimSpace(s), "-*•>#1234567890.) ")
 		least := minLesson
-		if isUnspaced(s) {
-			least = minUnspaced
+		if isDense(s) {
+			least = minDense
 		}
 		if n := utf8.RuneCountInString(s); n < least || n > maxLesson || asks(s) || !spoken(s) {
 			continue
@@ -56,7 +56,9 @@ func lessons(text string, when occasion) (list []string) {
 }
 
 // asks reports whether a sentence is a question.
-func asks(s string) bool { return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？") }
+func asks(s string) bool {
+	return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？") || asking.MatchString(s)
+}
 
 // spoken reports whether a sentence is natural language: mostly words, not a log or code.
 func spoken(s string) bool {
