@@ -91,6 +91,14 @@ func TestASlashCommandIsARequestAndItsArgumentsTeach(t *testing.T) {
 	require.Equal(t, "Always run the unit tests before you commit.", d.Taught[0].Text)
 }
 
+func TestWhatOnlyMentionsTheListOfClineIsReadAsWhatItIs(t *testing.T) {
+	var made, done Called
+	made.plan("TaskCreate", []byte(`{"subject":"task_progress"}`))
+	require.Equal(t, "task_progress", made.Task)
+	done.plan("TaskUpdate", []byte(`{"taskId":"1","status":"completed","metadata":{"task_progress":"all"}}`))
+	require.Equal(t, []Todo{{ID: "1", State: "completed"}}, done.Todos)
+}
+
 func TestTheTodoListOfEveryAgentIsKept(t *testing.T) {
 	t.Parallel()
 	for arguments, tool := range map[string]string{
@@ -113,7 +121,7 @@ func TestTheTodoListOfEveryAgentIsKept(t *testing.T) {
 		apply(1, arguments)
 		apply(2, `{}`)
 		apply(3, `{"command":"view","task_list":[]}`)
-		apply(4, `{"operation":"read"}`)
+		apply(4, `{"operation":"read","todoList":[]}`)
 		apply(5, `{"content":"the argument \"task_progress\" of a tool"}`)
 		require.Len(t, d.Todos, 2, tool)
 		require.Len(t, d.Undone(), 1, tool)

@@ -72,23 +72,24 @@ func (c *Called) plan(tool string, arguments []byte) {
 		}
 		if json.Unmarshal(arguments, &args) == nil && args.List != nil {
 			c.replace(args.List)
+			return
 		}
-		return
 	}
 	if !slices.Contains(planners, strings.ToLower(strings.ReplaceAll(tool, "_", ""))) {
 		return
 	}
 	var args struct {
-		Todos   todos  `json:"todos"`
-		Plan    todos  `json:"plan"`
-		Tasks   todos  `json:"task_list"`
-		List    todos  `json:"todoList"`
-		Command string `json:"command"`
-		Subject string `json:"subject"`
-		TaskID  string `json:"taskId"`
-		Status  string `json:"status"`
+		Todos     todos  `json:"todos"`
+		Plan      todos  `json:"plan"`
+		Tasks     todos  `json:"task_list"`
+		List      todos  `json:"todoList"`
+		Command   string `json:"command"`
+		Operation string `json:"operation"`
+		Subject   string `json:"subject"`
+		TaskID    string `json:"taskId"`
+		Status    string `json:"status"`
 	}
-	if json.Unmarshal(arguments, &args) != nil || args.Command == "view" {
+	if json.Unmarshal(arguments, &args) != nil || args.Command == "view" || args.Operation == "read" {
 		return
 	}
 	for _, list := range []todos{args.Todos, args.Plan, args.Tasks, args.List} {
