@@ -10,7 +10,7 @@ import (
 
 // Version is the version of the rules in this package. It grows whenever a text can be redacted
 // differently than before.
-const Version = "10"
+const Version = "11"
 
 // rule finds secrets of one kind.
 type rule struct {
@@ -191,9 +191,9 @@ var discordGates = []string{"MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"
 // ofSecret reports whether a name is that of a secret.
 func ofSecret(name string) bool { return memberName.MatchString(name) && !stage.MatchString(name) }
 
-// stage matches names of the passes of a renderer or compiler.
-var stage = regexp.MustCompile(`(?i)(?:^|[_.-])(?:render|shader|shadow|depth|color|colour|light|lighting|geometry|gbuffer|raster|compute|post|blit|bloom|blur|deferred|forward|backward|scene|draw|` +
-	`compiler?|optimi[sz]ation|opt|analysis|lowering|transform|codegen|first|second|last|final|single|multi)[_.-]pass$`)
+// stage matches names of the passes of a renderer or compiler, but not settings, as FIRST_PASS.
+var stage = regexp.MustCompile(`(?:^|[_.-])(?i:render|shader|shadow|depth|color|colour|light|lighting|geometry|gbuffer|raster|compute|post|blit|bloom|blur|deferred|forward|backward|scene|draw|` +
+	`compiler?|optimi[sz]ation|opt|analysis|lowering|transform|codegen|first|second|final|single|multi)[_.-][Pp]ass$`)
 
 // memberName matches the name of a member of a JSON object that holds a secret.
 var memberName = regexp.MustCompile(`(?i)^[._-]*(?:[a-z0-9]+[_.-])*(?:(?-i:[A-Z0-9]+(?:SECRET|TOKEN|APIKEY))|[a-z0-9]*(?-i:[a-z0-9](?:Password|Passphrase|Secret|Token|ApiKey|AccessKey))|` + secretName + `)$`)
