@@ -56,14 +56,26 @@ func (m *droidMessage) said() (said, thought string) {
 				thoughts = append(thoughts, b.Thinking)
 			}
 		default:
-			s, ok := b.shown()
-			trimmed := strings.TrimSpace(s)
-			if ok && !(strings.HasPrefix(trimmed, droidReminder) && strings.HasSuffix(trimmed, droidReminderEnd)) {
+			if s, ok := b.shown(); ok && !onlyReminds(s) {
 				texts = append(texts, s)
 			}
 		}
 	}
 	return strings.Join(texts, "\n"), strings.Join(thoughts, "\n")
+}
+
+// onlyReminds reports whether a text has nothing but reminders.
+func onlyReminds(s string) bool {
+	s = strings.TrimSpace(s)
+	found := false
+	for strings.HasPrefix(s, droidReminder) {
+		_, after, ok := strings.Cut(s, droidReminderEnd)
+		if !ok {
+			return false
+		}
+		s, found = strings.TrimSpace(after), true
+	}
+	return found && s == ""
 }
 
 // droidTask matches the prompt of a subagent, and captures the task in it.

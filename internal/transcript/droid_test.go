@@ -43,3 +43,14 @@ func TestASessionOfFactoryDroidWithoutItsFirstLineIsNamedAfterItsFile(t *testing
 		require.ErrorContains(t, item.Err, "session_start")
 	}
 }
+
+func TestWhatAUserOfFactoryDroidSaidBetweenRemindersIsKept(t *testing.T) {
+	const reminder = "<system-reminder>\nToday is Monday.\n</system-reminder>"
+	for text, only := range map[string]bool{
+		reminder: true, "\n" + reminder + "\n" + reminder + "\n": true,
+		reminder + "\nfix the upload\n" + reminder: false, reminder + "\nfix the upload": false,
+		"": false, "<system-reminder>": false, "fix the upload": false, "fix " + reminder: false,
+	} {
+		require.Equal(t, only, onlyReminds(text), text)
+	}
+}
