@@ -106,6 +106,9 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	if len(found.Conversations) == 0 {
 		t.say("%s: there is nothing to erase", what)
+		if g.JSON && !c.DryRun { // a dry run has printed it
+			return t.json(found)
+		}
 		return nil
 	}
 	if !c.Yes {

@@ -78,9 +78,12 @@ func TestEraseChecksItsArgumentsBeforeItErases(t *testing.T) {
 		require.Contains(t, stderr, "conversation unknown of tenant default: there is nothing to erase", flags)
 		require.Equal(t, slices.Contains(flags, "--json"), out != "", out)
 	}
-	_, stderr, code = s.Run("erase", "--tenant", "default", "--before", "2001-01-01", "--yes") // as a nightly job does
-	require.Zero(t, code, stderr)
-	require.Contains(t, stderr, "there is nothing to erase")
+	for _, flags := range [][]string{{"--yes"}, {"--yes", "--json"}, {"--dry-run", "--json"}} { // as a nightly job does
+		out, stderr, code := s.Run(append([]string{"erase", "--tenant", "default", "--before", "2001-01-01"}, flags...)...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stderr, "there is nothing to erase")
+		require.Equal(t, slices.Contains(flags, "--json"), json.Valid([]byte(out)), out)
+	}
 }
 
 // Whatever reads the log during an erasure may have read events that the erasure then removes. None of these readers
