@@ -62,6 +62,7 @@ func TestSecretsInTheirPlacesAreReplaced(t *testing.T) {
 		{"┏━━━━━━┳━━━━━━━━━━┓\n┃ user ┃ password ┃\n┡━━━━━━╇━━━━━━━━━━┩\n│ ada  │ % │\n└──────┴──────────┘\n", word},
 		{"╔══════╦════════╗\n║ user ║ secret ║\n╠══════╬════════╣\n║ ada  ║ % ║\n", word},
 		{" id │ access_token \n────┼──────────────\n  1 │ %\n", word},
+		{"| Setting | Notes |\n|---|---|\n| DB_PASSWORD | % |\n", word},
 		{"| Type | Name | Value |\n|---|---|---|\n| env | DB_PASSWORD | % |\n", word},
 		{"DB_PASSWORD=%(the old one)", "Summer2024"},
 		{"FIRST_PASS=%", word},

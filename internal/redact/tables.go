@@ -80,7 +80,7 @@ var unboxed = func() *strings.Replacer {
 }()
 
 // description matches the heading of a column that describes what the others name.
-var description = regexp.MustCompile(`(?i)^(?:(?:data ?)?types?|desc(?:ription)?|formats?|kind|class|meaning|purpose|notes?|comments?|scopes?|algorithm)$`)
+var description = regexp.MustCompile(`(?i)^(?:(?:data ?)?types?|desc(?:ription)?|formats?|kind|class|meaning|purpose|scopes?|algorithm)$`)
 
 // ruled reports whether a line, perhaps with its number before it, is the one under a heading, or around a table.
 func ruled(line string) bool {
