@@ -130,7 +130,11 @@ func family(command string) string {
 		list = append(list[:1], skipFlags(list[1:])...)
 	}
 	if len(list) > 2 && word.MatchString(list[1]) && (list[1] == "run" || list[1] == "exec") {
-		return strings.Join(list[:3], " ")
+		what := list[2:]
+		for len(what) > 1 && strings.HasPrefix(what[0], "-") {
+			what = what[1:]
+		}
+		return strings.Join(append(list[:2], what[0]), " ")
 	}
 	return strings.Join(list[:min(2, len(list))], " ")
 }

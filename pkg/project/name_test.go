@@ -102,6 +102,11 @@ func TestTheFamilyOfACommandIsWithoutTheFlagsBeforeWhatItDoes(t *testing.T) {
 		"go test ./...":               "go test",
 		"eslint --fix src":            "eslint --fix",
 		"python -m pytest tests/unit": "python -m",
+		"npm run lint":                "npm run lint",
+		"npm run --silent lint":       "npm run lint",
+		"docker run --rm img-a make":  "docker run img-a",
+		"docker run -v .:/src img":    "docker run .:/src",
+		"docker run --help":           "docker run --help",
 		"make":                        "make",
 		"":                            "",
 	} {
