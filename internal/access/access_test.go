@@ -149,7 +149,7 @@ func TestBothStoresAcceptAndRevokeTokensEverywhereAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, teamA, grant.Rights)
 			require.NoError(t, store.Remove(mnemetest.Context(t), record.Hash))
-			<-grant.Ended.Done() // what its bearer has open ends
+			<-grant.Ended[0].Done() // what its bearer has open ends
 			accepted(t, one, early, false)
 			accepted(t, two, early, false)
 			accepted(t, one, late, true)
@@ -220,7 +220,7 @@ func TestATokenIsRevokedAtOnceWhileTheServerKeepsSilentAboutItsLastUse(t *testin
 		require.NoError(t, err)
 		began := time.Now()
 		require.NoError(t, bucket.Purge(mnemetest.Context(t), "token."+record.Hash.String()))
-		<-grant.Ended.Done()
+		<-grant.Ended[0].Done()
 		took = time.Since(began)
 	}
 	require.Less(t, took, silence-time.Second, "each revocation waited for the silent server")

@@ -52,7 +52,7 @@ func TestATokenIsAcceptedBeforeTheWatchBringsIt(t *testing.T) {
 
 	require.NoError(t, store.Remove(mnemetest.Context(t), record.Hash))
 	resume()
-	<-grant.Ended.Done()
+	<-grant.Ended[0].Done()
 	_, err = tokens.Check(t.Context(), token)
 	require.ErrorIs(t, err, access.ErrInvalid)
 }

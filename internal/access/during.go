@@ -24,9 +24,9 @@ func (g *Grant) During(parent context.Context, cut func()) (ctx context.Context,
 		cut()
 	}
 	var stops []func() bool
-	if g.Ended != nil {
+	for _, ended := range g.Ended {
 		cuts.Add(1)
-		stops = append(stops, context.AfterFunc(g.Ended, withdrawn))
+		stops = append(stops, context.AfterFunc(ended, withdrawn))
 	}
 	if !g.Expires.IsZero() {
 		cuts.Add(1)

@@ -17,7 +17,7 @@ func TestNothingIsCutOffOnceARequestHasEnded(t *testing.T) {
 	for name, withdraw := range map[string]func(g *access.Grant) (now func()){
 		"revoked": func(g *access.Grant) func() {
 			ended, revoke := context.WithCancel(context.Background())
-			g.Ended = ended
+			g.Ended = []context.Context{ended}
 			return revoke
 		},
 		"expired": func(g *access.Grant) func() {

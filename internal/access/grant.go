@@ -103,10 +103,10 @@ func (r Rights) Covers(tenant string) bool { return r.AllTenants || r.Tenant == 
 // Grant is what the bearer of one token may do.
 type Grant struct {
 	Rights
-	Name    string          // of the token, for people
-	Subject string          // who it is, in the audit log: token:ID or oidc:SUBJECT
-	Expires time.Time       // zero: never
-	Ended   context.Context // done when the grant is withdrawn; nil: it cannot be withdrawn
+	Name    string            // of the token, for people
+	Subject string            // who it is, in the audit log: token:ID or oidc:SUBJECT
+	Expires time.Time         // zero: never
+	Ended   []context.Context // the grant is withdrawn when one of them is done
 }
 
 type grantKey struct{}

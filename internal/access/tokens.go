@@ -90,7 +90,7 @@ func (t *Tokens) put(r Record) {
 func (t *Tokens) set(r Record) {
 	old := t.entries[r.Hash]
 	ended, end := context.WithCancel(context.Background())
-	e := &entry{grant: Grant{Rights: r.Rights, Name: r.Name, Subject: "token:" + r.Hash.ID(), Expires: r.Expires, Ended: ended}, end: end}
+	e := &entry{grant: Grant{Rights: r.Rights, Name: r.Name, Subject: "token:" + r.Hash.ID(), Expires: r.Expires, Ended: []context.Context{ended}}, end: end}
 	if old != nil {
 		if old.grant.Rights == r.Rights && old.grant.Name == r.Name && old.grant.Expires.Equal(r.Expires) {
 			end()

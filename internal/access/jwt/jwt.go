@@ -129,16 +129,16 @@ type times struct {
 var errNoKeys = fmt.Errorf("%w: the keys of the identity provider are not available", access.ErrUnavailable)
 
 // Check implements [access.Verifier]. A token that was checked before costs a hash and a
-// lookup, until it expires or the rules change.
+// lookup, until it expires, the rules change, or the provider withdraws its key.
 func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, error) {
-	on, hash := basis{v.rules.Load(), v.keys.withdrawals()}, sha256.Sum256([]byte(token))
-	if grant := v.seen.get(hash, on); grant != nil {
+	rules, hash := v.rules.Load(), sha256.Sum256([]byte(token))
+	if grant := v.seen.get(hash, rules); grant != nil {
 		if !v.Now().Before(grant.Expires) {
 			return nil, access.ErrInvalid
 		}
 		return grant, nil
 	}
-	checked, claims, at, err := v.read(ctx, token)
+	checked, by, claims, at, err := v.read(ctx, token)
 	switch {
 	case errors.Is(err, access.ErrUnavailable):
 		return nil, errNoKeys
@@ -146,7 +146,7 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 		v.said.add(err.Error())
 		return nil, access.ErrInvalid // without the reason, which would help to guess
 	}
-	rule, ok := on.rules.match(claims)
+	rule, ok := rules.match(claims)
 	switch {
 	case !ok:
 		v.said.add(fmt.Sprintf("no rule of the claims file grants anything to %.200q; the token has the claims %q", checked.Subject, slices.Sorted(maps.Keys(claims))))
@@ -155,8 +155,8 @@ func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, erro
 		v.said.add(fmt.Sprintf("a rule of the claims file denies %.200q everything", checked.Subject))
 		return nil, access.ErrNothing
 	}
-	grant := &access.Grant{Rights: rule.Rights, Name: checked.Subject, Subject: "oidc:" + checked.Subject, Expires: unix(at.Expires).Add(v.Skew), Ended: on.rules.ended}
-	v.seen.put(hash, on, grant)
+	grant := &access.Grant{Rights: rule.Rights, Name: checked.Subject, Subject: "oidc:" + checked.Subject, Expires: unix(at.Expires).Add(v.Skew), Ended: []context.Context{rules.ended, by.ended}}
+	v.seen.put(hash, rules, grant)
 	return grant, nil
 }
 
@@ -187,44 +187,46 @@ func (r *refusals) add(why string) {
 	}
 }
 
-// kept is a key set that keeps its last error, of which package oidc passes on only the text.
-type kept struct {
-	oidc.KeySet
-	err error
+// signature is an oidc.KeySet for one token. It keeps what package oidc does not pass on: the key, and more of an error than
+// its text.
+type signature struct {
+	keys *keys
+	by   *key
+	err  error
 }
 
-func (k *kept) VerifySignature(ctx context.Context, token string) (payload []byte, err error) {
-	payload, k.err = k.KeySet.VerifySignature(ctx, token)
-	return payload, k.err
+func (s *signature) VerifySignature(ctx context.Context, token string) (payload []byte, err error) {
+	payload, s.by, s.err = s.keys.verify(ctx, token)
+	return payload, s.err
 }
 
-// read checks a token, and returns its claims. It returns [access.ErrUnavailable] if the provider may have the token's
+// read checks a token, and returns its key and its claims. It returns [access.ErrUnavailable] if the provider may have that
 // key, but does not answer.
-func (v *Verifier) read(ctx context.Context, token string) (checked *oidc.IDToken, claims map[string]any, at times, err error) {
-	signature := &kept{KeySet: v.keys}
-	checked, err = oidc.NewVerifier(v.Issuer, signature, &oidc.Config{
+func (v *Verifier) read(ctx context.Context, token string) (checked *oidc.IDToken, by *key, claims map[string]any, at times, err error) {
+	signed := &signature{keys: v.keys}
+	checked, err = oidc.NewVerifier(v.Issuer, signed, &oidc.Config{
 		SupportedSigningAlgs: v.Algorithms,
 		SkipExpiryCheck:      true, // checked below, with the configured skew
 		SkipClientIDCheck:    true, // checked below, because there are two
 	}).Verify(ctx, token)
 	if err != nil {
-		return nil, nil, at, cmp.Or(signature.err, err)
+		return nil, nil, nil, at, cmp.Or(signed.err, err)
 	}
 	if !slices.ContainsFunc(checked.Audience, v.isFor) {
-		return nil, nil, at, fmt.Errorf("it is for %.200q", checked.Audience)
+		return nil, nil, nil, at, fmt.Errorf("it is for %.200q", checked.Audience)
 	}
 	if err := errors.Join(checked.Claims(&claims), checked.Claims(&at)); err != nil {
-		return nil, nil, at, err
+		return nil, nil, nil, at, err
 	}
 	if err := v.valid(at); err != nil {
-		return nil, nil, at, err
+		return nil, nil, nil, at, err
 	}
-	return checked, claims, at, nil
+	return checked, signed.by, claims, at, nil
 }
 
 // Why returns the reason why [Verifier.Check] finds a token invalid, for the log.
 func (v *Verifier) Why(ctx context.Context, token string) error {
-	_, _, _, err := v.read(ctx, token)
+	_, _, _, _, err := v.read(ctx, token)
 	return err
 }
 
@@ -259,37 +261,32 @@ func unix(seconds float64) time.Time { return time.Unix(int64(min(max(seconds, 0
 // maxSeen bounds how many checked tokens are remembered.
 const maxSeen = 10_000
 
-// basis is what the result of a check depends on besides the token and the time.
-type basis struct {
-	rules       *ruleset
-	withdrawals int // see [keys.withdrawals]
-}
-
 // cache remembers checked tokens. Only valid ones get in, so that wrong tokens displace none.
 type cache struct {
 	mu      sync.Mutex
-	basis   basis
+	rules   *ruleset
 	grants  map[[sha256.Size]byte]*access.Grant
 	earlier map[[sha256.Size]byte]*access.Grant // dropped when grants is full
 }
 
-func (c *cache) get(hash [sha256.Size]byte, on basis) *access.Grant {
+func (c *cache) get(hash [sha256.Size]byte, rules *ruleset) *access.Grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.basis != on {
+	if c.rules != rules {
 		return nil
 	}
-	if g := c.grants[hash]; g != nil {
-		return g
+	g := cmp.Or(c.grants[hash], c.earlier[hash])
+	if g != nil && slices.ContainsFunc(g.Ended, func(ended context.Context) bool { return ended.Err() != nil }) {
+		return nil
 	}
-	return c.earlier[hash]
+	return g
 }
 
-func (c *cache) put(hash [sha256.Size]byte, on basis, g *access.Grant) {
+func (c *cache) put(hash [sha256.Size]byte, rules *ruleset, g *access.Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.basis != on {
-		c.basis, c.grants, c.earlier = on, nil, nil
+	if c.rules != rules {
+		c.rules, c.grants, c.earlier = rules, nil, nil
 	}
 	if len(c.grants) >= maxSeen/2 || c.grants == nil {
 		c.grants, c.earlier = map[[sha256.Size]byte]*access.Grant{}, c.grants

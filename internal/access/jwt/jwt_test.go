@@ -411,7 +411,7 @@ func TestATenantThatIsTakenOutOfTheRulesLosesItsTokens(t *testing.T) {
 	grant, err := b.Check(t.Context(), token)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(b.claims, []byte("rules: [{claims: {org: b}, tenant: team-b, role: read}]\n"), 0o600))
-	<-grant.Ended.Done()
+	<-grant.Ended[0].Done()
 	_, err = b.Check(t.Context(), token)
 	require.ErrorIs(t, err, access.ErrNothing)
 }
@@ -421,11 +421,16 @@ func TestAKeyThatTheProviderWithdrawsEndsItsTokens(t *testing.T) {
 	_, next, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	old := b.token(t, nil)
-	_, err = b.Check(t.Context(), old)
+	grant, err := b.Check(t.Context(), old)
 	require.NoError(t, err)
+	open, end := grant.During(t.Context(), func() {})
+	defer end()
 	b.Publish("two", next)
-	_, err = b.Check(t.Context(), oidctest.Sign(t, jose.EdDSA, "two", next, b.good(nil)))
+	good := oidctest.Sign(t, jose.EdDSA, "two", next, b.good(nil))
+	other, err := b.Check(t.Context(), good)
 	require.NoError(t, err)
+	stays, endOther := other.During(t.Context(), func() {})
+	defer endOther()
 	_, err = b.Check(t.Context(), old)
 	require.NoError(t, err, "its key is still published")
 	b.Withdraw("one")
@@ -434,6 +439,16 @@ func TestAKeyThatTheProviderWithdrawsEndsItsTokens(t *testing.T) {
 	require.ErrorIs(t, err, access.ErrInvalid)
 	_, err = b.Check(t.Context(), old)
 	require.ErrorIs(t, err, access.ErrInvalid)
+	select {
+	case <-open.Done(): // a request in progress
+		require.ErrorIs(t, context.Cause(open), access.ErrWithdrawn)
+	case <-time.After(mnemetest.Patience):
+		t.Fatal("what the token opened goes on")
+	}
+	require.NoError(t, stays.Err())
+	again, err := b.Check(t.Context(), good)
+	require.NoError(t, err)
+	require.Same(t, other, again, "a token of another key is not checked again")
 }
 
 func TestOnePersonIsDeniedWhatTheirGroupMay(t *testing.T) {
@@ -442,7 +457,7 @@ func TestOnePersonIsDeniedWhatTheirGroupMay(t *testing.T) {
 	grant, err := b.Check(t.Context(), left)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(b.claims, []byte("rules:\n  - claims: {sub: left}\n    deny: true\n  - claims: {org: a}\n    tenant: team-a\n    role: write\n"), 0o600))
-	<-grant.Ended.Done()
+	<-grant.Ended[0].Done()
 	_, err = b.Check(t.Context(), left)
 	require.ErrorIs(t, err, access.ErrNothing)
 	require.Contains(t, <-b.log, "denies")
@@ -463,7 +478,7 @@ func TestARuleNamesAClaimWithinAnother(t *testing.T) {
     tenant: team-b
     role: operate
 `), 0o600))
-	<-first.Ended.Done()
+	<-first.Ended[0].Done()
 	for _, c := range []struct {
 		claims map[string]any
 		tenant string

@@ -44,15 +44,21 @@ type keys struct {
 	waitWithin, fetchWithin time.Duration // the constants, except in tests
 
 	mu      sync.Mutex
-	set     *jose.JSONWebKeySet // nil until fetched
-	at      Discovery           // as fetched with set
-	trouble error               // of the last fetch
-	asked   time.Time           // when a fetch that an unknown key caused last ended
-	gone    int                 // how often a fetch brought a set that lacks a key of the one before
+	set     []*key    // nil until fetched
+	at      Discovery // as fetched with set
+	trouble error     // of the last fetch
+	asked   time.Time // when a fetch that an unknown key caused last ended
 
 	fetching sync.Mutex
 	renewing singleflight.Group // the fetch that an unknown key caused
 	waiting  atomic.Int64       // checks that wait for it
+}
+
+// key is a public key of the provider.
+type key struct {
+	jose.JSONWebKey
+	ended context.Context // done when the provider has withdrawn the key, as after it was stolen
+	end   context.CancelFunc
 }
 
 func newKeys(c Config) *keys {
@@ -98,48 +104,50 @@ func (k *keys) ready() error {
 	return nil
 }
 
-// VerifySignature implements oidc.KeySet. It returns [access.ErrUnavailable] if the provider may have the key, but does
-// not answer.
-func (k *keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+// verify returns what was signed, and the key that signed it. It returns [access.ErrUnavailable] if the provider may have
+// the key, but does not answer.
+func (k *keys) verify(ctx context.Context, token string) ([]byte, *key, error) {
 	signed, err := jose.ParseSigned(token, k.algorithms)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(signed.Signatures) != 1 {
-		return nil, errors.New("not signed exactly once")
+		return nil, nil, errors.New("not signed exactly once")
 	}
 	id := signed.Signatures[0].Header.KeyID
 	candidates, err := k.find(id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(candidates) == 0 {
 		if err := k.renewed(ctx); err != nil {
-			return nil, fmt.Errorf("%w: %w", access.ErrUnavailable, err)
+			return nil, nil, fmt.Errorf("%w: %w", access.ErrUnavailable, err)
 		}
 		if candidates, err = k.find(id); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	for _, key := range candidates {
-		if payload, err := signed.Verify(key); err == nil {
-			return payload, nil
+	for _, by := range candidates {
+		if payload, err := signed.Verify(by.JSONWebKey); err == nil {
+			return payload, by, nil
 		}
 	}
-	return nil, errors.New("not signed by the provider")
+	return nil, nil, errors.New("not signed by the provider")
 }
 
 // find returns the keys with an id; all, if the token names none.
-func (k *keys) find(id string) ([]jose.JSONWebKey, error) {
+func (k *keys) find(id string) (list []*key, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.set == nil {
 		return nil, access.ErrUnavailable
 	}
-	if id == "" {
-		return k.set.Keys, nil
+	for _, one := range k.set {
+		if id == "" || one.KeyID == id {
+			list = append(list, one)
+		}
 	}
-	return k.set.Key(id), nil
+	return list, nil
 }
 
 // renewed waits until the keys are those that the provider publishes now, or were so a short while ago. All who wait
@@ -189,29 +197,36 @@ func (k *keys) fetch(ctx context.Context) error {
 	defer k.mu.Unlock()
 	k.trouble = err
 	if err == nil {
-		if k.set != nil && slices.ContainsFunc(k.set.Keys, func(old jose.JSONWebKey) bool { return !published(set, old) }) {
-			k.gone++
-		}
-		k.at, k.set = at, set
+		k.at = at
+		k.replace(set)
 	}
 	return err
 }
 
-// withdrawals counts when the provider withdrew keys, as after one was stolen: tokens that were checked before then must
-// be checked again.
-func (k *keys) withdrawals() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.gone
+// replace takes over the keys that the provider publishes now, and ends those that it has withdrawn.
+func (k *keys) replace(set []jose.JSONWebKey) {
+	withdrawn := k.set
+	k.set = make([]*key, len(set))
+	for i, published := range set {
+		now := &key{JSONWebKey: published}
+		if j := slices.IndexFunc(withdrawn, now.is); j >= 0 {
+			now.ended, now.end = withdrawn[j].ended, withdrawn[j].end
+			withdrawn = slices.Delete(withdrawn, j, j+1)
+		} else {
+			now.ended, now.end = context.WithCancel(context.Background())
+		}
+		k.set[i] = now
+	}
+	for _, old := range withdrawn {
+		old.end()
+	}
 }
 
-// published reports whether a set has a key under the same id.
-func published(set *jose.JSONWebKeySet, key jose.JSONWebKey) bool {
-	return slices.ContainsFunc(set.Key(key.KeyID), func(k jose.JSONWebKey) bool {
-		mine, err := k.Thumbprint(crypto.SHA256)
-		other, otherErr := key.Thumbprint(crypto.SHA256)
-		return err == nil && otherErr == nil && bytes.Equal(mine, other)
-	})
+// is reports whether both are the same key under the same id.
+func (k *key) is(other *key) bool {
+	mine, err := k.Thumbprint(crypto.SHA256)
+	theirs, otherErr := other.Thumbprint(crypto.SHA256)
+	return k.KeyID == other.KeyID && err == nil && otherErr == nil && bytes.Equal(mine, theirs)
 }
 
 // Discovery is what a provider says about itself, see OpenID Connect Discovery 1.0, section 3.
@@ -234,7 +249,7 @@ func (k *keys) provider() (Discovery, error) {
 }
 
 // ask asks the provider where its keys are, and for the keys.
-func (k *keys) ask(ctx context.Context) (provider Discovery, set *jose.JSONWebKeySet, err error) {
+func (k *keys) ask(ctx context.Context) (provider Discovery, set []jose.JSONWebKey, err error) {
 	if err := k.get(ctx, strings.TrimSuffix(k.Issuer, "/")+"/.well-known/openid-configuration", &provider); err != nil {
 		return provider, nil, err
 	}
@@ -252,13 +267,12 @@ func (k *keys) ask(ctx context.Context) (provider Discovery, set *jose.JSONWebKe
 	if err := k.get(ctx, provider.Keys, &all); err != nil {
 		return provider, nil, err
 	}
-	set = &jose.JSONWebKeySet{}
 	for _, key := range all.Keys {
 		if key.Valid() && key.IsPublic() && key.Use != "enc" {
-			set.Keys = append(set.Keys, key)
+			set = append(set, key)
 		}
 	}
-	if len(set.Keys) == 0 {
+	if len(set) == 0 {
 		return provider, nil, errors.New("the provider publishes no key for checking signatures")
 	}
 	return provider, set, nil
