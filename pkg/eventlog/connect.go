@@ -3,6 +3,7 @@ package eventlog
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -10,6 +11,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+)
+
+// How long a server may take to accept a connection, and then to greet. Its operating system accepts, even while the server is
+// busy, so a machine that is away is given up sooner: a program that waits for it can't be stopped meanwhile.
+const (
+	reachWithin = 2 * time.Second
+	greetWithin = 10 * time.Second
 )
 
 // Connect connects to a NATS server and reconnects forever if the server goes away. The first
@@ -24,7 +32,8 @@ func Connect(servers, name string, logger *slog.Logger, options ...nats.Option) 
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.PingInterval(10 * time.Second),
-		nats.Timeout(10 * time.Second), // a busy server takes longer than the client's two seconds
+		nats.Timeout(greetWithin),
+		nats.SetCustomDialer(&net.Dialer{Timeout: reachWithin}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				logger.Warn("connection to NATS lost", "error", err)

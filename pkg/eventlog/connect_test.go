@@ -30,6 +30,17 @@ func TestAConnectionWithoutALoggerSurvivesTheServer(t *testing.T) {
 	<-reported // the client reports one event after the other, so the loss of the connection too
 }
 
+// A program can't be stopped while it dials, nor try the next server of a cluster.
+func TestAMachineThatIsAwayIsGivenUpBeforeABusyServer(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	conn, err := Connect(b.server.ClientURL(), "test", nil)
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	require.IsType(t, &net.Dialer{}, conn.Opts.CustomDialer)
+	require.Less(t, conn.Opts.CustomDialer.(*net.Dialer).Timeout, conn.Opts.Timeout)
+}
+
 // forgetful is a connection to a server that dies with the first question about the stream.
 type forgetful struct {
 	net.Conn
