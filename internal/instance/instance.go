@@ -223,6 +223,11 @@ func (i *Instance) openLog(ctx context.Context, c *Config) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // without a deadline each request has five seconds, too few on a busy disk
 	defer cancel()
+	defer func() {
+		if errors.Is(err, natsdeploy.ErrIncompatible) { // the server ends, to which the commands that this names must connect
+			err = fmt.Errorf("%w; these commands reach this log while nats-server -js -a 127.0.0.1 -sd %s runs", err, filepath.Join(c.Data, "nats"))
+		}
+	}()
 	if err := eventlog.EndSplit(ctx, i.conn); err != nil { // no other process can do it: the server ends with this one
 		return err
 	}
