@@ -58,7 +58,9 @@ func (a *api) doctor(ctx context.Context, _ *struct{}) (*diagnosisOutput, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, diagnosisWithin)
 	defer cancel()
-	status, err := a.status(ctx, nil)
+	within, stop := context.WithTimeout(ctx, diagnosisWithin/2) // else NATS is blamed for a store that does not answer
+	status, err := a.status(within, nil)
+	stop()
 	if err != nil { // the checks say more about what does not answer
 		unknown := Check{Check: "status", Level: LevelFailed, Detail: "it is unknown how far the projections are: " + err.Error(), Remedy: "see the other checks, and the log of this process"}
 		return &diagnosisOutput{Body: NewDiagnosis(append(a.Doctor(ctx, Status{}), unknown))}, nil

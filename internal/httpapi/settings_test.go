@@ -1,10 +1,16 @@
 package httpapi_test
 
 import (
+	"context"
 	"log/slog"
+	"net/http"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"mneme.dev/mneme/internal/doctor"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,4 +80,34 @@ func TestTheServerChecksItselfWhileNATSIsAway(t *testing.T) {
 	}
 	require.Contains(t, failed["nats"], "lost its connection")
 	require.Contains(t, failed["status"], "NATS")
+}
+
+// deadlines are those that a read model is asked with.
+type deadlines struct {
+	httpapi.Models
+	last atomic.Pointer[time.Time]
+}
+
+func (d *deadlines) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
+	if at, ok := ctx.Deadline(); ok {
+		d.last.Store(&at)
+	}
+	return d.Models.Graph(ctx)
+}
+
+func TestAStoreThatDoesNotAnswerLeavesTimeToCheckTheRest(t *testing.T) {
+	var models deadlines
+	var rest time.Time
+	f := setupFront(t, func(c *httpapi.Config) {
+		models.Models, c.Models = c.Models, &models
+		c.Doctor = func(ctx context.Context, _ httpapi.Status) []httpapi.Check {
+			rest, _ = ctx.Deadline()
+			return nil
+		}
+	})
+	answer, err := http.Get(f.server.URL() + "/v1/doctor")
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Greater(t, rest.Sub(*models.last.Load()), time.Second)
 }
