@@ -263,7 +263,7 @@ func connectAs(t *testing.T, g *natstest.Guarded, user string) (*nats.Conn, jets
 	conn, err := g.Connect(user, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(20*time.Second))
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(mnemetest.Patience))
 	require.NoError(t, err)
 	return conn, js
 }
@@ -345,10 +345,10 @@ func TestAnExistingLogMovesToTheAccountByItsFolder(t *testing.T) {
 	before, err := server.NewServer(options)
 	require.NoError(t, err)
 	before.Start()
-	require.True(t, before.ReadyForConnections(10*time.Second))
+	require.True(t, before.ReadyForConnections(mnemetest.Patience))
 	conn, err := nats.Connect(before.ClientURL(), nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(mnemetest.Patience))
 	require.NoError(t, err)
 	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 28})
 	require.NoError(t, err)

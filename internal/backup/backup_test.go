@@ -246,35 +246,35 @@ func TestAnEmptyLogGivesItsSizeToTheRestoredOne(t *testing.T) {
 func TestARestoredLogHasTheSettingsThatMnemeNeeds(t *testing.T) {
 	t.Parallel()
 	from := start(t)
-	_, err := from.server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 64 << 20, Partitions: 8, DuplicateWindow: time.Minute})
+	_, err := from.server.Apply(mnemetest.Context(t), natsdeploy.Settings{MaxBytes: 64 << 20, Partitions: 8, DuplicateWindow: time.Minute})
 	require.NoError(t, err)
 	from.publish(1, 10, 100)
 	held := from.held(10)
-	stream, err := from.js().Stream(t.Context(), natsdeploy.Stream)
+	stream, err := from.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	changed := stream.CachedInfo().Config
 	changed.Description = "ours"
 	changed.DenyDelete, changed.DenyPurge = true, true
 	changed.Discard, changed.MaxAge, changed.MaxMsgs = jetstream.DiscardOld, time.Hour, 1000
 	changed.RePublish = &jetstream.RePublish{Source: ">", Destination: "copy.>"}
-	_, err = from.js().UpdateStream(t.Context(), changed)
+	_, err = from.js().UpdateStream(mnemetest.Context(t), changed)
 	require.NoError(t, err)
-	_, err = eventlog.Open(t.Context(), from.conn)
+	_, err = eventlog.Open(mnemetest.Context(t), from.conn)
 	require.ErrorIs(t, err, natsdeploy.ErrIncompatible)
 	dir, _ := from.backup()
 
 	to := start(t)
-	_, err = backup.Restore(t.Context(), to.conn, dir, backup.Options{}, quiet)
+	_, err = backup.Restore(mnemetest.Context(t), to.conn, dir, backup.Options{}, quiet)
 	require.NoError(t, err)
 	require.Equal(t, held, to.held(10))
 	require.Equal(t, 8, to.log().Partitions())
-	stream, err = to.js().Stream(t.Context(), natsdeploy.Stream)
+	stream, err = to.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
 	require.NoError(t, err)
 	restored := stream.CachedInfo().Config
 	require.Equal(t, "ours", restored.Description)
 	require.Equal(t, time.Minute, restored.Duplicates)
 	require.EqualValues(t, 64<<20, restored.MaxBytes)
-	require.NoError(t, stream.SecureDeleteMsg(t.Context(), 3))
+	require.NoError(t, stream.SecureDeleteMsg(mnemetest.Context(t), 3))
 }
 
 // Such as the log that mneme up makes at its first start, with one partition.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
@@ -67,7 +68,7 @@ func TestALogIsOpenedAlthoughTheServerThatWasAskedDied(t *testing.T) {
 	conn, err := Connect(b.server.ClientURL(), "test", nil, nats.SetCustomDialer(dialer))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	_, err = Open(t.Context(), conn)
+	_, err = Open(mnemetest.Context(t), conn)
 	require.NoError(t, err)
 	require.True(t, dialer.forgot.Load())
 }

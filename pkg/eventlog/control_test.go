@@ -188,7 +188,7 @@ func TestManyBatchesAtATimeAllSucceed(t *testing.T) {
 				conn, err := nats.Connect(b.server.ClientURL(), nats.Timeout(mnemetest.Handshake))
 				require.NoError(t, err)
 				t.Cleanup(conn.Close)
-				l, err := Open(t.Context(), conn)
+				l, err := Open(mnemetest.Context(t), conn)
 				require.NoError(t, err)
 				clients = append(clients, l)
 			}

@@ -74,20 +74,20 @@ func TestAPublishIsReported(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	var told []Publication
-	l, err := Open(t.Context(), b.log.Conn(), OnPublish(func(p Publication) { told = append(told, p) }))
+	l, err := Open(mnemetest.Context(t), b.log.Conn(), OnPublish(func(p Publication) { told = append(told, p) }))
 	require.NoError(t, err)
 	list := b.events("c", 3, "x")
-	_, err = l.Publish(t.Context(), "t", list[0])
+	_, err = l.Publish(mnemetest.Context(t), "t", list[0])
 	require.NoError(t, err)
-	_, err = l.PublishAll(t.Context(), "t", list)
+	_, err = l.PublishAll(mnemetest.Context(t), "t", list)
 	require.NoError(t, err)
 	after := b.events("d", 2, "y")
-	_, err = l.PublishAfter(t.Context(), "t", after[0], "*", 0)
+	_, err = l.PublishAfter(mnemetest.Context(t), "t", after[0], "*", 0)
 	require.NoError(t, err)
-	_, err = l.PublishAfter(t.Context(), "t", after[1], "*", 0)
+	_, err = l.PublishAfter(mnemetest.Context(t), "t", after[1], "*", 0)
 	require.Error(t, err)
 	list[1].ID = ""
-	_, err = l.PublishAll(t.Context(), "t", list)
+	_, err = l.PublishAll(mnemetest.Context(t), "t", list)
 	require.Error(t, err)
 	var classes []string
 	for i := range told {
