@@ -331,6 +331,28 @@ func TestEventsWithoutATimeAreAsOldAsTheirPlaceInTheLog(t *testing.T) {
 	}
 }
 
+func TestATitleThatMnemeWritesDoesNotHideThatSomebodyChangedTheConversation(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "old", "canaryold", ""), history(t, "touched", "canarytouched", ""))
+	title := "a title that the summarizer wrote"
+	changes := []events.Event{event(t, "touched", "archived", &events.ConversationUpdated{Status: "archived"})}
+	for _, conversation := range []string{"old", "touched"} {
+		titled, err := events.New(conversation, "mneme/summarizer", "title", &events.ConversationUpdated{Title: &title})
+		require.NoError(t, err)
+		changes = append(changes, titled)
+	}
+	for i := range changes {
+		changes[i].Time = time.Time{}
+	}
+	w.publish(changes)
+	w.applied()
+	found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Before: time.Now().Add(-time.Hour)})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, "old", found[0].ID)
+}
+
 func TestAnErasureEndsWithoutEmbeddingsThatNothingWrites(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

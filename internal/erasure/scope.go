@@ -263,6 +263,7 @@ func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p 
 func (s Scope) old(ctx context.Context, log *eventlog.Log, id string, kinds map[string]uint64) (bool, error) {
 	var newest uint64
 	var at time.Time
+	var hidden []string // kinds whose newest event is mneme's, which may hide newer ones than newest
 	for kind := range kinds {
 		if slices.Contains(added, kind) {
 			continue
@@ -274,19 +275,42 @@ func (s Scope) old(ctx context.Context, log *eventlog.Log, id string, kinds map[
 		if err != nil {
 			return false, err
 		}
-		e, _, err := m.Decode()
-		if err == nil && e.Source == summary.Source { // which writes titles too
-			continue
+		if when, ours := timeOf(m); ours {
+			hidden = append(hidden, kind)
+		} else {
+			newest, at = m.Seq, when
 		}
-		newest, at = m.Seq, m.Stored
-		if err == nil && !e.Time.IsZero() {
-			at = e.Time
+	}
+	for _, kind := range hidden {
+		for from := newest + 1; ; {
+			m, err := log.NextOfKind(ctx, s.Tenant, id, kind, from)
+			if errors.Is(err, eventlog.ErrNotFound) {
+				break
+			}
+			if err != nil {
+				return false, err
+			}
+			if when, ours := timeOf(m); !ours {
+				newest, at = m.Seq, when
+			}
+			from = m.Seq + 1
 		}
 	}
 	if newest == 0 {
 		return false, nil
 	}
 	return at.Before(s.Before), nil
+}
+
+// timeOf returns the time of an event, or reports that it is of the summarizer, which writes titles too.
+func timeOf(m eventlog.Message) (at time.Time, ours bool) {
+	e, _, err := m.Decode()
+	if err != nil || e.Time.IsZero() {
+		at = m.Stored
+	} else {
+		at = e.Time
+	}
+	return at, err == nil && e.Source == summary.Source
 }
 
 // added are the kinds of events that mneme itself adds.
