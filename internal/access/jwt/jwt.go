@@ -17,7 +17,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -294,17 +293,20 @@ func (c *cache) put(hash [sha256.Size]byte, rules *ruleset, g *access.Grant) {
 	c.grants[hash] = g
 }
 
-// claim returns a claim by its name, or else by its path: realm_access.roles is the claim roles within realm_access.
+// claim returns a claim by its name, or else by its path: realm_access.roles is the claim roles within realm_access. Names
+// on the path may have dots too, as the clients of Keycloak.
 func claim(claims map[string]any, name string) any {
 	if value, ok := claims[name]; ok {
 		return value
 	}
-	outer, inner, nested := strings.Cut(name, ".")
-	within, ok := claims[outer].(map[string]any)
-	if !nested || !ok {
-		return nil
+	for i, c := range name {
+		if within, ok := claims[name[:i]].(map[string]any); ok && c == '.' {
+			if value := claim(within, name[i+1:]); value != nil {
+				return value
+			}
+		}
 	}
-	return claim(within, inner)
+	return nil
 }
 
 // claimText returns the texts of a claim: one, several for a list, none for anything else.

@@ -477,6 +477,9 @@ func TestARuleNamesAClaimWithinAnother(t *testing.T) {
   - claims: {"https://example.org/roles": lead}
     tenant: team-b
     role: operate
+  - claims: {resource_access.shop.web.roles: lead}
+    tenant: team-c
+    role: operate
 `), 0o600))
 	<-first.Ended[0].Done()
 	for _, c := range []struct {
@@ -486,6 +489,8 @@ func TestARuleNamesAClaimWithinAnother(t *testing.T) {
 		{map[string]any{"realm_access": map[string]any{"roles": []string{"all", "lead"}}}, "team-a"},
 		{map[string]any{"realm_access.roles": "lead"}, "team-a"},
 		{map[string]any{"https://example.org/roles": []string{"lead"}}, "team-b"},
+		{map[string]any{"resource_access": map[string]any{"shop": map[string]any{"roles": "lead"}, "shop.web": map[string]any{"roles": []string{"lead"}}}}, "team-c"},
+		{map[string]any{"resource_access": map[string]any{"shop": map[string]any{"roles": "lead"}}}, ""},
 		{map[string]any{"realm_access": "lead", "roles": "lead"}, ""},
 		{map[string]any{"realm_access": map[string]any{"other": map[string]any{"roles": "lead"}}}, ""},
 	} {
