@@ -23,7 +23,7 @@ LONG = ./test/faults ./pkg/graph/neo4jstore ./internal/service ./test/browser ./
 
 # SQLite itself, C translated to Go, is not checked for races: it is half the work of the projections' tests under the race
 # detector, which ignores SQLite's memory anyway, because it is not on Go's heap.
-RACED = -race -gcflags=modernc.org/sqlite/lib=-race=false -short
+RACED = -race -gcflags=modernc.org/sqlite/lib=-race=false -short -skip 'Unraced$$'
 
 # With the race detector, all tests of these packages run under it alone, except those whose names end with Unraced.
 RACED_PACKAGES := ./pkg/projection/... ./pkg/eventlog/...

@@ -13,6 +13,6 @@ func Unraced(t testing.TB, why string) {
 		t.Fatal("the name of this test must end with Unraced, else make test does not run it")
 	}
 	if Race {
-		t.Skip(why)
+		t.Skip("NOT RUN under the race detector, but without it: " + why)
 	}
 }
