@@ -43,9 +43,8 @@ type Options struct {
 }
 
 // Restore makes the log from a backup, with its sequences, times and message ids, and with mneme's settings where somebody
-// had changed them. It verifies the
-// whole backup first. An empty log is replaced, even if it has other partitions, which running programs notice, and so is
-// what an interrupted restore of the same backup left.
+// had changed them. It verifies the whole backup first. An empty log is replaced, even if it has other partitions, which
+// running programs notice, and so is what an interrupted restore of the same backup left.
 //
 // It returns [ErrNotEmpty], the errors of [Verify], or an error of the server. After the last, run
 // it again: until it succeeds, every program refuses the log with [natsdeploy.ErrRestoring].
