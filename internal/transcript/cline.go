@@ -204,7 +204,7 @@ func (c *cline) message(out *batch, m *clineMessage) {
 		said := &events.MessageCreated{Role: "assistant", Model: string(cmp.Or(m.ModelInfo.ModelID, m.ModelInfo.ID)), Usage: clineUsageOf(m.Metrics)}
 		c.answered(out, id, at, said, m.Content.blocks)
 	default:
-		out.skip(clineFormat, "", "message of "+string(m.Role))
+		out.skip(clineFormat, "", messageOf(string(m.Role)))
 	}
 }
 

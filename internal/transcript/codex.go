@@ -286,7 +286,7 @@ func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error 
 	case "":
 		return errors.New("payload.role: is missing")
 	default:
-		out.skip(codexFormat, c.version, "message of "+string(i.Role))
+		out.skip(codexFormat, c.version, messageOf(string(i.Role)))
 		return nil
 	}
 	return c.said(out, at, l, m)

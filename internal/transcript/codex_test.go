@@ -154,6 +154,7 @@ func TestUnknownTypesAreSkippedAndNamedWithTheVersion(t *testing.T) {
 	for text, want := range map[string][]string{
 		claude:          {"claude-code 2.1.330: horoscope"},
 		string(rollout): {"codex 0.169.0: dream", "codex 0.169.0: horoscope"},
+		`{"sessionId":"s","history":[{"message":{"role":"oracle"}},{"message":{}}]}`: {"continue: message of oracle", "continue: message without a role"},
 	} {
 		var skips []string
 		err := Read(context.Background(), strings.NewReader(text), "x", Auto, func(i Item) error {

@@ -190,7 +190,7 @@ func (c *continues) item(out *batch, item *continueItem) {
 		}
 	case "system":
 	default:
-		out.skip(continueFormat, "", "message of "+string(m.Role))
+		out.skip(continueFormat, "", messageOf(string(m.Role)))
 	}
 	if item.Summary != "" {
 		c.say(out, id+":summary", "", &events.MessageCreated{Role: "system", Content: string(item.Summary), Origin: originCompaction})

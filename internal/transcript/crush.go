@@ -142,7 +142,7 @@ func crushMessage(out *batch, t *talk, id, role, model, at string, summary bool,
 	case role == "tool":
 		return
 	case role != "user" && role != "assistant" && role != "system":
-		out.skip(crushFormat, "", "message of "+role)
+		out.skip(crushFormat, "", messageOf(role))
 		return
 	case summary:
 		said.Role, said.Origin = "system", originCompaction

@@ -185,7 +185,7 @@ func (d *droid) said(out *batch, l *droidLine) {
 			d.asked(out, l, content)
 		}
 	default:
-		out.skip(droidFormat, d.version, "message of "+string(m.Role))
+		out.skip(droidFormat, d.version, messageOf(string(m.Role)))
 	}
 }
 

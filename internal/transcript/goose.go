@@ -120,7 +120,7 @@ func (g *goose) message(out *batch, id string, m *gooseMessage) error {
 	case "":
 		return errors.New("role: is missing")
 	default:
-		out.skip(gooseFormat, "", "message of "+string(m.Role))
+		out.skip(gooseFormat, "", messageOf(string(m.Role)))
 		return nil
 	}
 	g.say(out, id, at, said)

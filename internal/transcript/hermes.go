@@ -265,7 +265,7 @@ func (t *hermes) row(out *batch, r *hermesRow) {
 		t.result(out, r, at)
 		return
 	case r.role != "user" && r.role != "assistant" && r.role != "system":
-		out.skip(hermesFormat, "", "message of "+r.role)
+		out.skip(hermesFormat, "", messageOf(r.role))
 		return
 	case r.isSummary():
 		said.Role, said.Origin = "system", originCompaction

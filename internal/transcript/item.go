@@ -95,6 +95,14 @@ func (b *batch) skip(format, version, kind string) {
 	b.skipped(Skip{Format: format, Version: bound(version), Type: bound(kind)})
 }
 
+// messageOf is the kind of a message of an unknown role.
+func messageOf(role string) string {
+	if role == "" {
+		return "message without a role"
+	}
+	return "message of " + role
+}
+
 func (b *batch) refuse(err error) {
 	bad, ok := err.(*LineError)
 	if !ok {

@@ -216,7 +216,7 @@ func (o *opencode) message(out *batch, t *talk, m *opencodeMessage) {
 	case "": // refused
 		return
 	default:
-		out.skip(opencodeFormat, "", "message of "+string(i.Role))
+		out.skip(opencodeFormat, "", messageOf(string(i.Role)))
 		return
 	}
 	// A session has one answer at a time: those before are what they will be, also if the agent was killed.

@@ -255,7 +255,7 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 	case "":
 		return errors.New("message.role: is missing")
 	default:
-		out.skip(piFormat, p.version, "message of "+string(m.Role))
+		out.skip(piFormat, p.version, messageOf(string(m.Role)))
 	}
 	return nil
 }
