@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -62,20 +60,15 @@ func (c *ConversationsAboutCmd) Run(ctx context.Context, g *Globals, t *terminal
 	if err != nil {
 		return err
 	}
-	body, err := api.raw(ctx, http.MethodGet, "/v1/code/conversations", query, "", nil)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.rawJSON(body, false)
-	}
-	var found struct {
-		Conversations []httpapi.CodeConversation `json:"conversations"`
-		More          bool                       `json:"more"`
-	}
-	if err := json.Unmarshal(body, &found); err != nil {
-		return err
-	}
+	return showOne(ctx, g, t, api, "/v1/code/conversations", query, t.mentioning)
+}
+
+type mentioning struct {
+	Conversations []httpapi.CodeConversation `json:"conversations"`
+	More          bool                       `json:"more"`
+}
+
+func (t *terminal) mentioning(found *mentioning) error {
 	if len(found.Conversations) == 0 {
 		return t.text("nothing found\n")
 	}

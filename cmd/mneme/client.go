@@ -180,6 +180,38 @@ func (c *client) pages(ctx context.Context, path, member string, limit int, quer
 	}
 }
 
+// showOne prints a JSON answer: as it is with --json, else with print.
+func showOne[T any](ctx context.Context, g *Globals, t *terminal, api *client, path string, query parameters, print func(*T) error) error {
+	body, err := api.raw(ctx, http.MethodGet, path, query, "", nil)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.rawJSON(body, false)
+	}
+	answer := new(T)
+	if err := json.Unmarshal(body, answer); err != nil {
+		return err
+	}
+	return print(answer)
+}
+
+// showList prints a list that is read with pages: its rows as they are with --json, else with print.
+func showList[T any](ctx context.Context, g *Globals, t *terminal, api *client, path, member string, limit int, query parameters, print func([]T) error) error {
+	rows, err := api.pages(ctx, path, member, limit, query)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(rows)
+	}
+	list, err := decodeRows[T](rows)
+	if err != nil {
+		return err
+	}
+	return print(list)
+}
+
 // decodeRows decodes the rows of a list.
 func decodeRows[T any](rows []json.RawMessage) ([]T, error) {
 	list := make([]T, len(rows))

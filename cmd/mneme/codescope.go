@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -73,21 +71,16 @@ func (c *CodeConversationsCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	if err != nil {
 		return err
 	}
-	body, err := api.raw(ctx, http.MethodGet, "/v1/projects/"+segment(name)+"/code/conversations", query, "", nil)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.rawJSON(body, false)
-	}
-	var found struct {
-		Scope         httpapi.NamedScope          `json:"scope"`
-		Conversations []httpapi.ScopeConversation `json:"conversations"`
-		More          bool                        `json:"more"`
-	}
-	if err := json.Unmarshal(body, &found); err != nil {
-		return err
-	}
+	return showOne(ctx, g, t, api, "/v1/projects/"+segment(name)+"/code/conversations", query, t.namingScope)
+}
+
+type namingScope struct {
+	Scope         httpapi.NamedScope          `json:"scope"`
+	Conversations []httpapi.ScopeConversation `json:"conversations"`
+	More          bool                        `json:"more"`
+}
+
+func (t *terminal) namingScope(found *namingScope) error {
 	t.say("%s:%d-%d %s %s", found.Scope.Path, found.Scope.StartLine, found.Scope.EndLine, found.Scope.Kind, found.Scope.Name)
 	if len(found.Conversations) == 0 {
 		return t.text("nothing found\n")

@@ -37,25 +37,16 @@ func (c *ContextsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.Seq != 0 {
 		return c.again(ctx, api, g, t)
 	}
-	rows, err := api.pages(ctx, conversation(c.ID, "/contexts"), "contexts", c.Limit, c.waitFlags.query())
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.json(rows)
-	}
-	list, err := decodeRows[httpapi.ServedContext](rows)
-	if err != nil {
-		return err
-	}
-	cells := make([][]any, len(list))
-	for i, v := range list {
-		cells[i] = []any{v.Seq, v.Time, v.AsOf, v.Strategy, v.Chars, v.MaxChars, v.Hash[:min(len(v.Hash), 12)], v.Query}
-	}
-	return t.table([]column{
-		{Name: "SEQ", Right: true}, {Name: "TIME", Drop: 2}, {Name: "AS OF", Right: true}, {Name: "STRATEGY", Drop: 3}, {Name: "CHARS", Right: true}, {Name: "BUDGET", Right: true, Drop: 1},
-		{Name: "HASH", Drop: 4}, {Name: "QUERY", Min: 10},
-	}, cells)
+	return showList(ctx, g, t, api, conversation(c.ID, "/contexts"), "contexts", c.Limit, c.waitFlags.query(), func(list []httpapi.ServedContext) error {
+		cells := make([][]any, len(list))
+		for i, v := range list {
+			cells[i] = []any{v.Seq, v.Time, v.AsOf, v.Strategy, v.Chars, v.MaxChars, v.Hash[:min(len(v.Hash), 12)], v.Query}
+		}
+		return t.table([]column{
+			{Name: "SEQ", Right: true}, {Name: "TIME", Drop: 2}, {Name: "AS OF", Right: true}, {Name: "STRATEGY", Drop: 3}, {Name: "CHARS", Right: true}, {Name: "BUDGET", Right: true, Drop: 1},
+			{Name: "HASH", Drop: 4}, {Name: "QUERY", Min: 10},
+		}, cells)
+	})
 }
 
 // again makes a context again.

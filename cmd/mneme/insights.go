@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,25 +196,16 @@ func (c *InsightsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	body, err := api.raw(ctx, http.MethodGet, "/v1/insights", query.with(c.waitFlags.query()), "", nil)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.rawJSON(body, false)
-	}
-	var in httpapi.Insights
-	if err := json.Unmarshal(body, &in); err != nil {
-		return err
-	}
-	if c.CSV {
-		return c.csv(t, &in)
-	}
-	if len(in.Groups) == 0 {
-		api.remarkUnknown(ctx, t, project)
-		api.remarkUnknownAgent(ctx, t, c.Agent)
-	}
-	return c.table(t, &in)
+	return showOne(ctx, g, t, api, "/v1/insights", query.with(c.waitFlags.query()), func(in *httpapi.Insights) error {
+		if c.CSV {
+			return c.csv(t, in)
+		}
+		if len(in.Groups) == 0 {
+			api.remarkUnknown(ctx, t, project)
+			api.remarkUnknownAgent(ctx, t, c.Agent)
+		}
+		return c.table(t, in)
+	})
 }
 
 func (c *InsightsCmd) csv(t *terminal, in *httpapi.Insights) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"mneme.dev/mneme/internal/console"
@@ -50,33 +49,14 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	reads := c.pastFlags.query().with(c.waitFlags.query())
 	if c.Message != "" {
-		body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/messages/", segment(c.Message)), reads, "", nil)
-		if err != nil {
-			return err
-		}
-		if g.JSON {
-			return t.rawJSON(body, false)
-		}
-		var whole httpapi.Message
-		if err := json.Unmarshal(body, &whole); err != nil {
-			return err
-		}
-		return t.transcript([]httpapi.Message{whole}, false, extent{})
+		return showOne(ctx, g, t, api, conversation(c.ID, "/messages/", segment(c.Message)), reads, func(whole *httpapi.Message) error {
+			return t.transcript([]httpapi.Message{*whole}, false, extent{})
+		})
 	}
-	rows, err := api.pages(ctx, conversation(c.ID, "/messages"), "messages", c.Limit, reads.with(c.listFlags.query(), parameters{
-		"role": c.Role, "include_tool_calls": c.ToolCalls, "include_reasoning": c.Reasoning,
-	}))
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.json(rows)
-	}
-	list, err := decodeRows[httpapi.Message](rows)
-	if err != nil {
-		return err
-	}
-	return c.listFlags.transcript(t, api, list, cutting(c.Whole))
+	query := parameters{"role": c.Role, "include_tool_calls": c.ToolCalls, "include_reasoning": c.Reasoning}
+	return showList(ctx, g, t, api, conversation(c.ID, "/messages"), "messages", c.Limit, query.with(reads, c.listFlags.query()), func(list []httpapi.Message) error {
+		return c.listFlags.transcript(t, api, list, cutting(c.Whole))
+	})
 }
 
 // longLines is how many lines of a message are shown without --whole.
@@ -119,22 +99,14 @@ func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.Turn != nil {
 		query["turn"] = *c.Turn
 	}
-	rows, err := api.pages(ctx, conversation(c.ID, "/steps"), "steps", c.Limit, query.with(c.listFlags.query(), c.pastFlags.query(), c.waitFlags.query()))
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.json(rows)
-	}
-	list, err := decodeRows[httpapi.Step](rows)
-	if err != nil {
-		return err
-	}
-	messages := make([]httpapi.Message, len(list))
-	for i := range list {
-		messages[i] = asMessage(&list[i])
-	}
-	return c.listFlags.transcript(t, api, messages, cutting(c.Whole))
+	query = query.with(c.listFlags.query(), c.pastFlags.query(), c.waitFlags.query())
+	return showList(ctx, g, t, api, conversation(c.ID, "/steps"), "steps", c.Limit, query, func(list []httpapi.Step) error {
+		messages := make([]httpapi.Message, len(list))
+		for i := range list {
+			messages[i] = asMessage(&list[i])
+		}
+		return c.listFlags.transcript(t, api, messages, cutting(c.Whole))
+	})
 }
 
 // asMessage returns a step as a message with calls. The step's message may be missing, and
@@ -173,29 +145,21 @@ func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	rows, err := api.pages(ctx, conversation(c.ID, "/turns"), "turns", c.Limit, c.listFlags.query().with(c.pastFlags.query(), c.waitFlags.query()))
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.json(rows)
-	}
-	list, err := decodeRows[httpapi.Turn](rows)
-	if err != nil {
-		return err
-	}
-	cells := make([][]any, len(list))
-	for i, v := range list {
-		said := ""
-		if v.UserMessage != nil {
-			said = firstLine(harness.Said(v.UserMessage.Content))
+	query := c.listFlags.query().with(c.pastFlags.query(), c.waitFlags.query())
+	return showList(ctx, g, t, api, conversation(c.ID, "/turns"), "turns", c.Limit, query, func(list []httpapi.Turn) error {
+		cells := make([][]any, len(list))
+		for i, v := range list {
+			said := ""
+			if v.UserMessage != nil {
+				said = firstLine(harness.Said(v.UserMessage.Content))
+			}
+			cells[i] = []any{v.Number, when(v.Time), v.StepCount, v.ToolCallCount, v.TotalChars, fmt.Sprintf("%d-%d", v.FirstSeq, v.LastSeq), said}
 		}
-		cells[i] = []any{v.Number, when(v.Time), v.StepCount, v.ToolCallCount, v.TotalChars, fmt.Sprintf("%d-%d", v.FirstSeq, v.LastSeq), said}
-	}
-	return c.listFlags.table(t, api, []column{
-		{Name: "TURN", Right: true}, {Name: "TIME", Drop: 2}, {Name: "STEPS", Right: true, Drop: 3}, {Name: "TOOL CALLS", Right: true, Drop: 4},
-		{Name: "CHARS", Right: true, Drop: 1}, {Name: "SEQS", Drop: 5}, {Name: "USER MESSAGE", Min: 20},
-	}, cells)
+		return c.listFlags.table(t, api, []column{
+			{Name: "TURN", Right: true}, {Name: "TIME", Drop: 2}, {Name: "STEPS", Right: true, Drop: 3}, {Name: "TOOL CALLS", Right: true, Drop: 4},
+			{Name: "CHARS", Right: true, Drop: 1}, {Name: "SEQS", Drop: 5}, {Name: "USER MESSAGE", Min: 20},
+		}, cells)
+	})
 }
 
 // firstLine returns the first nonblank line of a text.
@@ -237,46 +201,26 @@ func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	reads := c.pastFlags.query().with(c.waitFlags.query())
 	if c.Call != "" {
-		body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/tool-calls/", segment(c.Call)), reads, "", nil)
-		if err != nil {
-			return err
-		}
-		if g.JSON {
-			return t.rawJSON(body, false)
-		}
-		return t.showCall(body)
+		return showOne(ctx, g, t, api, conversation(c.ID, "/tool-calls/", segment(c.Call)), reads, t.showCall)
 	}
 	query := parameters{"tool": c.Tool, "success": c.Success}
 	if c.Turn != nil {
 		query["turn"] = *c.Turn
 	}
-	rows, err := api.pages(ctx, conversation(c.ID, "/tool-calls"), "tool_calls", c.Limit, query.with(reads, c.listFlags.query()))
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.json(rows)
-	}
-	list, err := decodeRows[httpapi.ToolCall](rows)
-	if err != nil {
-		return err
-	}
-	cells := make([][]any, len(list))
-	for i, v := range list {
-		cells[i] = []any{v.Seq, v.Turn, v.ToolName, outcome(&v), took(v.Result), v.ToolCallID, jsonText(v.Arguments)}
-	}
-	return c.listFlags.table(t, api, []column{
-		{Name: "SEQ", Right: true, Drop: 4}, {Name: "TURN", Right: true, Drop: 5}, {Name: "TOOL", Min: 8}, {Name: "ENDED"}, {Name: "TOOK", Right: true, Drop: 2},
-		{Name: "CALL", Min: 10, Whole: 40, Drop: 3}, {Name: "ARGUMENTS", Min: 20, Drop: 1},
-	}, cells)
+	return showList(ctx, g, t, api, conversation(c.ID, "/tool-calls"), "tool_calls", c.Limit, query.with(reads, c.listFlags.query()), func(list []httpapi.ToolCall) error {
+		cells := make([][]any, len(list))
+		for i, v := range list {
+			cells[i] = []any{v.Seq, v.Turn, v.ToolName, outcome(&v), took(v.Result), v.ToolCallID, jsonText(v.Arguments)}
+		}
+		return c.listFlags.table(t, api, []column{
+			{Name: "SEQ", Right: true, Drop: 4}, {Name: "TURN", Right: true, Drop: 5}, {Name: "TOOL", Min: 8}, {Name: "ENDED"}, {Name: "TOOK", Right: true, Drop: 2},
+			{Name: "CALL", Min: 10, Whole: 40, Drop: 3}, {Name: "ARGUMENTS", Min: 20, Drop: 1},
+		}, cells)
+	})
 }
 
-func (t *terminal) showCall(body []byte) error {
-	var c httpapi.ToolCall
-	if err := json.Unmarshal(body, &c); err != nil {
-		return err
-	}
-	if err := t.card("call", c.ToolCallID, "tool", c.ToolName, "turn", c.Turn, "seq", c.Seq, "time", when(c.Time), "ended", outcome(&c), "took", took(c.Result)); err != nil {
+func (t *terminal) showCall(c *httpapi.ToolCall) error {
+	if err := t.card("call", c.ToolCallID, "tool", c.ToolName, "turn", c.Turn, "seq", c.Seq, "time", when(c.Time), "ended", outcome(c), "took", took(c.Result)); err != nil {
 		return err
 	}
 	var out strings.Builder

@@ -102,22 +102,13 @@ func (c *ProjectsListCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	if err != nil {
 		return err
 	}
-	page, err := api.pages(ctx, "/v1/projects", "projects", c.Limit, c.pastFlags.query().with(c.waitFlags.query()))
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.json(page)
-	}
-	list, err := decodeRows[httpapi.Project](page)
-	if err != nil {
-		return err
-	}
-	rows := make([][]any, len(list))
-	for i, p := range list {
-		rows[i] = []any{p.Name, when(p.Newest.UpdatedAt), p.Newest.ID, p.Newest.Asked}
-	}
-	return t.table([]column{{Name: "PROJECT", Min: 20, End: true}, {Name: "UPDATED", Drop: 2}, {Name: "NEWEST", Min: 12, End: true, Drop: 1}, {Name: "ASKED", Min: 16, Drop: 3}}, rows)
+	return showList(ctx, g, t, api, "/v1/projects", "projects", c.Limit, c.pastFlags.query().with(c.waitFlags.query()), func(list []httpapi.Project) error {
+		rows := make([][]any, len(list))
+		for i, p := range list {
+			rows[i] = []any{p.Name, when(p.Newest.UpdatedAt), p.Newest.ID, p.Newest.Asked}
+		}
+		return t.table([]column{{Name: "PROJECT", Min: 20, End: true}, {Name: "UPDATED", Drop: 2}, {Name: "NEWEST", Min: 12, End: true, Drop: 1}, {Name: "ASKED", Min: 16, Drop: 3}}, rows)
+	})
 }
 
 // ProjectsShowCmd shows a project.

@@ -112,30 +112,21 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.Conversation == "" {
 		return foundConversations(ctx, g, t, api, "/v1/search", query.with(filters))
 	}
-	body, err := api.raw(ctx, http.MethodGet, conversation(c.Conversation, "/search"), query.with(c.searchFlags.query(), filters), "", nil)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.rawJSON(body, false)
-	}
-	return t.foundIn(body)
+	return showOne(ctx, g, t, api, conversation(c.Conversation, "/search"), query.with(c.searchFlags.query(), filters), t.foundIn)
 }
 
-// foundIn prints what a search in one conversation found.
-func (t *terminal) foundIn(body []byte) error {
-	var found struct {
-		Messages  []httpapi.Found       `json:"messages"`
-		Results   []httpapi.FoundResult `json:"tool_results"`
-		From      uint64                `json:"tool_results_from"`
-		Missing   string                `json:"embedding_missing"`
-		Without   []string              `json:"without"`
-		Reranked  *window.Reranked      `json:"reranked"`
-		Rewritten *window.Rewritten     `json:"rewritten"`
-	}
-	if err := json.Unmarshal(body, &found); err != nil {
-		return err
-	}
+// foundIn is what a search in one conversation found.
+type foundIn struct {
+	Messages  []httpapi.Found       `json:"messages"`
+	Results   []httpapi.FoundResult `json:"tool_results"`
+	From      uint64                `json:"tool_results_from"`
+	Missing   string                `json:"embedding_missing"`
+	Without   []string              `json:"without"`
+	Reranked  *window.Reranked      `json:"reranked"`
+	Rewritten *window.Rewritten     `json:"rewritten"`
+}
+
+func (t *terminal) foundIn(found *foundIn) error {
 	t.rewritten(found.Rewritten)
 	if found.Missing != "" {
 		t.say("Not everything was compared by meaning: %s.", found.Missing)

@@ -45,38 +45,22 @@ func (c *SummariesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	reads := c.pastFlags.query().with(c.waitFlags.query())
 	if c.Summary != "" {
-		body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/summaries/", segment(c.Summary)), reads, "", nil)
-		if err != nil {
-			return err
-		}
-		if g.JSON {
-			return t.rawJSON(body, false)
-		}
-		return t.showSummary(body)
+		return showOne(ctx, g, t, api, conversation(c.ID, "/summaries/", segment(c.Summary)), reads, t.showSummary)
 	}
 	query := parameters{"frontier": c.Frontier, "superseded": c.Superseded}
 	if c.Level > 0 {
 		query["level"] = c.Level
 	}
-	rows, err := api.pages(ctx, conversation(c.ID, "/summaries"), "summaries", c.Limit, query.with(reads, c.listFlags.query()))
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.json(rows)
-	}
-	list, err := decodeRows[httpapi.Summary](rows)
-	if err != nil {
-		return err
-	}
-	cells := make([][]any, len(list))
-	for i, v := range list {
-		cells[i] = []any{v.SummaryID, v.Level, fmt.Sprintf("%d-%d", v.FirstTurn, v.LastTurn), v.CharsIn, v.CharsOut, writtenBy(&v), firstLine(v.Conversation)}
-	}
-	return c.listFlags.table(t, api, []column{
-		{Name: "SUMMARY", Min: 10, Whole: 40}, {Name: "LEVEL", Right: true}, {Name: "TURNS", Right: true}, {Name: "CHARS IN", Right: true, Drop: 2}, {Name: "OUT", Right: true, Drop: 3},
-		{Name: "BY", Drop: 1}, {Name: "CONVERSATION", Min: 20},
-	}, cells)
+	return showList(ctx, g, t, api, conversation(c.ID, "/summaries"), "summaries", c.Limit, query.with(reads, c.listFlags.query()), func(list []httpapi.Summary) error {
+		cells := make([][]any, len(list))
+		for i, v := range list {
+			cells[i] = []any{v.SummaryID, v.Level, fmt.Sprintf("%d-%d", v.FirstTurn, v.LastTurn), v.CharsIn, v.CharsOut, writtenBy(&v), firstLine(v.Conversation)}
+		}
+		return c.listFlags.table(t, api, []column{
+			{Name: "SUMMARY", Min: 10, Whole: 40}, {Name: "LEVEL", Right: true}, {Name: "TURNS", Right: true}, {Name: "CHARS IN", Right: true, Drop: 2}, {Name: "OUT", Right: true, Drop: 3},
+			{Name: "BY", Drop: 1}, {Name: "CONVERSATION", Min: 20},
+		}, cells)
+	})
 }
 
 // writtenBy returns the writer of a summary, and its source if that is not the summarizer.
@@ -97,11 +81,7 @@ func methodOf(s *httpapi.Summary) string {
 	return s.Method
 }
 
-func (t *terminal) showSummary(body []byte) error {
-	var s httpapi.Summary
-	if err := json.Unmarshal(body, &s); err != nil {
-		return err
-	}
+func (t *terminal) showSummary(s *httpapi.Summary) error {
 	state := "on the frontier"
 	if !s.Frontier {
 		state = "consolidated"
@@ -110,7 +90,7 @@ func (t *terminal) showSummary(body []byte) error {
 		state += ", superseded"
 	}
 	if err := t.card("summary", s.SummaryID, "level", s.Level, "turns", fmt.Sprintf("%d-%d", s.FirstTurn, s.LastTurn), "sequences", fmt.Sprintf("%d-%d", s.FirstSeq, s.LastSeq),
-		"state", state, "written by", writtenBy(&s), "why not by the model", s.Fallback, "characters", fmt.Sprintf("%d from %d", s.CharsOut, s.CharsIn), "seq", s.Seq, "time", when(s.Time)); err != nil {
+		"state", state, "written by", writtenBy(s), "why not by the model", s.Fallback, "characters", fmt.Sprintf("%d from %d", s.CharsOut, s.CharsIn), "seq", s.Seq, "time", when(s.Time)); err != nil {
 		return err
 	}
 	var out strings.Builder
