@@ -19,7 +19,6 @@ type ConversationsAboutCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsAboutCmd) Help() string {
 	return `Lists conversations whose messages refer to the code or whose tools read, changed, found or listed the file, newest mention first, each with its newest mentions.
 
@@ -50,7 +49,6 @@ func (c *ConversationsAboutCmd) query() (parameters, error) {
 	return query.with(c.waitFlags.query()), nil
 }
 
-// Run prints them.
 func (c *ConversationsAboutCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	query, err := c.query()
 	if err != nil {

@@ -38,7 +38,6 @@ type AnalyzeCmd struct {
 	settings.Analysing
 }
 
-// Help implements kong.HelpProvider.
 func (*AnalyzeCmd) Help() string {
 	return `The model is that of the summarizer: MNEME_SUMMARY_WRITER, MNEME_LLM_MODEL, MNEME_LLM_URL and MNEME_LLM_KEY name it, and MNEME_LLM_MAX_CALLS_PER_HOUR and MNEME_LLM_MAX_COST_PER_HOUR limit how often this run may call it and what that may cost. Before the first call, the command says how many calls there will be, and about how many tokens the model will read.
 
@@ -60,7 +59,6 @@ type analyst struct {
 	*analysis.Analyst
 }
 
-// Run asks, and prints the answers.
 func (c *AnalyzeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	a, err := c.analyst(g)
 	if err != nil {

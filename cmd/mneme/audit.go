@@ -22,7 +22,6 @@ type AuditCmd struct {
 	Follow  bool   `short:"f" help:"Keep printing entries as they come."`
 }
 
-// Help implements kong.HelpProvider.
 func (*AuditCmd) Help() string {
 	return `Lists changes (erase, delete, tokens, aliases, retries, rebuilds and more) and reads across conversations (searches, lists, contexts of projects, exports), the oldest first. docs/access.md says for each route whether it is audited. A change has two entries: begun, before it took effect, and how it ended. TIMES is how often a read was repeated within a minute, if it was.
 
@@ -62,7 +61,6 @@ func auditTable(t *terminal, rows [][]any) error {
 	return t.table(columns, rows)
 }
 
-// Run prints the entries.
 func (c *AuditCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	since, err := sinceOf(c.Since, time.Now())
 	if err != nil {

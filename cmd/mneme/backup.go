@@ -35,7 +35,6 @@ type BackupCreateCmd struct {
 	Once bool   `help:"If a complete backup is in DIR already, keep it and only do what --keep says: for a job that is retried with the same DIR."`
 }
 
-// Help implements kong.HelpProvider.
 func (*BackupCreateCmd) Help() string {
 	return `Only the log needs a backup: everything else is rebuilt from it. The backup holds all events up to the last one when it began. The directory appears once the backup is complete and has been read back; an interrupted backup leaves at most a directory that ends in .partial.
 
@@ -141,7 +140,6 @@ type BackupVerifyCmd struct {
 	Path string `arg:"" name:"dir" complete:"file" help:"The directory of the backup."`
 }
 
-// Help implements kong.HelpProvider.
 func (*BackupVerifyCmd) Help() string {
 	return `Needs no server. The exit code is 3 if the backup is damaged; the error then names the byte of the file and the last sequence before it.
 
@@ -150,7 +148,6 @@ Example:
     mneme backup verify backup-2026-01-31`
 }
 
-// Run reads the backup.
 func (c *BackupVerifyCmd) Run(_ context.Context, g *Globals, t *terminal) error {
 	began := time.Now()
 	progress, finish := t.steps()
@@ -179,7 +176,6 @@ type RestoreCmd struct {
 	Replicas int    `placeholder:"N" help:"Copies in a cluster; default: those of the empty log it replaces, or of the backup; on a single server one."`
 }
 
-// Help implements kong.HelpProvider.
 func (*RestoreCmd) Help() string {
 	return `Verifies the backup, then restores the log with the same sequences and message ids. A log that holds events is never replaced. If the restore is interrupted, run it again: it replaces what it left, and until then the programs refuse the log and say so.
 

@@ -64,7 +64,6 @@ type BenchIngestCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchIngestCmd) Help() string {
 	return `Publishes the transcripts to a separate log in a temporary directory. In each round the projection "graph" applies that log to an empty store, decoding, validating and hashing every event; then the bare loader writes the same rows, held in memory, to an empty store with the same indexes and settings in the same transactions. The ratio is the median over the rounds.
 
@@ -79,7 +78,6 @@ Examples:
     mneme bench ingest ~/.claude/projects --store neo4j --neo4j-uri bolt://127.0.0.1:7687`
 }
 
-// Run measures and prints the figures.
 func (c *BenchIngestCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := atLeast("--rounds", c.Rounds, 1); err != nil {
 		return err
@@ -136,7 +134,6 @@ type BenchReplayCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchReplayCmd) Help() string {
 	return `Publishes the transcripts to a separate log in a temporary directory. In each round a bare ordered consumer reads the whole stream and discards it; then the engine rebuilds "files", then "graph", from the same stream over the same connection, each into an empty store. The consumer runs once in advance as a warm-up. The ratios are the medians over the rounds.
 
@@ -147,7 +144,6 @@ Example:
     mneme bench replay ~/.claude/projects`
 }
 
-// Run measures and prints the figures.
 func (c *BenchReplayCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := atLeast("--rounds", c.Rounds, 1); err != nil {
 		return err
@@ -180,7 +176,6 @@ type BenchLatencyCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchLatencyCmd) Help() string {
 	return `Starts "mneme up" as a separate process on an empty temporary directory. Sixteen publishers write conversations in parallel over NATS, one event at a time, each waiting for its acknowledgement. The schedule is even and open: events are due at fixed times, however slow the server is, and all times count from there, so that a stall counts for every event that it delays. For some events the conversation is read over HTTP with at_least, for as many others the context with the default budget. "late" is how far the publisher itself fell behind its schedule: a large value means that the machine is too busy to measure.
 
@@ -192,7 +187,6 @@ Examples:
     mneme bench latency ~/.claude/projects --rate 200 --warm-up 30s --store neo4j`
 }
 
-// Run measures and prints the figures.
 func (c *BenchLatencyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := errors.Join(atLeast("--rate", c.Rate, 1), atLeast("--reads", c.Reads, 1), atLeast("--for", c.For, time.Second), atLeast("--warm-up", c.WarmUp, 0)); err != nil {
 		return &program.UsageError{Err: err}

@@ -21,7 +21,6 @@ type BenchCaptureCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchCaptureCmd) Help() string {
 	return `Starts "mneme up" as a separate process on an empty temporary directory, and, at the same time, "mneme watch" on a folder of transcripts. It measures three things:
 
@@ -37,7 +36,6 @@ Examples:
     mneme bench capture session.jsonl --factor 1 --files 0 --idle-files 0`
 }
 
-// Run measures and prints the figures.
 func (c *BenchCaptureCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.Factor <= 0 {
 		return usageError("--factor %v: must be positive", c.Factor)

@@ -20,7 +20,6 @@ type BenchCodeCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchCodeCmd) Help() string {
 	return `Starts "mneme up" as a separate process on an empty temporary directory, and publishes the sessions twice, in the order in which they began: for one tenant with an index of the code that they work on, as "mneme index" makes it, and for another one without. It then reads the context after the first user message of each session, and at 25, 50 and 75 %, and takes the functions that the next ten calls read or change. A function is held if Relevant Code Context shows, under its file, a line of at least 20 characters that no other line of the file equals.
 
@@ -34,7 +33,6 @@ Examples:
     mneme bench code --events sessions.jsonl.gz --one-repository --max-chars 20000 --json`
 }
 
-// Run measures and prints the figures.
 func (c *BenchCodeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := atLeast("--max-chars", c.MaxChars, window.MinMaxChars); err != nil {
 		return err

@@ -21,7 +21,6 @@ type BenchContextCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchContextCmd) Help() string {
 	return `With transcripts, the command starts "mneme up" as a separate process on an empty temporary directory, imports them with "mneme import --wait", kills and restarts the server, then interrupts and restarts it. For each start it measures the time until the server prints its address, and its resident memory.
 
@@ -36,7 +35,6 @@ Examples:
     mneme bench context ~/.claude/projects --store neo4j --warm-up 10`
 }
 
-// Run measures and prints the figures.
 func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := errors.Join(atLeast("--max-chars", c.MaxChars, window.MinMaxChars), atLeast("--conversations", c.Conversations, 1), atLeast("--warm-up", c.WarmUp, 0), atLeast("--rounds", c.Rounds, 1), atLeast("--short", c.Short, 1)); err != nil {
 		return &program.UsageError{Err: err}

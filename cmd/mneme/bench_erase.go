@@ -16,7 +16,6 @@ type BenchEraseCmd struct {
 	Messages int      `help:"How many messages to erase." default:"10000"`
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchEraseCmd) Help() string {
 	return `Starts "mneme up" as a separate process in a temporary directory, with SQLite, and publishes the transcripts. Among their events, evenly spread, are messages of another tenant, in 100 conversations, which all contain the same words. Then it has that tenant erased and measures the time from the request until the log and the read models are overwritten.
 
@@ -27,7 +26,6 @@ Example:
     mneme bench erase ~/.claude/projects --messages 1000`
 }
 
-// Run measures and prints the figures.
 func (c *BenchEraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := atLeast("--messages", c.Messages, 1); err != nil {
 		return &program.UsageError{Err: err}

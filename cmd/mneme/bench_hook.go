@@ -14,7 +14,6 @@ type BenchHookCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchHookCmd) Help() string {
 	return `Starts "mneme up" as a separate process on an empty temporary directory and publishes the sessions of the largest project, all events in the order of their times. Projects whose folders have the same name count as one. For each prompt of each session but the first five it asks POST /v1/hooks/AGENT as of the moment before the prompt: nothing later is shown, nor anything of the asking session.
 
@@ -29,7 +28,6 @@ Example:
     mneme bench hook --events ~/.claude/projects/my-project`
 }
 
-// Run measures and prints the figures.
 func (c *BenchHookCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	program, err := c.program(g)
 	if err != nil {

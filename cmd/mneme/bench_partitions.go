@@ -16,7 +16,6 @@ type BenchPartitionsCmd struct {
 	Rate   int `help:"Events published per second during the change." default:"200"`
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchPartitionsCmd) Help() string {
 	return `Fills a log of 8 partitions in a temporary directory, on a NATS server of its own, and applies it to a read model in SQLite. Then it continues 64 of the conversations at an even rate, each in order, while it runs "mneme partitions 32" as a separate process, and the read model continues with the new partitions.
 
@@ -27,7 +26,6 @@ Example:
     mneme bench partitions --events 1000000`
 }
 
-// Run measures and prints the figures.
 func (c *BenchPartitionsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := errors.Join(atLeast("--events", c.Events, 1), atLeast("--rate", c.Rate, 1)); err != nil {
 		return &program.UsageError{Err: err}

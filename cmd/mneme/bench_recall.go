@@ -33,7 +33,6 @@ type BenchRecallCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchRecallCmd) Help() string {
 	return `Starts "mneme up" as a separate process on an empty temporary directory, imports the transcripts, and asks each question twice over HTTP: as a search in its conversation, and as the query of a context. Recall@K is the share of the evidence among the first K messages; "in the context" counts the questions for which a context shows any or all evidence. Questions without evidence are left out.
 
@@ -45,7 +44,6 @@ Examples:
     mneme bench recall --events claude_code.jsonl.gz --qa titles.jsonl.gz --conversations`
 }
 
-// Run measures and prints the figures.
 func (c *BenchRecallCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := atLeast("--max-chars", c.MaxChars, window.MinMaxChars); err != nil {
 		return err
@@ -113,7 +111,6 @@ type BenchNeedCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchNeedCmd) Help() string {
 	return `Starts "mneme up" as a separate process on an empty temporary directory, imports the sessions, and reads the context of each as of 25, 50 and 75 %. It considers the files that the next ten calls touch and earlier calls touched too: "named" is the share whose whole path the context contains. Of the lines that these calls read or replace in those files, it considers those that the transcript showed before: "held" is the share that the context contains. The floor is the same number of characters from the end of the transcript.
 
@@ -122,7 +119,6 @@ Example:
     mneme bench need --events ~/.claude/projects --max-chars 20000`
 }
 
-// Run measures and prints the figures.
 func (c *BenchNeedCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := atLeast("--max-chars", c.MaxChars, window.MinMaxChars); err != nil {
 		return err

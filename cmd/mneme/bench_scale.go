@@ -20,7 +20,6 @@ type BenchRebuildCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchRebuildCmd) Help() string {
 	return `Publishes the transcripts to a log in a temporary directory. Each round starts "mneme up" on it as a separate process with empty read models and measures the time until they are filled; then it requests a rebuild of all of them and measures the time until the new ones serve. The ratio is the median over the rounds.
 
@@ -34,7 +33,6 @@ Examples:
     mneme bench rebuild ~/.claude/projects --rounds 1 --for 1m --store neo4j`
 }
 
-// Run measures and prints the figures.
 func (c *BenchRebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := errors.Join(atLeast("--rounds", c.Rounds, 1), atLeast("--rate", c.Rate, 1), atLeast("--for", c.For, time.Second), atLeast("--warm-up", c.WarmUp, 0)); err != nil {
 		return &program.UsageError{Err: err}
@@ -70,7 +68,6 @@ type BenchScaleCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchScaleCmd) Help() string {
 	return `Publishes the transcripts to a log of 8 partitions in a temporary directory. In each round one ingestor applies it to an empty read model "graph" in the Neo4j server at --neo4j-uri, then two that share the partitions by leases, then four, each with its own connections. The time runs from their start, which includes finding each other, until everything is applied. An additional, uncounted round warms the server up. What they wrote is removed.
 
@@ -81,7 +78,6 @@ Example:
     mneme bench scale ~/.claude/projects --ingestors 1,2,4,8 --store neo4j`
 }
 
-// Run measures and prints the figures.
 func (c *BenchScaleCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	errs := atLeast("--rounds", c.Rounds, 1)
 	for _, n := range c.Ingestors {

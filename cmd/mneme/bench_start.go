@@ -15,7 +15,6 @@ type BenchStartCmd struct {
 	benchStore
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchStartCmd) Help() string {
 	return `Starts "mneme up" as a separate process on an empty temporary directory and publishes the sessions of the largest project, one after the other, in the order of their first events. Projects whose folders have the same name count as one. For each session but the first five it reads the context of the project as of the moment before the session, with the first user message as the query. "files" is the share of the first ten files that the session goes on to read or change which the context names; "commands" is the share of the commands that it goes on to run, of those that were run at least twice before. The floors are the 20 files touched last, and 20 files of the sessions with the most similar first messages.
 
@@ -24,7 +23,6 @@ Example:
     mneme bench start --events ~/.claude/projects/my-project`
 }
 
-// Run measures and prints the figures.
 func (c *BenchStartCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := atLeast("--max-chars", c.MaxChars, window.MinMaxChars); err != nil {
 		return err

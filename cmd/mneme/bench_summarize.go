@@ -20,7 +20,6 @@ type BenchSummarizeCmd struct {
 	Delay  time.Duration `help:"How long the summarizer's model takes to answer." default:"5s"`
 }
 
-// Help implements kong.HelpProvider.
 func (*BenchSummarizeCmd) Help() string {
 	return `Publishes the transcripts to a log in a temporary directory and applies them to an empty read model "summaries" in SQLite, in batches of a thousand events. After each batch it checks what is due in each conversation that the batch touched, as the summarizer does. The cost of an event, to apply it and to decide, is the median of thirty batches: once after the first ten thousand events, and once at the end. The ratio shows whether the cost depends on how much is stored.
 
@@ -33,7 +32,6 @@ Example:
     mneme bench summarize ~/.claude/projects`
 }
 
-// Run measures and prints the figures.
 func (c *BenchSummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := errors.Join(atLeast("--rate", c.Rate, 1), atLeast("--for", c.For, time.Second), atLeast("--warm-up", c.WarmUp, 0), atLeast("--delay", c.Delay, 0)); err != nil {
 		return &program.UsageError{Err: err}

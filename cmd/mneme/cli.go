@@ -69,7 +69,7 @@ type Globals struct {
 	refused atomic.Pointer[string] // what NATS first said the user may not do
 }
 
-// CLI is the tree of commands.
+// CLI is the tree of commands. A command is carried out by its Run; its Help is what --help says besides the flags.
 type CLI struct {
 	Globals
 

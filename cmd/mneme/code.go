@@ -30,7 +30,6 @@ type CodeSearchCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*CodeSearchCmd) Help() string {
 	return `Finds functions, types, sections of documents and other pieces of a project's files by their names, their words and their meaning, as they were when mneme index last ran.
 
@@ -41,7 +40,6 @@ Examples:
     mneme code search "parse the header" --limit 3 --json`
 }
 
-// Run prints what was found, best first.
 func (c *CodeSearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	words := strings.Join(c.Query, " ")
 	if strings.TrimSpace(words) == "" {

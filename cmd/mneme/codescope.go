@@ -18,7 +18,6 @@ type CodeConversationsCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*CodeConversationsCmd) Help() string {
 	return `Lists the conversations of a project whose messages name a function, a type or another piece of its code: by a declared reference, by a file and a line as they were then, or by its name. Tools that read or changed its file do not count: see mneme conversations about.
 
@@ -57,7 +56,6 @@ func (c *CodeConversationsCmd) query() (parameters, error) {
 	return query.with(c.waitFlags.query()), nil
 }
 
-// Run prints them.
 func (c *CodeConversationsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	query, err := c.query()
 	if err != nil {

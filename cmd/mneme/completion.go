@@ -22,7 +22,6 @@ type CompletionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help implements kong.HelpProvider.
 func (*CompletionCmd) Help() string {
 	return `The script asks mneme itself, so it never goes out of date. Conversations are completed if a server answers at once.
 
@@ -33,7 +32,6 @@ Examples that load it in every new shell:
     mneme completion fish > ~/.config/fish/completions/mneme.fish`
 }
 
-// Run prints it.
 func (c *CompletionCmd) Run(t *terminal) error {
 	script, err := shells.ReadFile("shells/mneme." + c.Shell)
 	if err != nil {

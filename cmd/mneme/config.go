@@ -25,28 +25,22 @@ Examples:
 // ConfigClientCmd shows the settings of the client commands.
 type ConfigClientCmd struct{}
 
-// Help implements kong.HelpProvider.
 func (*ConfigClientCmd) Help() string { return configHelp }
 
-// Run prints them.
 func (*ConfigClientCmd) Run(g *Globals, t *terminal) error { return g.config(t, &g.Client, g.given) }
 
 // ConfigUpCmd shows the settings of mneme up.
 type ConfigUpCmd struct{ settings.Up }
 
-// Help implements kong.HelpProvider.
 func (*ConfigUpCmd) Help() string { return configHelp }
 
-// Run prints them.
 func (c *ConfigUpCmd) Run(g *Globals, t *terminal) error { return g.config(t, &c.Up, g.given) }
 
 // ConfigIngestorCmd shows the settings of ingestor.
 type ConfigIngestorCmd struct{}
 
-// Help implements kong.HelpProvider.
 func (*ConfigIngestorCmd) Help() string { return configHelp }
 
-// Run prints them.
 func (*ConfigIngestorCmd) Run(g *Globals, t *terminal) error {
 	return g.configOf(t, settings.ForIngestor())
 }
@@ -54,10 +48,8 @@ func (*ConfigIngestorCmd) Run(g *Globals, t *terminal) error {
 // ConfigFileTrackCmd shows the settings of file-tracker.
 type ConfigFileTrackCmd struct{}
 
-// Help implements kong.HelpProvider.
 func (*ConfigFileTrackCmd) Help() string { return configHelp }
 
-// Run prints them.
 func (*ConfigFileTrackCmd) Run(g *Globals, t *terminal) error {
 	return g.configOf(t, settings.ForFileTracker())
 }
@@ -65,10 +57,8 @@ func (*ConfigFileTrackCmd) Run(g *Globals, t *terminal) error {
 // ConfigSummarizerCmd shows the settings of summarizer.
 type ConfigSummarizerCmd struct{}
 
-// Help implements kong.HelpProvider.
 func (*ConfigSummarizerCmd) Help() string { return configHelp }
 
-// Run prints them.
 func (*ConfigSummarizerCmd) Run(g *Globals, t *terminal) error {
 	return g.configOf(t, settings.ForSummarizer())
 }
@@ -76,10 +66,8 @@ func (*ConfigSummarizerCmd) Run(g *Globals, t *terminal) error {
 // ConfigContextAPICmd shows the settings of context-api.
 type ConfigContextAPICmd struct{}
 
-// Help implements kong.HelpProvider.
 func (*ConfigContextAPICmd) Help() string { return configHelp }
 
-// Run prints them.
 func (*ConfigContextAPICmd) Run(g *Globals, t *terminal) error {
 	return g.configOf(t, settings.ForContextAPI())
 }
@@ -87,10 +75,8 @@ func (*ConfigContextAPICmd) Run(g *Globals, t *terminal) error {
 // ConfigTracesCmd shows the settings of traces.
 type ConfigTracesCmd struct{}
 
-// Help implements kong.HelpProvider.
 func (*ConfigTracesCmd) Help() string { return configHelp }
 
-// Run prints them.
 func (*ConfigTracesCmd) Run(g *Globals, t *terminal) error {
 	return g.configOf(t, settings.ForTelemetry())
 }

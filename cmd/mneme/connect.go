@@ -27,7 +27,6 @@ type agentArgs struct {
 // ConnectCmd connects an agent.
 type ConnectCmd struct{ agentArgs }
 
-// Help implements kong.HelpProvider.
 func (*ConnectCmd) Help() string {
 	return `Changes the agent's settings so that it runs mneme-hook at its events. mneme up then reads the agent's sessions as they grow. The agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. The command also adds the MCP server, with which the agent can search by itself; for Claude Code, opencode and Kilo it says how to add it. Cline and goose get only the MCP server, because what their hooks print does not reach the model.
 
@@ -64,7 +63,6 @@ Examples:
 // DisconnectCmd undoes what [ConnectCmd] did.
 type DisconnectCmd struct{ agentArgs }
 
-// Help implements kong.HelpProvider.
 func (*DisconnectCmd) Help() string {
 	return `Removes what mneme connect added, and nothing else. If a file has not been changed since, it is byte for byte as before. Folders that mneme connect made are removed if they are empty.
 
@@ -82,7 +80,6 @@ type connection struct {
 	Next  []string         `json:"next"` // what the user has still to do
 }
 
-// Run connects.
 func (c *ConnectCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	agents, err := c.agents(func(s *connect.State) bool { return s.Found })
 	if err != nil {
@@ -121,7 +118,6 @@ func (c *ConnectCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return err
 }
 
-// Run disconnects.
 func (c *DisconnectCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	agents, err := c.agents((*connect.State).Asked)
 	if err != nil {
@@ -261,7 +257,6 @@ type ConnectedCmd struct {
 	ProjectDir string `help:"Also look at the settings of this project." default:"." placeholder:"DIR" complete:"directory"`
 }
 
-// Help implements kong.HelpProvider.
 func (*ConnectedCmd) Help() string {
 	return `For each agent: whether it is on this machine, which of its files run the hook or the MCP server, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. Unless a URL or a token is given, it asks the server that an agent is connected to, with the token file of that agent's hook. A server that does not answer is not an error. It changes nothing.
 
@@ -278,7 +273,6 @@ type connections struct {
 	Server  string            `json:"server_error,omitempty"` // why the server does not say when hooks fired
 }
 
-// Run lists them.
 func (c *ConnectedCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	answer := connections{Agents: connect.Inspect(c.ProjectDir)}
 	fired, captured, err := firedHooks(ctx, asConnected(g, answer.Agents))

@@ -17,7 +17,6 @@ type ContextsCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ContextsCmd) Help() string {
 	return `A context that was requested with --record is remembered: its parameters, the sequence as of which it was made, and the hash of its text. From these it is reproduced to the byte. If the hash differs, the exit code is 3.
 
@@ -28,7 +27,6 @@ Examples:
     mneme contexts ID 4711                         what the agent knew then`
 }
 
-// Run prints the list, or the context.
 func (c *ContextsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {

@@ -30,7 +30,6 @@ type ConversationsListCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsListCmd) Help() string {
 	return `Examples:
 
@@ -55,7 +54,6 @@ func (c *ConversationsListCmd) filters() (parameters, error) {
 	}, err
 }
 
-// Run prints the list.
 func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.Sort != "" {
 		return c.sorted(ctx, g, t)
@@ -124,7 +122,6 @@ type ConversationsShowCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsShowCmd) Help() string {
 	return `Examples:
 
@@ -132,7 +129,6 @@ func (*ConversationsShowCmd) Help() string {
     mneme conversations show ID --messages 0 --as-of 1200`
 }
 
-// Run prints it.
 func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -188,7 +184,6 @@ type ConversationsExportCmd struct {
 	Output string `short:"o" help:"The file to write, - for standard output. A regular file is written completely or not at all; a device, a FIFO or /dev/fd/N is written to directly. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
 }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsExportCmd) Help() string {
 	return `Each line is one event as structured CloudEvents JSON, in log order.
 
@@ -199,7 +194,6 @@ Examples:
     mneme import session.ndjson --url http://127.0.0.1:9000`
 }
 
-// Run writes them.
 func (c *ConversationsExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {

@@ -18,7 +18,6 @@ type DoctorCmd struct {
 	settings.Models
 }
 
-// Help implements kong.HelpProvider.
 func (*DoctorCmd) Help() string {
 	return `Checks settings, limits, NATS, the log, the HTTP API, clocks, projections, the tools for agents, the agents that are connected on this machine, disk and read models (with --store neo4j those in Neo4j). It changes nothing, and continues if a server is down. To find damage it reads each SQLite file completely, for up to 10 s.
 

@@ -33,7 +33,6 @@ type EraseCmd struct {
 	Path      []string `help:"With --prove: a file or folder to search; may be given more than once. Default: MNEME_DATA, or .mneme." placeholder:"PATH" sep:"none"`
 }
 
-// Help implements kong.HelpProvider.
 func (*EraseCmd) Help() string {
 	return `Removes conversations from the log and from everything that is derived from it, so that no byte of them is left in the files. The events are overwritten one by one; then the read models delete the rows and rewrite their files. What stays is the conversation's id in a tombstone, which keeps it from coming back.
 

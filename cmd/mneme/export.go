@@ -23,7 +23,6 @@ type ExportCmd struct {
 	Output  string  `short:"o" aliases:"out" help:"The file to write, - for standard output. A regular file is written completely or not at all; a device, a FIFO or /dev/fd/N is written to directly. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
 }
 
-// Help implements kong.HelpProvider.
 func (*ExportCmd) Help() string {
 	return `Writes a table for your own tools, such as DuckDB, pandas or a spreadsheet. docs/export.md lists the columns. To move conversations to another mneme, with all of their events, use mneme conversations export.
 
@@ -35,7 +34,6 @@ Examples:
     duckdb -c "SELECT tool, count(*), avg(duration_ms) FROM 'calls.parquet' GROUP BY tool"`
 }
 
-// Run writes the table.
 func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		return usageError("this command writes files: use --format jsonl")

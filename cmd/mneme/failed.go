@@ -37,7 +37,6 @@ type FailedListCmd struct {
 	Limit        int    `help:"Maximum number of events of each projection; 0 means all." default:"0"`
 }
 
-// Help implements kong.HelpProvider.
 func (*FailedListCmd) Help() string {
 	return `Lists events of all tenants, unless --tenant or MNEME_TENANT names one. The log still has them: mneme failed show SEQ shows one.
 
@@ -48,7 +47,6 @@ Examples:
     mneme failed list --limit 100 --after 4711                     the next page`
 }
 
-// Run prints the list.
 func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -104,7 +102,6 @@ type FailedShowCmd struct {
 	Seq uint64 `arg:"" help:"Its sequence, as mneme failed list shows it."`
 }
 
-// Help implements kong.HelpProvider.
 func (*FailedShowCmd) Help() string {
 	return `Shows why the event was skipped, then exactly what was published, whether or not it can be read as an event.
 
@@ -168,7 +165,6 @@ type FailedRetryCmd struct {
 	Projection   string `help:"Only in this projection." enum:",${projections}" default:"" placeholder:"NAME"`
 }
 
-// Help implements kong.HelpProvider.
 func (*FailedRetryCmd) Help() string {
 	return `Repairs the conversation of each event from the log, in one step; until then reads see it as it was. This fixes events of class error whose cause has been removed, and events of class invalid that this build can read.
 

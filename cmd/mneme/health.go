@@ -18,7 +18,6 @@ type ConversationsHealthCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsHealthCmd) Help() string {
 	return `Each finding names its rule, and the sequences of the events that it is based on:
 
@@ -37,7 +36,6 @@ Examples:
     mneme event 4021                               open an event that a finding names`
 }
 
-// Run prints the findings.
 func (c *ConversationsHealthCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {

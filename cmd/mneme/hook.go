@@ -23,7 +23,6 @@ func hookedNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Help implements kong.HelpProvider.
 func (*HookCmd) Help() string {
 	return `Agents run this themselves. It reads the event on stdin and sends the names in it, and the beginning of the prompt, to the server at --url, which reads the session's transcript. At the start of a session it prints the context of the project, after a compaction and on resume together with what the session was about. At a prompt it prints at most 1,500 characters of earlier sessions, if they name a file or identifier that the prompt names. Otherwise it prints nothing.
 
@@ -37,7 +36,6 @@ Examples:
     mneme-hook claude-code < event.json`
 }
 
-// Run takes the event.
 func (c *HookCmd) Run() error {
 	ring.Main([]string{c.Agent}, os.Stdin, os.Stdout)
 	return nil

@@ -33,7 +33,6 @@ type IndexCmd struct {
 	settings.Redacting
 }
 
-// Help implements kong.HelpProvider.
 func (*IndexCmd) Help() string {
 	return `Cuts the files of a project into functions, types and sections, and publishes them over HTTP to --url; this needs a token with the role write if the server requires one. Whatever a .gitignore or the core.excludesFile of git names, links, other repositories in the folder, binary and minified files and those over ` + fmt.Sprint(scopes.MaxFileBytes>>20) + ` MiB are left out. Secrets are replaced before anything leaves this machine.
 
@@ -52,7 +51,6 @@ Examples:
     mneme code search "where are uploads retried"`
 }
 
-// Run indexes and prints the counts.
 func (c *IndexCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	options, err := c.options(ctx, g)
 	if err != nil {

@@ -29,7 +29,6 @@ type InsightsCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*InsightsCmd) Help() string {
 	return `Counts what agents did: tokens, calls with their outcomes and durations, errors, files. Days are UTC days of the events' own times; what has no time, or none between 2000 and 2099, is on an unknown day, which --since leaves out.
 
@@ -169,7 +168,6 @@ func large(v any) string {
 	}
 }
 
-// Run prints them.
 func (c *InsightsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.CSV && g.JSON {
 		return usageError("--csv and --json: give one of them")

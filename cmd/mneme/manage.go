@@ -95,7 +95,6 @@ func (f *beginFlags) body() (map[string]any, error) {
 // ConversationsCreateCmd creates a conversation.
 type ConversationsCreateCmd struct{ beginFlags }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsCreateCmd) Help() string {
 	return `The first event of an unknown conversation creates it too; use this command to set a title or other properties first.
 
@@ -105,7 +104,6 @@ Examples:
     id=$(mneme conversations create --json | jq -r .conversation_id)`
 }
 
-// Run creates it.
 func (c *ConversationsCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	body, err := c.body()
 	if err != nil {
@@ -122,7 +120,6 @@ type ConversationsUpdateCmd struct {
 	NoTags bool     `help:"Remove all tags." xor:"tags"`
 }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsUpdateCmd) Help() string {
 	return `Examples:
 
@@ -131,7 +128,6 @@ func (*ConversationsUpdateCmd) Help() string {
     mneme conversations update ID --no-tags`
 }
 
-// Run changes it.
 func (c *ConversationsUpdateCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	body := map[string]any{}
 	if c.Title != nil {
@@ -149,12 +145,10 @@ func (c *ConversationsUpdateCmd) Run(ctx context.Context, g *Globals, t *termina
 // ConversationsArchiveCmd archives a conversation.
 type ConversationsArchiveCmd struct{ conversationArg }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsArchiveCmd) Help() string {
 	return "Example:\n\n    mneme conversations archive ID"
 }
 
-// Run archives it.
 func (c *ConversationsArchiveCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return g.change(ctx, t, http.MethodPatch, conversation(c.ID), "archived", nil, map[string]any{"status": "archived"})
 }
@@ -162,12 +156,10 @@ func (c *ConversationsArchiveCmd) Run(ctx context.Context, g *Globals, t *termin
 // ConversationsUnarchiveCmd makes an archived conversation active.
 type ConversationsUnarchiveCmd struct{ conversationArg }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsUnarchiveCmd) Help() string {
 	return "Example:\n\n    mneme conversations unarchive ID"
 }
 
-// Run makes it active.
 func (c *ConversationsUnarchiveCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return g.change(ctx, t, http.MethodPatch, conversation(c.ID), "made active", nil, map[string]any{"status": "active"})
 }
@@ -179,7 +171,6 @@ type ConversationsBranchCmd struct {
 	beginFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsBranchCmd) Help() string {
 	return `Examples:
 
@@ -187,7 +178,6 @@ func (*ConversationsBranchCmd) Help() string {
     mneme conversations branch PARENT MESSAGE --title "The other way"`
 }
 
-// Run branches it.
 func (c *ConversationsBranchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	body, err := c.body()
 	if err != nil {
@@ -243,7 +233,6 @@ type ConversationsDeleteCmd struct {
 	Yes    bool   `short:"y" help:"Do not ask for confirmation. Required without a terminal."`
 }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsDeleteCmd) Help() string {
 	return `Removes the conversation from every list and context. Its branches, and their branches, lose everything that they inherited through it: its own messages, and those that it inherited from conversations that still exist. Later events of it are skipped. The log keeps its events; mneme erase removes those too.
 

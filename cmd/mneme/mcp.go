@@ -24,7 +24,6 @@ type MCPCmd struct {
 	Print    string `help:"Instead of serving, print the configuration with which a client starts this program: ${mcp_clients}." placeholder:"CLIENT" enum:",${mcp_clients}" default:""`
 }
 
-// Help implements kong.HelpProvider.
 func (*MCPCmd) Help() string {
 	return `Agents start this program themselves. It speaks the Model Context Protocol on stdin and stdout and forwards each call to the server at --url, so mneme up must run somewhere. If the server requires tokens, give --token-file, which --print prints too, or put MNEME_TOKEN into the environment of the program.
 

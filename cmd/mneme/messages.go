@@ -25,7 +25,6 @@ type MessagesCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*MessagesCmd) Help() string {
 	return `The transcript runs from older to newer, whichever end --order selects. JSON has the requested order. Calls that name no message, and results without a call, are not in it: mneme steps shows them.
 
@@ -38,7 +37,6 @@ Examples:
     mneme messages ID MESSAGE --seen               what the agent had seen of mneme when it said this`
 }
 
-// Run prints them.
 func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -80,7 +78,6 @@ type StepsCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*StepsCmd) Help() string {
 	return `A step is an assistant message with its tool calls and their results.
 
@@ -89,7 +86,6 @@ Example:
     mneme steps ID --turn 3 --reasoning --limit 0`
 }
 
-// Run prints them.
 func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -131,7 +127,6 @@ type TurnsCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*TurnsCmd) Help() string {
 	return `Examples:
 
@@ -139,7 +134,6 @@ func (*TurnsCmd) Help() string {
     mneme steps ID --turn 3                        what happened in one of them`
 }
 
-// Run prints the list.
 func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -184,7 +178,6 @@ type ToolCallsCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ToolCallsCmd) Help() string {
 	return `Examples:
 
@@ -193,7 +186,6 @@ func (*ToolCallsCmd) Help() string {
     mneme tool-calls ID CALL                       one of them, whole`
 }
 
-// Run prints the list, or the call.
 func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {

@@ -18,7 +18,6 @@ type NATSConfigCmd struct {
 	Renew   bool     `help:"With --jwt: make all credentials again. The server refuses the old ones."`
 }
 
-// Help implements kong.HelpProvider.
 func (*NATSConfigCmd) Help() string {
 	return `A NATS server with this configuration lets each program, operator and agent do what its role needs, and nothing else: docs/nats-roles.md lists the roles. It includes server.conf of deploy/nats, which must be in the same folder. Each user has its password in a variable of the server's environment, such as ` + natsdeploy.PasswordVariable("ingestor") + `; the configuration names it.
 
@@ -38,7 +37,6 @@ With --jwt the server has no passwords: signed JWTs say who may do what. FOLDER 
     mneme nats-config --tenants team-a,team-b --jwt nats-jwt`
 }
 
-// Run prints it.
 func (c *NATSConfigCmd) Run(t *terminal) error {
 	if c.JWT != "" {
 		return c.makeJWTs(t)

@@ -13,7 +13,6 @@ import (
 // VerifyCmd compares the read models with the log.
 type VerifyCmd struct{}
 
-// Help implements kong.HelpProvider.
 func (*VerifyCmd) Help() string {
 	return `This takes about as long as applying the whole log did; everything else keeps running.
 

@@ -23,7 +23,6 @@ type PartitionsCmd struct {
 	Yes    bool `short:"y" help:"Do not ask for confirmation. Required without a terminal."`
 }
 
-// Help implements kong.HelpProvider.
 func (*PartitionsCmd) Help() string {
 	return `As many processes of a program can share the work on a log as it has partitions. Without a number, the command prints how many there are.
 

@@ -87,7 +87,6 @@ type ProjectsListCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ProjectsListCmd) Help() string {
 	return `A conversation belongs to the project that it names, else to its repository, else to the repository or the folder that it works in.
 
@@ -96,7 +95,6 @@ Example:
     mneme projects list --json | jq -r '.[].name'`
 }
 
-// Run prints the list.
 func (c *ProjectsListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -119,7 +117,6 @@ type ProjectsShowCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ProjectsShowCmd) Help() string {
 	return `Examples:
 
@@ -127,7 +124,6 @@ func (*ProjectsShowCmd) Help() string {
     mneme projects show cli --query "upload test"`
 }
 
-// Run prints it.
 func (c *ProjectsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -180,7 +176,6 @@ type ProjectsAliasCmd struct {
 	Force bool   `help:"Do so even if no conversation belongs to one of them."`
 }
 
-// Help implements kong.HelpProvider.
 func (*ProjectsAliasCmd) Help() string {
 	return `From then on the conversations of the first project belong to the second. Contexts as of an earlier sequence do not change. A project to which no conversation belongs is refused, because its name may be mistyped. --force is for one that has no conversation yet, or only an index of its code.
 
@@ -189,7 +184,6 @@ Example:
     mneme projects alias /home/grace/cli /home/ada/cli`
 }
 
-// Run publishes it.
 func (c *ProjectsAliasCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	path, err := c.path("/alias")
 	if err != nil {
@@ -230,14 +224,12 @@ func (c *ProjectsAliasCmd) known(ctx context.Context, g *Globals) error {
 // ProjectsUnaliasCmd removes an alias.
 type ProjectsUnaliasCmd struct{ projectArg }
 
-// Help implements kong.HelpProvider.
 func (*ProjectsUnaliasCmd) Help() string {
 	return `Example:
 
     mneme projects unalias /home/grace/cli`
 }
 
-// Run publishes it.
 func (c *ProjectsUnaliasCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	path, err := c.path("/alias")
 	if err != nil {

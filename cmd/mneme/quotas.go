@@ -13,7 +13,6 @@ type QuotasCmd struct {
 	Limit int `default:"100" help:"Maximum number of tenants, up to 10000."`
 }
 
-// Help implements kong.HelpProvider.
 func (*QuotasCmd) Help() string {
 	return `Lists the tenants that the quotas file names (MNEME_QUOTAS_FILE of the server), that have events in the log, or that used something a moment ago. The one nearest to a limit is first. A tenant that the file does not name has the limits of the default.
 
@@ -28,7 +27,6 @@ Examples:
     mneme quotas --json | jq -r '.tenants[] | select(any(.quotas[]; .limit > 0 and .used > 0.9 * .limit)) | .tenant'`
 }
 
-// Run prints the quotas.
 func (c *QuotasCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {

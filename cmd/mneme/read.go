@@ -33,7 +33,6 @@ type ContextCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ContextCmd) Help() string {
 	return `Examples:
 
@@ -48,7 +47,6 @@ func (*ContextCmd) Help() string {
     mneme context ID --format openai               messages for the next call of a model`
 }
 
-// Run prints it.
 func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -119,7 +117,6 @@ type FilesCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*FilesCmd) Help() string {
 	return `Examples:
 
@@ -127,7 +124,6 @@ func (*FilesCmd) Help() string {
     mneme files ID --kind write --json | jq -r '.[].path'`
 }
 
-// Run prints the list.
 func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -190,7 +186,6 @@ type EventCmd struct {
 	Seq uint64 `arg:"" help:"Its sequence in the log."`
 }
 
-// Help implements kong.HelpProvider.
 func (*EventCmd) Help() string {
 	return `Prints structured CloudEvents JSON, indented on a terminal.
 
@@ -199,7 +194,6 @@ Example:
     mneme event 1200 | jq .data`
 }
 
-// Run prints it.
 func (c *EventCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {

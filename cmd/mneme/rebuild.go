@@ -21,7 +21,6 @@ type RebuildCmd struct {
 	Cancel     bool   `help:"Cancel the running rebuild and remove its generation."`
 }
 
-// Help implements kong.HelpProvider.
 func (*RebuildCmd) Help() string {
 	return `Applies the log to a new generation while the old one serves; reads and new events continue. Once the new generation has caught up it serves, and two minutes later the old one is removed. Skipped events of class error are tried again. A rebuild helps if a projection is halted because another version built its read model, or if mneme verify finds a difference.
 
@@ -41,7 +40,6 @@ type rebuildList struct {
 	Rebuilds []httpapi.Rebuild `json:"rebuilds"`
 }
 
-// Run requests the rebuild and waits.
 func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {

@@ -43,7 +43,6 @@ type RedactScanCmd struct {
 	settings.RedactRules
 }
 
-// Help implements kong.HelpProvider.
 func (*RedactScanCmd) Help() string {
 	return `Reads the log from its beginning, and prints the kind and the place of what the rules find, never the secret itself. Nothing is changed.
 
@@ -70,7 +69,6 @@ type secretPlace struct {
 	Count int `json:"count"`
 }
 
-// Run lists them.
 func (c *RedactScanCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	rules, err := loadRules(c.RedactRules)
 	if err != nil {

@@ -17,7 +17,6 @@ type ReferenceCmd struct {
 	Dir string `arg:"" help:"The folder docs."`
 }
 
-// Run writes them.
 func (c *ReferenceCmd) Run(ctx context.Context) error {
 	var commands CLI
 	parser, err := newParser(&commands)

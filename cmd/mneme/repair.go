@@ -20,7 +20,6 @@ type RepairLogCmd struct {
 	Accept bool `help:"Give up what is still missing or unreadable afterwards: warnings about it then stop."`
 }
 
-// Help implements kong.HelpProvider.
 func (*RepairLogCmd) Help() string {
 	return `When a disk or a purge has removed events from the log, the read models may hold the last copy. First restore the log from a backup, if there is one. This command then publishes the events that are still missing: each with its old identity, at the end of the log.
 

@@ -62,7 +62,6 @@ func (f filterFlags) query() parameters {
 	return all
 }
 
-// Help implements kong.HelpProvider.
 func (*SearchCmd) Help() string {
 	return `Searches all conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best and their first messages.
 
@@ -84,7 +83,6 @@ Examples:
     mneme search "undefined: parse" --project . --tool Bash           in all newer conversations of the project`
 }
 
-// Run prints the results, best first.
 func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	filters, words := c.filterFlags.query(), strings.Join(c.Query, " ")
 	switch {
@@ -350,7 +348,6 @@ type ConversationsSimilarCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*ConversationsSimilarCmd) Help() string {
 	return `Searches all conversations for what this one is about: its title, what its user asked for first, and its newest summary or, without one, what its user said last.
 
@@ -359,7 +356,6 @@ Example:
     mneme conversations similar ID --limit 3`
 }
 
-// Run prints them.
 func (c *ConversationsSimilarCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {

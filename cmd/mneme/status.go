@@ -16,7 +16,6 @@ import (
 // StatusCmd shows the log, the projections and the processes.
 type StatusCmd struct{}
 
-// Help implements kong.HelpProvider.
 func (*StatusCmd) Help() string {
 	return `Lag is the number of published events not applied yet; rate is the number of events processed per second over the last seconds. Processes report twice a second; a killed one stays listed for two seconds.
 
@@ -29,7 +28,6 @@ Examples:
     mneme status --json | jq '.processes[] | {name, program, version, state}'`
 }
 
-// Run prints the state.
 func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {

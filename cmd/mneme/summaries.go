@@ -25,7 +25,6 @@ type SummariesCmd struct {
 	waitFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*SummariesCmd) Help() string {
 	return `A summary of level 1 covers messages and tool calls. One of a higher level covers summaries of the level below: its children.
 
@@ -37,7 +36,6 @@ Examples:
     mneme steps ID --turn 3                        what a summary of level 1 covers`
 }
 
-// Run prints the list, or the summary.
 func (c *SummariesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -153,7 +151,6 @@ func (f *requestFlags) ask(ctx context.Context, g *Globals, t *terminal, action 
 // SummarizeCmd summarizes a conversation now.
 type SummarizeCmd struct{ requestFlags }
 
-// Help implements kong.HelpProvider.
 func (*SummarizeCmd) Help() string {
 	return `Writes the summaries that are due, and one for everything else that no summary covers, except the last turns. The summarizer writes due summaries without this command too.
 
@@ -162,7 +159,6 @@ Example:
     mneme summarize ID`
 }
 
-// Run asks for it.
 func (c *SummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return c.ask(ctx, g, t, "summarize", nil)
 }
@@ -174,7 +170,6 @@ type ResummarizeCmd struct {
 	Fallbacks bool `help:"Only summaries that a model should have written but did not."`
 }
 
-// Help implements kong.HelpProvider.
 func (*ResummarizeCmd) Help() string {
 	return `A new revision replaces the older one, which stays in the log; summaries of higher levels keep what they consolidated.
 
@@ -184,7 +179,6 @@ Examples:
     mneme resummarize ID --level 1                 with another model or prompt`
 }
 
-// Run asks for it.
 func (c *ResummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	query := parameters{"fallbacks": c.Fallbacks}
 	if c.Level > 0 {
@@ -196,7 +190,6 @@ func (c *ResummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 // CondenseCmd has tool results condensed.
 type CondenseCmd struct{ requestFlags }
 
-// Help implements kong.HelpProvider.
 func (*CondenseCmd) Help() string {
 	return `A model condenses large tool results, except those of the last messages. Contexts then show the shorter text; log and graph keep the results as they are.
 
@@ -205,7 +198,6 @@ Example:
     mneme condense ID`
 }
 
-// Run asks for it.
 func (c *CondenseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return c.ask(ctx, g, t, "condense", nil)
 }

@@ -27,7 +27,6 @@ type TailCmd struct {
 	logFlags
 }
 
-// Help implements kong.HelpProvider.
 func (*TailCmd) Help() string {
 	return `Shows acknowledged events before any projection has applied them. Over HTTP the server leaves out the events of deleted conversations. Ctrl-C ends it. If the server goes down, it waits.
 

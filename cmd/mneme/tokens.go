@@ -81,7 +81,6 @@ type TokensCreateCmd struct {
 	Expires    string `help:"When it expires: in days, hours or minutes (90d, 12h, 30m), or never." default:"90d"`
 }
 
-// Help implements kong.HelpProvider.
 func (*TokensCreateCmd) Help() string {
 	return `The token is printed once; only its hash is kept. A server accepts it at once if it requires tokens (MNEME_TOKENS or MNEME_TOKENS_FILE).
 
@@ -98,7 +97,6 @@ type createdToken struct {
 	listedToken
 }
 
-// Run makes it.
 func (c *TokensCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	lifetime, err := lifetimeOf(c.Expires)
 	if err != nil {
@@ -154,7 +152,6 @@ type TokensListCmd struct {
 	tokenStore
 }
 
-// Help implements kong.HelpProvider.
 func (*TokensListCmd) Help() string {
 	return `With --tenant, only those that reach this tenant. The last use is written at most once a minute; tokens in a file have none.
 
@@ -191,7 +188,6 @@ func listed(l access.Listed) listedToken {
 	}
 }
 
-// Run prints them.
 func (c *TokensListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	list := []listedToken{}
 	err := c.with(ctx, g, func(s access.Store, _ recorder) error {
@@ -241,7 +237,6 @@ type TokensRevokeCmd struct {
 	Expired bool     `help:"Remove all that have expired."`
 }
 
-// Help implements kong.HelpProvider.
 func (*TokensRevokeCmd) Help() string {
 	return `Every server refuses them at once or, if they are in a file, within a second.
 
@@ -252,7 +247,6 @@ Examples:
     mneme tokens revoke --expired`
 }
 
-// Run revokes them.
 func (c *TokensRevokeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	chosen := 0
 	for _, is := range []bool{len(c.ID) > 0, c.All, c.Expired} {

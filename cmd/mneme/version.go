@@ -13,7 +13,6 @@ type VersionCmd struct {
 	Local bool `help:"Do not ask the server."`
 }
 
-// Help implements kong.HelpProvider.
 func (*VersionCmd) Help() string {
 	return `mneme --version does the same.
 

@@ -30,7 +30,6 @@ type WatchCmd struct {
 	settings.Redacting
 }
 
-// Help implements kong.HelpProvider.
 func (*WatchCmd) Help() string {
 	return `Does for a server on another machine what mneme up does on its own: reads what agents write to their transcripts as they write it, then earlier sessions, oldest first. It publishes over HTTP to --url and needs a token with the role write if the server requires one. Secrets are replaced before anything leaves this machine.
 

@@ -35,7 +35,6 @@ type ImportCmd struct {
 	Wait bool `help:"Return when the projections have applied everything."`
 }
 
-// Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
 	return `Importing again changes nothing, because known events are recognized. Files are read in the order of their last messages, or of their changes if they hold no times, so that the newest sessions come last. If the server goes away during an import, the import waits for it for up to 15 minutes and then continues.
 
@@ -56,7 +55,6 @@ Examples:
     mneme import session.ndjson --tenant team-a`
 }
 
-// Run imports and prints the counts.
 func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	tenant, overNATS, err := c.way(g)
 	if err != nil {
@@ -259,7 +257,6 @@ type PublishCmd struct {
 	File string `arg:"" optional:"" default:"-" complete:"file" help:"CloudEvents as JSON: one event, an array, or one per line. - is standard input."`
 }
 
-// Help implements kong.HelpProvider.
 func (*PublishCmd) Help() string {
 	return `Publishing the same event again is harmless. If one of several events is invalid, none is published. An event with the identity of an earlier one (the same tenant, conversation, source and id) but other data is refused within 30 seconds of the earlier one, and so are the events after it; after 30 seconds it is stored, but every projection skips it: see mneme failed list. The same happens to events of a conversation that was deleted before; a remark says so.
 
