@@ -71,6 +71,7 @@ func (g *Globals) ownTenant() string {
 	return cmp.Or(g.Tenant, defaultTenant)
 }
 
+// client returns the client for the server that the user names. A command that takes one as a parameter gets it from kong.
 func (g *Globals) client() (*client, error) {
 	if err := g.given.check(&g.Client); err != nil {
 		return nil, err

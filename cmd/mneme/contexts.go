@@ -27,11 +27,7 @@ Examples:
     mneme contexts ID 4711                         what the agent knew then`
 }
 
-func (c *ContextsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ContextsCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	if c.Seq != 0 {
 		return c.again(ctx, api, g, t)
 	}

@@ -129,11 +129,7 @@ func (*ConversationsShowCmd) Help() string {
     mneme conversations show ID --messages 0 --as-of 1200`
 }
 
-func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	query := c.pastFlags.query().with(c.waitFlags.query())
 	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID), query, "", nil)
 	if err != nil {
@@ -194,11 +190,7 @@ Examples:
     mneme import session.ndjson --url http://127.0.0.1:9000`
 }
 
-func (c *ConversationsExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ConversationsExportCmd) Run(ctx context.Context, t *terminal, api *client) error {
 	response, err := api.open(ctx, http.MethodGet, conversation(c.ID, "/export"), nil, "", nil)
 	if err != nil {
 		return err

@@ -47,11 +47,7 @@ Examples:
     mneme failed list --limit 100 --after 4711                     the next page`
 }
 
-func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	tenant := g.Tenant // none means all
 	if c.Conversation != "" {
 		tenant = g.ownTenant()
@@ -111,11 +107,7 @@ Example:
 }
 
 // Run prints the event and why it was skipped.
-func (c *FailedShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *FailedShowCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	var d httpapi.FailedDetail
 	if err := api.get(ctx, fmt.Sprint("/v1/failed/", c.Seq), nil, &d); err != nil {
 		return err

@@ -36,11 +36,7 @@ Examples:
     mneme event 4021                               open an event that a finding names`
 }
 
-func (c *ConversationsHealthCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ConversationsHealthCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	query := parameters{"from": c.From}.with(c.pastFlags.query(), c.waitFlags.query())
 	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/health"), query, "", nil)
 	if err != nil {

@@ -243,11 +243,7 @@ Examples:
 }
 
 // Run deletes it after confirmation.
-func (c *ConversationsDeleteCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ConversationsDeleteCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	if err := api.whole(ctx, c.ID); err != nil {
 		return err
 	}

@@ -37,11 +37,7 @@ Examples:
     mneme messages ID MESSAGE --seen               what the agent had seen of mneme when it said this`
 }
 
-func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	if c.Seen {
 		return c.seen(ctx, g, t, api)
 	}
@@ -86,11 +82,7 @@ Example:
     mneme steps ID --turn 3 --reasoning --limit 0`
 }
 
-func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	query := parameters{"include_reasoning": c.Reasoning}
 	if c.Turn != nil {
 		query["turn"] = *c.Turn
@@ -134,11 +126,7 @@ func (*TurnsCmd) Help() string {
     mneme steps ID --turn 3                        what happened in one of them`
 }
 
-func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	query := c.listFlags.query().with(c.pastFlags.query(), c.waitFlags.query())
 	return showList(ctx, g, t, api, conversation(c.ID, "/turns"), "turns", c.Limit, query, func(list []httpapi.Turn) error {
 		cells := make([][]any, len(list))
@@ -186,11 +174,7 @@ func (*ToolCallsCmd) Help() string {
     mneme tool-calls ID CALL                       one of them, whole`
 }
 
-func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	reads := c.pastFlags.query().with(c.waitFlags.query())
 	if c.Call != "" {
 		return showOne(ctx, g, t, api, conversation(c.ID, "/tool-calls/", segment(c.Call)), reads, t.showCall)

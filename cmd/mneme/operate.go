@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/httpapi"
@@ -22,11 +23,7 @@ Example:
 }
 
 // Run prints one hash for each projection, and the differences.
-func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	if isTerminal(t.err) {
 		t.say("Replaying the log to compare it with the read models; this takes about as long as applying it did.")
 	}
@@ -35,33 +32,38 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	if g.JSON {
-		err = t.json(v)
-	} else {
-		for _, p := range v.Projections {
-			verdict := "equal"
-			if !p.Equal {
-				verdict = "DIFFERS in " + counted(len(p.Differences), "conversation")
-			}
-			switch {
-			case p.Behind == 0 && p.Later > 0:
-				verdict += fmt.Sprintf(" up to sequence %d; %s applied meanwhile", p.UpTo, counted(p.Later, "event"))
-			case p.Behind > 0:
-				verdict += fmt.Sprintf(" up to sequence %d; %s not applied yet", p.UpTo, counted(p.Behind, "event"))
-			}
-			out := fmt.Sprintf("%s: %s, hash %s, %s, %s\n", p.Name, verdict, p.Hash, counted(p.Conversations, "conversation"), counted(p.Events, "event"))
-			for _, d := range p.Differences {
-				out += fmt.Sprintf("  %s %s: %s\n", console.OneLine(d.Tenant), console.OneLine(d.Conversation), differences[projection.Side(d.MissingIn)])
-			}
-			if err = t.text(out); err != nil {
-				return err
-			}
+		if err := t.json(v); err != nil {
+			return err
+		}
+	} else if err := t.verified(&v); err != nil {
+		return err
+	}
+	if v.Equal {
+		return nil
+	}
+	c.remedies(t, &v)
+	return errDifference
+}
+
+func (t *terminal) verified(v *httpapi.Verification) error {
+	var out strings.Builder
+	for _, p := range v.Projections {
+		verdict := "equal"
+		if !p.Equal {
+			verdict = "DIFFERS in " + counted(len(p.Differences), "conversation")
+		}
+		switch {
+		case p.Behind == 0 && p.Later > 0:
+			verdict += fmt.Sprintf(" up to sequence %d; %s applied meanwhile", p.UpTo, counted(p.Later, "event"))
+		case p.Behind > 0:
+			verdict += fmt.Sprintf(" up to sequence %d; %s not applied yet", p.UpTo, counted(p.Behind, "event"))
+		}
+		fmt.Fprintf(&out, "%s: %s, hash %s, %s, %s\n", p.Name, verdict, p.Hash, counted(p.Conversations, "conversation"), counted(p.Events, "event"))
+		for _, d := range p.Differences {
+			fmt.Fprintf(&out, "  %s %s: %s\n", console.OneLine(d.Tenant), console.OneLine(d.Conversation), differences[projection.Side(d.MissingIn)])
 		}
 	}
-	if err == nil && !v.Equal {
-		c.remedies(t, &v)
-		err = errDifference
-	}
-	return err
+	return t.text(out.String())
 }
 
 // differences describe how a conversation differs.

@@ -95,11 +95,7 @@ Example:
     mneme projects list --json | jq -r '.[].name'`
 }
 
-func (c *ProjectsListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ProjectsListCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	return showList(ctx, g, t, api, "/v1/projects", "projects", c.Limit, c.pastFlags.query().with(c.waitFlags.query()), func(list []httpapi.Project) error {
 		rows := make([][]any, len(list))
 		for i, p := range list {
@@ -124,11 +120,7 @@ func (*ProjectsShowCmd) Help() string {
     mneme projects show cli --query "upload test"`
 }
 
-func (c *ProjectsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ProjectsShowCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	path, err := c.path("")
 	if err != nil {
 		return err

@@ -27,11 +27,7 @@ Examples:
     mneme quotas --json | jq -r '.tenants[] | select(any(.quotas[]; .limit > 0 and .used > 0.9 * .limit)) | .tenant'`
 }
 
-func (c *QuotasCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *QuotasCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	var list httpapi.TenantQuotas
 	if err := api.get(ctx, "/v1/quotas", parameters{"tenant": g.Tenant, "limit": c.Limit}, &list); err != nil {
 		return err

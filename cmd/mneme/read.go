@@ -47,11 +47,7 @@ func (*ContextCmd) Help() string {
     mneme context ID --format openai               messages for the next call of a model`
 }
 
-func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	format := c.Format
 	if c.Frame && (g.JSON || format != "markdown") {
 		return &program.UsageError{Err: errors.New("--frame needs the format markdown")}
@@ -124,11 +120,7 @@ func (*FilesCmd) Help() string {
     mneme files ID --kind write --json | jq -r '.[].path'`
 }
 
-func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	answer := struct{ Files, Directories []json.RawMessage }{Files: []json.RawMessage{}}
 	query := parameters{"limit": cmp.Or(c.Limit, 10_000), "all": c.All, "kind": c.Kind}.with(c.pastFlags.query(), c.waitFlags.query())
 	if c.ByDirectory {
@@ -194,11 +186,7 @@ Example:
     mneme event 1200 | jq .data`
 }
 
-func (c *EventCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *EventCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	body, err := api.raw(ctx, http.MethodGet, "/v1/events/"+strconv.FormatUint(c.Seq, 10), nil, "", nil)
 	if err != nil {
 		return err

@@ -40,11 +40,7 @@ type rebuildList struct {
 	Rebuilds []httpapi.Rebuild `json:"rebuilds"`
 }
 
-func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	var list rebuildList
 	if c.Cancel {
 		raw, err := api.raw(ctx, http.MethodDelete, "/v1/rebuilds/"+c.Projection, nil, "", nil)

@@ -40,11 +40,7 @@ Examples:
 }
 
 // Run requests the repair and prints its report.
-func (c *RepairLogCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *RepairLogCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	body, err := json.Marshal(map[string]bool{"dry_run": c.DryRun, "accept": c.Accept})
 	if err != nil {
 		return err

@@ -79,6 +79,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		parsed.BindTo(traced, (*context.Context)(nil))
 	}
 	commands.given = given(parsed)
+	if err = parsed.BindToProvider(commands.client); err != nil {
+		return exitCode(err, t)
+	}
 	err = parsed.Run(&commands.Globals, t)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errInterrupted

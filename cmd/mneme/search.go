@@ -356,10 +356,6 @@ Example:
     mneme conversations similar ID --limit 3`
 }
 
-func (c *ConversationsSimilarCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *ConversationsSimilarCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	return foundConversations(ctx, g, t, api, conversation(c.ID, "/similar"), parameters{"limit": c.Limit, "max_chars": c.MaxChars}.with(c.waitFlags.query()))
 }

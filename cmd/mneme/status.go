@@ -28,11 +28,7 @@ Examples:
     mneme status --json | jq '.processes[] | {name, program, version, state}'`
 }
 
-func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	var s httpapi.Status
 	if err := api.get(ctx, "/v1/status", nil, &s); err != nil {
 		return err

@@ -36,11 +36,7 @@ Examples:
     mneme steps ID --turn 3                        what a summary of level 1 covers`
 }
 
-func (c *SummariesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *SummariesCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	reads := c.pastFlags.query().with(c.waitFlags.query())
 	if c.Summary != "" {
 		return showOne(ctx, g, t, api, conversation(c.ID, "/summaries/", segment(c.Summary)), reads, t.showSummary)

@@ -56,11 +56,7 @@ type watched struct {
 }
 
 // Run follows until it is interrupted, or with --once until all is read.
-func (c *WatchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *WatchCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	rules, err := redactRules(c.Redacting)
 	if err != nil {
 		return err

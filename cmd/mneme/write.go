@@ -268,11 +268,7 @@ Examples:
 }
 
 // Run publishes and prints a line for each event.
-func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
+func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	in := io.Reader(os.Stdin)
 	if c.File != "-" {
 		f, err := os.Open(c.File)
