@@ -77,19 +77,11 @@ func (g *Graph) Referring(ctx context.Context, tenant string, q graph.CodeQuery)
 // mentions reads mentions of code.
 func (s *store) mentions(ctx context.Context, statement string, params map[string]any, limit int, scan func(*values) events.Reference) ([]graph.Mention, error) {
 	params["limit"] = limit
-	rows, err := s.Read(ctx, statement, params)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]graph.Mention, len(rows))
-	for i, row := range rows {
-		v := &values{list: row}
-		list[i] = graph.Mention{Conversation: v.text(), Seq: v.seq(), Reference: scan(v)}
-		if v.err != nil {
-			return nil, v.err
-		}
-	}
-	return list, nil
+	var list []graph.Mention
+	err := s.scan(ctx, statement, params, func(v *values) {
+		list = append(list, graph.Mention{Conversation: v.text(), Seq: v.seq(), Reference: scan(v)})
+	})
+	return list, err
 }
 
 // References implements graph.CodeReader.

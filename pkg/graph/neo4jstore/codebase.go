@@ -54,20 +54,12 @@ func codeScan(v *values) codebase.Scan {
 
 // Indexes implements codebase.Reader.
 func (s *Codebase) Indexes(ctx context.Context, tenant string, asOf uint64) (list []codebase.Scan, err error) {
-	rows, err := s.Read(ctx, selectCodeIndexes, map[string]any{"listed": s.tenantKey(tenant), "last": number(asOf), "limit": codebase.MaxIndexes})
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := &values{list: row}
-		if list = append(list, scanAll(v, codeScan)...); v.err != nil {
-			return nil, v.err
-		}
-	}
+	params := map[string]any{"listed": s.tenantKey(tenant), "last": number(asOf), "limit": codebase.MaxIndexes}
+	err = s.scan(ctx, selectCodeIndexes, params, func(v *values) { list = append(list, scanAll(v, codeScan)...) })
 	slices.SortFunc(list, func(a, b codebase.Scan) int {
 		return cmp.Or(strings.Compare(a.Project, b.Project), cmp.Compare(a.Seq, b.Seq))
 	})
-	return list, nil
+	return list, err
 }
 
 // Scanned implements codebase.Reader.
@@ -106,51 +98,34 @@ func (s *Codebase) versions(ctx context.Context, id events.ConversationID, q cod
 
 // Bags implements codebase.Reader.
 func (s *Codebase) Bags(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]byte, error) {
-	rows, err := s.ofVersions(ctx, id, selectCodeBags, seqs)
-	if err != nil {
-		return nil, err
-	}
 	bags := map[uint64][]byte{}
-	for _, row := range rows {
-		v := &values{list: row}
-		seq, of := v.seq(), take[[]byte](v)
-		if v.err != nil {
-			return nil, v.err
-		}
-		bags[seq] = of
-	}
-	return bags, nil
+	err := s.ofVersions(ctx, id, selectCodeBags, seqs, func(v *values) {
+		seq := v.seq()
+		bags[seq] = take[[]byte](v)
+	})
+	return bags, err
 }
 
 // Texts implements codebase.Reader.
 func (s *Codebase) Texts(ctx context.Context, id events.ConversationID, seqs []uint64) (map[uint64][]string, error) {
-	rows, err := s.ofVersions(ctx, id, selectCodeTexts, seqs)
-	if err != nil {
-		return nil, err
-	}
 	texts := map[uint64][]string{}
-	for _, row := range rows {
-		v := &values{list: row}
-		seq, list := v.seq(), v.strings()
-		if v.err != nil {
-			return nil, v.err
-		}
-		if len(list) > 0 {
+	err := s.ofVersions(ctx, id, selectCodeTexts, seqs, func(v *values) {
+		if seq, list := v.seq(), v.strings(); len(list) > 0 {
 			texts[seq] = list
 		}
-	}
-	return texts, nil
+	})
+	return texts, err
 }
 
 // ofVersions reads rows of versions by their sequences.
-func (s *Codebase) ofVersions(ctx context.Context, id events.ConversationID, query string, seqs []uint64) ([][]any, error) {
+func (s *Codebase) ofVersions(ctx context.Context, id events.ConversationID, query string, seqs []uint64, scan func(*values)) error {
 	numbers := make([]int64, len(seqs))
 	for i, seq := range seqs {
 		numbers[i] = number(seq)
 	}
 	params := In("seqs", numbers)
 	params["key"], params["last"] = s.Key(id), number(graph.Latest)
-	return s.Read(ctx, query, params)
+	return s.scan(ctx, query, params, scan)
 }
 
 // hashedAtOnce is how many versions a hash reads at once.

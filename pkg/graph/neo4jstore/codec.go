@@ -193,18 +193,13 @@ func (d *db) missing(ctx context.Context, l Layout) ([]string, error) {
 	if l.migrated() {
 		return nil, nil
 	}
-	rows, err := d.Read(ctx, "SHOW INDEXES YIELD name, owningConstraint RETURN name, owningConstraint IS NOT NULL", nil)
+	there := map[string]bool{} // by name of the index
+	err := d.scan(ctx, "SHOW INDEXES YIELD name, owningConstraint RETURN name, owningConstraint IS NOT NULL", nil, func(v *values) {
+		name := v.text()
+		there[name] = v.flag()
+	})
 	if err != nil {
 		return nil, err
-	}
-	there := map[string]bool{} // by name of the index
-	for _, row := range rows {
-		v := &values{list: row}
-		name, constraint := v.text(), v.flag()
-		if v.err != nil {
-			return nil, v.err
-		}
-		there[name] = constraint
 	}
 	return slices.DeleteFunc(l.schema(), func(s string) bool {
 		constraint, ok := there[nameOf(s)]

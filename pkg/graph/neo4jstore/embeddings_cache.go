@@ -48,21 +48,13 @@ func (c *EmbeddingsCache) Load(ctx context.Context, keys []graph.EmbeddingKey) (
 		}
 		places[key] = append(places[key], i)
 	}
-	rows, err := c.Read(ctx, selectCached, In("keys", asked))
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := &values{list: row}
+	err := c.scan(ctx, selectCached, In("keys", asked), func(v *values) {
 		key, vector := v.text(), take[[]byte](v)
-		if v.err != nil {
-			return nil, v.err
-		}
 		for _, i := range places[key] {
 			vectors[i] = vector
 		}
-	}
-	return vectors, nil
+	})
+	return vectors, err
 }
 
 // Store implements graph.EmbeddingsCache. It locks keys in sorted order, so that concurrent

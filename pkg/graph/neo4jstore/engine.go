@@ -3,7 +3,6 @@ package neo4jstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,34 +199,23 @@ func (s *store) Failed(ctx context.Context, q projection.FailedQuery) (list []pr
 	if q.Conversation != "" {
 		statement, params["key"] = selectFailedOf, s.Key(events.ConversationID{Tenant: q.Tenant, ID: q.Conversation})
 	}
-	rows, err := s.Read(ctx, s.engine(statement), params)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := &values{list: row}
+	err = s.scan(ctx, s.engine(statement), params, func(v *values) {
 		f := projection.Failed{Projection: s.Projection, Seq: v.seq()}
 		f.Conversation = events.ConversationID{Tenant: v.text(), ID: v.text()}
 		f.EventID, f.Type, f.Class, f.Reason = v.text(), v.text(), projection.Class(v.text()), v.text()
-		if v.err != nil {
-			return nil, v.err
-		}
 		list = append(list, f)
-	}
+	})
 	slices.SortFunc(list, func(a, b projection.Failed) int { return cmp.Compare(a.Seq, b.Seq) })
-	return list[:min(len(list), q.Limit)], nil
+	return list[:min(len(list), q.Limit)], err
 }
 
 // CountFailed implements projection.ReadStore.
 func (s *store) CountFailed(ctx context.Context) (map[projection.Class]int, error) {
-	rows, err := s.Read(ctx, s.engine(countFailed), map[string]any{"generation": s.generation})
 	count := map[projection.Class]int{}
-	for _, row := range rows {
-		v := &values{list: row}
+	err := s.scan(ctx, s.engine(countFailed), map[string]any{"generation": s.generation}, func(v *values) {
 		class := projection.Class(v.text())
 		count[class] = v.int()
-		err = errors.Join(err, v.err)
-	}
+	})
 	return count, err
 }
 
@@ -271,15 +259,11 @@ type holder struct{ conversation, key string }
 
 func scanHolders(rows [][]any) (map[holder]projection.Claim, error) {
 	held := map[holder]projection.Claim{}
-	for _, row := range rows {
-		v := &values{list: row}
+	err := scanRows(rows, func(v *values) {
 		h := holder{v.text(), v.text()}
 		held[h] = projection.Claim{Seq: v.seq(), Content: v.digest()}
-		if v.err != nil {
-			return nil, v.err
-		}
-	}
-	return held, nil
+	})
+	return held, err
 }
 
 // hashedTogether is how many conversations are hashed at the same time. Each takes at least one round trip to the server,
@@ -288,23 +272,15 @@ const hashedTogether = 4
 
 // hashes yields the hash of each conversation, by tenant and id.
 func (s *store) hashes(ctx context.Context, hash func(context.Context, events.ConversationID) (projection.ConversationHash, error), yield func(projection.ConversationHash) error) error {
-	rows, err := s.Read(ctx, "MATCH (c:"+s.Conversation+") WHERE c.key STARTS WITH $prefix RETURN c.tenant, c.id", map[string]any{"prefix": s.prefix()})
+	var ids []events.ConversationID
+	err := s.scan(ctx, "MATCH (c:"+s.Conversation+") WHERE c.key STARTS WITH $prefix RETURN c.tenant, c.id", map[string]any{"prefix": s.prefix()}, func(v *values) {
+		ids = append(ids, events.ConversationID{Tenant: v.text(), ID: v.text()})
+	})
 	if err != nil {
 		return err
 	}
-	ids := make([]events.ConversationID, len(rows))
-	for i, row := range rows {
-		v := &values{list: row}
-		ids[i] = events.ConversationID{Tenant: v.text(), ID: v.text()}
-		if v.err != nil {
-			return v.err
-		}
-	}
 	slices.SortFunc(ids, func(a, b events.ConversationID) int {
-		if c := strings.Compare(a.Tenant, b.Tenant); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.ID, b.ID))
 	})
 	several := iter.Mapper[events.ConversationID, projection.ConversationHash]{MaxGoroutines: hashedTogether}
 	for page := range slices.Chunk(ids, 8*hashedTogether) {

@@ -27,21 +27,16 @@ func (s *store) Inherit(ctx context.Context, ancestors []int, cp projection.Chec
 	if _, err := s.write(ctx, s.engine(showInherited), map[string]any{"key": key, "ancestors": from, "seq": number(cp.Seq)}); err != nil {
 		return err
 	}
-	rows, err := s.Read(ctx, "MATCH (c:"+s.Conversation+") WHERE c.key STARTS WITH $prefix AND c.checkpoint IN $ancestors RETURN c.key, c.tenant, c.id",
-		map[string]any{"prefix": s.prefix(), "ancestors": from})
+	var moved []string
+	err := s.scan(ctx, "MATCH (c:"+s.Conversation+") WHERE c.key STARTS WITH $prefix AND c.checkpoint IN $ancestors RETURN c.key, c.tenant, c.id",
+		map[string]any{"prefix": s.prefix(), "ancestors": from}, func(v *values) {
+			conversation, id := v.text(), events.ConversationID{Tenant: v.text(), ID: v.text()}
+			if v.err == nil && belong(id) {
+				moved = append(moved, conversation)
+			}
+		})
 	if err != nil {
 		return err
-	}
-	var moved []string
-	for _, row := range rows {
-		v := &values{list: row}
-		conversation, id := v.text(), events.ConversationID{Tenant: v.text(), ID: v.text()}
-		if v.err != nil {
-			return v.err
-		}
-		if belong(id) {
-			moved = append(moved, conversation)
-		}
 	}
 	for len(moved) > 0 {
 		n := min(len(moved), inheritedAtOnce)

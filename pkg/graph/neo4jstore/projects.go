@@ -77,20 +77,11 @@ func (p *Projects) Members(ctx context.Context, tenant string, q project.MemberQ
 	}
 	params := In("names", names)
 	params["last"], params["limit"] = number(q.AsOf), cmp.Or(q.Each, q.Limit)
-	rows, err := p.Read(ctx, selectMembers, params)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := &values{list: row}
-		m := project.Member{Kind: q.Kind, Name: v.text(), Seq: v.seq(), Conversation: events.ConversationID{Tenant: tenant, ID: v.text()}, Words: v.text()}
-		if v.err != nil {
-			return nil, v.err
-		}
-		list = append(list, m)
-	}
+	err = p.scan(ctx, selectMembers, params, func(v *values) {
+		list = append(list, project.Member{Kind: q.Kind, Name: v.text(), Seq: v.seq(), Conversation: events.ConversationID{Tenant: tenant, ID: v.text()}, Words: v.text()})
+	})
 	slices.SortFunc(list, func(a, b project.Member) int { return cmp.Compare(b.Seq, a.Seq) })
-	return list[:min(len(list), q.Limit)], nil
+	return list[:min(len(list), q.Limit)], err
 }
 
 // Names implements project.Reader.
@@ -104,18 +95,9 @@ func (p *Projects) Names(ctx context.Context, tenant string, q project.NameQuery
 		}
 		statement, params["in"] = selectOnlyNames, map[string]any{"keys": keys}
 	}
-	rows, err := p.Read(ctx, statement, params)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := &values{list: row}
-		if list = append(list, v.text()); v.err != nil {
-			return nil, v.err
-		}
-	}
+	err = p.scan(ctx, statement, params, func(v *values) { list = append(list, v.text()) })
 	slices.Sort(list)
-	return list, nil
+	return list, err
 }
 
 // Digests implements project.Reader.
@@ -130,19 +112,14 @@ func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asO
 	}
 	params := In("keys", keys)
 	params["last"] = number(asOf)
-	rows, err := p.Read(ctx, selectHeads, params)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := &values{list: row}
+	err := p.scan(ctx, selectHeads, params, func(v *values) {
 		key, repairs, newest := v.text(), v.seq(), take[[]any](v)
-		if v.err != nil {
-			return nil, v.err
-		}
 		for _, i := range at[key] {
 			heads[i].Seq, heads[i].Repairs = valuesOf(newest).seq(), repairs
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	return p.replayer.Digests(heads, func(unknown []project.Head) ([][]project.Step, error) { return p.steps(ctx, unknown) })
 }
@@ -154,22 +131,14 @@ func (p *Projects) steps(ctx context.Context, heads []project.Head) ([][]project
 		key := p.Key(h.ID)
 		ends[i], at[key] = []any{key, number(h.Seq)}, append(at[key], i)
 	}
-	rows, err := p.Read(ctx, selectSteps, In("ends", ends))
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := &values{list: row}
+	err := p.scan(ctx, selectSteps, In("ends", ends), func(v *values) {
 		key := v.text()
 		steps := scanAll(v, func(v *values) project.Step { return project.Step{Seq: v.seq(), Change: v.text(), Base: v.text()} })
-		if v.err != nil {
-			return nil, v.err
-		}
 		for _, i := range at[key] {
 			list[i] = steps
 		}
-	}
-	return list, nil
+	})
+	return list, err
 }
 
 // Deleted implements project.Reader. Each conversation is one seek.
@@ -182,17 +151,8 @@ func (p *Projects) Deleted(ctx context.Context, tenant string, ids []string) (ma
 	if len(keys) == 0 {
 		return deleted, nil
 	}
-	rows, err := p.Read(ctx, selectDeletedProjects, In("keys", keys))
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		v := &values{list: row}
-		if deleted[v.text()] = true; v.err != nil {
-			return nil, v.err
-		}
-	}
-	return deleted, nil
+	err := p.scan(ctx, selectDeletedProjects, In("keys", keys), func(v *values) { deleted[v.text()] = true })
+	return deleted, err
 }
 
 // LastDeletion implements project.Reader.

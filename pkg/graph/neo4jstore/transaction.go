@@ -31,6 +31,15 @@ func (d *db) Read(ctx context.Context, query string, params map[string]any) ([][
 	return d.single(ctx, neo4j.AccessModeRead, d.ReadTimeout, query, params)
 }
 
+// scan is Read for the values of each row, up to the first row that scan can't read.
+func (d *db) scan(ctx context.Context, query string, params map[string]any, scan func(*values)) error {
+	rows, err := d.Read(ctx, query, params)
+	if err != nil {
+		return err
+	}
+	return scanRows(rows, scan)
+}
+
 // fetchedAtOnce is how many rows of a statement [db.each] has in memory.
 const fetchedAtOnce = 100
 

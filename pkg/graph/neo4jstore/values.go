@@ -91,6 +91,17 @@ func valuesOf(list any) *values {
 	return &values{list: l}
 }
 
+// scanRows calls scan for each row, up to the first that it can't read.
+func scanRows(rows [][]any, scan func(*values)) error {
+	for _, row := range rows {
+		v := &values{list: row}
+		if scan(v); v.err != nil {
+			return v.err
+		}
+	}
+	return nil
+}
+
 func take[T any](v *values) (value T) {
 	if v.next >= len(v.list) {
 		if v.err == nil {
