@@ -31,7 +31,7 @@ func TestTheBareLoaderMakesTheGraphOfTheEngine(t *testing.T) {
 		{"trunk", &events.ToolCalled{ToolCallID: "t1", MessageID: "m2", ToolName: "Read", Arguments: []byte(`{"path":"/a.go"}`)}},
 		{"trunk", &events.MessageCreated{MessageID: "m2", Role: "assistant", Content: "after its call", References: []events.Reference{{File: "/b.go"}}}},
 		{"trunk", &events.ToolCalled{ToolCallID: "t2", ToolName: "Read", Arguments: []byte(`{}`)}},
-		{"trunk", &events.ConversationUpdated{Title: ptr("another")}},
+		{"trunk", &events.ConversationUpdated{Title: new("another")}},
 		{"trunk", &events.ToolCondensed{ToolCallID: "t1", Content: "short", Model: "m"}},
 		{"trunk", &events.SummaryWritten{SummaryID: "s1", Level: 1, FirstSeq: 2, LastSeq: 4, Conversation: "said", Method: "extractive"}},
 		{"trunk", &events.SummaryWritten{SummaryID: "s2", Level: 1, FirstSeq: 5, LastSeq: 7, Conversation: "said", Method: "extractive"}},
@@ -91,5 +91,3 @@ func count(g graphRows) (nodes, ties int) {
 	}
 	return nodes, ties
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -273,13 +273,7 @@ func engineCases[U projection.Unit, S projection.Store[U]](w workshop[U, S], d D
 			for want, query := range map[string]projection.FailedQuery{
 				"[1 4]": {Tenant: "t", Limit: 9}, "[2]": {Tenant: "other", Limit: 9}, "[4]": {Tenant: "t", After: 1, Limit: 9}, "[1]": {Tenant: "t", Limit: 1}, "[]": {Tenant: "nobody", Limit: 9},
 			} {
-				page, err := b.store.Failed(b.ctx, query)
-				require.NoError(t, err)
-				seqs := []uint64{}
-				for _, f := range page {
-					seqs = append(seqs, f.Seq)
-				}
-				require.Equal(t, want, fmt.Sprint(seqs), "%+v", query)
+				requireFailed(b, want, query)
 			}
 		}},
 		{"failed events are read by conversation and class", func(t *testing.T) {
@@ -295,13 +289,7 @@ func engineCases[U projection.Unit, S projection.Store[U]](w workshop[U, S], d D
 				"[2]": {Tenant: "other", Conversation: "c", Limit: 9}, "[]": {Tenant: "t", Conversation: "c", Class: projection.ClassError, Limit: 9},
 				"[1 2 3 4]": {Class: projection.ClassInvalid, Limit: 9}, "[1]": {Tenant: "t", Conversation: "c", Limit: 1},
 			} {
-				page, err := b.store.Failed(b.ctx, query)
-				require.NoError(t, err)
-				seqs := []uint64{}
-				for _, f := range page {
-					seqs = append(seqs, f.Seq)
-				}
-				require.Equal(t, want, fmt.Sprint(seqs), "%+v", query)
+				requireFailed(b, want, query)
 			}
 		}},
 		{"a drop takes rows, claims, failed events and the tombstone of one conversation", func(t *testing.T) {
@@ -358,6 +346,18 @@ func engineCases[U projection.Unit, S projection.Store[U]](w workshop[U, S], d D
 		cases = slices.DeleteFunc(cases, func(c namedCase) bool { return !ofCodec[c.name] && !strings.HasPrefix(c.name, "law: ") })
 	}
 	return cases
+}
+
+// requireFailed checks which failed events a query finds.
+func requireFailed[U projection.Unit, S projection.Store[U]](b *bench[U, S], want string, q projection.FailedQuery) {
+	b.t.Helper()
+	page, err := b.store.Failed(b.ctx, q)
+	require.NoError(b.t, err)
+	seqs := []uint64{}
+	for _, f := range page {
+		seqs = append(seqs, f.Seq)
+	}
+	require.Equal(b.t, want, fmt.Sprint(seqs), "%+v", q)
 }
 
 // ofCodec lists the engine's cases, in addition to its laws, that a read model's codec can fail.

@@ -56,7 +56,7 @@ func graphCases(w graphShop) []namedCase {
 			h := NewHistory()
 			h.Add("c", &events.ConversationStarted{Title: "title", Tags: []string{"a"}, Agent: "agent"})
 			h.Add("c", &events.ConversationUpdated{Status: "archived"})
-			h.Add("c", &events.ConversationUpdated{Title: pointer("")})
+			h.Add("c", &events.ConversationUpdated{Title: new("")})
 			h.Add("c", &events.ConversationUpdated{Tags: &[]string{}})
 			bothWays(t, w, h, func(t *testing.T, b graphBench) {
 				require.Equal(t, graph.Description{Title: "title", Tags: []string{"a"}, Agent: "agent", Status: "archived"}, b.conversationAsOf("c", 2).Description)
@@ -225,7 +225,7 @@ func graphCases(w graphShop) []namedCase {
 				call("k", "t", `{}`), call("k", "t", `[]`), call("k", "t2", `{}`),
 				&events.ToolCalled{ToolCallID: "k", ToolName: "t", Arguments: []byte(`{}`), MessageID: "m"},
 				result("k", "x", true), result("k", "x", false), &events.ToolReturned{ToolCallID: "k", Result: events.JSONResult([]byte(`"x"`))},
-				&events.ToolReturned{ToolCallID: "k", Result: events.JSONResult([]byte(`"x"`)), DurationMS: pointer(0.0)},
+				&events.ToolReturned{ToolCallID: "k", Result: events.JSONResult([]byte(`"x"`)), DurationMS: new(0.0)},
 				&events.ConversationStarted{}, &events.ConversationStarted{Title: "x"}, &events.ConversationStarted{Tags: []string{"x"}},
 				&events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "x", MessageID: "y"}},
 				&events.ConversationUpdated{Status: "archived"}, &events.ConversationDeleted{},

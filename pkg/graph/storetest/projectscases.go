@@ -289,7 +289,7 @@ func projectsCases(w projectsShop) []namedCase {
 					c := rapid.SampledFrom([]string{"a", "b"}).Draw(r, "conversation")
 					k := fmt.Sprintf("k%d", rapid.IntRange(0, 5).Draw(r, "call"))
 					h.Add(c, rapid.SampledFrom([]events.Payload{
-						begin("/w/r"), &events.ConversationStarted{Project: "p", Title: "t"}, &events.ConversationUpdated{Title: pointer("new")},
+						begin("/w/r"), &events.ConversationStarted{Project: "p", Title: "t"}, &events.ConversationUpdated{Title: new("new")},
 						message(fmt.Sprintf("m%d", n), "user", "always use tabs in this project"), message(fmt.Sprintf("m%d", n), "assistant", "done"),
 						read(k, "/w/r/a.go"), write(k, "/w/r/b.go"), call(k, "Bash", `{"command":"go test ./..."}`),
 						result(k, "ok", true), result(k, "x.go:1: error: undefined: y", false), written(fmt.Sprintf("s%d", n), 1, 1, 1),

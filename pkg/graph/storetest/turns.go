@@ -153,7 +153,7 @@ func turnCases(w graphShop) []namedCase {
 		{"calls and results come back with all they have", func(t *testing.T) {
 			h := NewHistory()
 			h.AddAs("c", "one", &events.ToolCalled{ToolCallID: "k", MessageID: "m", ToolName: "run", Arguments: []byte(`{"a": 1}`), Iteration: 4})
-			h.AddAs("c", "two", &events.ToolReturned{ToolCallID: "k", Success: pointer(false), Result: events.JSONResult([]byte(`{"x":[1]}`)), Error: "exit 1", DurationMS: pointer(1.25)})
+			h.AddAs("c", "two", &events.ToolReturned{ToolCallID: "k", Success: new(false), Result: events.JSONResult([]byte(`{"x":[1]}`)), Error: "exit 1", DurationMS: new(1.25)})
 			h.AddAs("c", "three", &events.ToolReturned{ToolCallID: "k2", Result: events.JSONResult([]byte(`null`))})
 			bothWays(t, w, h, func(t *testing.T, b graphBench) {
 				require.Equal(t, map[string]graph.ToolCall{"k": {
@@ -162,7 +162,7 @@ func turnCases(w graphShop) []namedCase {
 				}}, b.calls("c", "k", "unknown"))
 				require.Equal(t, map[string]graph.ToolResult{"k": {
 					Position: graph.Position{Seq: 2, N: 1}, Origin: graph.Origin{EventID: "two", Source: "storetest"},
-					ToolCallID: "k", Success: pointer(false), Result: graph.NewBody(`{"x":[1]}`), Error: "exit 1", DurationMS: pointer(1.25),
+					ToolCallID: "k", Success: new(false), Result: graph.NewBody(`{"x":[1]}`), Error: "exit 1", DurationMS: new(1.25),
 				}, "k2": {
 					Position: graph.Position{Seq: 3, N: 2}, Origin: graph.Origin{EventID: "three", Source: "storetest"},
 					ToolCallID: "k2", Result: graph.NewBody(`null`),
