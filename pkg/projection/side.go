@@ -2,6 +2,7 @@ package projection
 
 import (
 	"context"
+	"errors"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -30,15 +31,9 @@ func sides(ctx context.Context, log *eventlog.Log, model, replayed ReadStore, di
 	if len(differences) == 0 {
 		return nil
 	}
-	state, err := log.State(ctx)
+	lost, err := hasLost(ctx, log, model)
 	if err != nil {
 		return err
-	}
-	lost := state.Missing
-	if lost == 0 {
-		if lost, err = log.Unreadable(ctx); err != nil {
-			return err
-		}
 	}
 	last, read := MissingNowhere, 0
 	for i := range differences {
@@ -58,13 +53,44 @@ func sides(ctx context.Context, log *eventlog.Log, model, replayed ReadStore, di
 			}
 			if lacks {
 				d.MissingIn = MissingInModel
-			} else if lost > 0 {
+			} else if lost {
 				d.MissingIn = MissingInLog
 			}
 			last = d.MissingIn
 		}
 	}
 	return nil
+}
+
+// errLost is what [hasLost] looks for.
+var errLost = errors.New("the log has lost its tail")
+
+// hasLost reports whether the log lacks events that the read model may have: some in its middle, some that cannot be read,
+// or its end, as after a restore from an older backup.
+func hasLost(ctx context.Context, log *eventlog.Log, model ReadStore) (bool, error) {
+	state, err := log.State(ctx)
+	if err != nil || state.Missing > 0 {
+		return state.Missing > 0, err
+	}
+	for n := range log.Partitions() {
+		err := Differs(ctx, model, n, func(ctx context.Context, cp Checkpoint) error {
+			switch lost, err := lostTail(ctx, log, cp); {
+			case err != nil:
+				return err
+			case lost != "":
+				return errLost
+			}
+			return nil
+		})
+		if errors.Is(err, errLost) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	unreadable, err := log.Unreadable(ctx)
+	return unreadable > 0, err
 }
 
 // lacksEvents reports whether the read model lacks an event of a conversation that the

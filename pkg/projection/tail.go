@@ -47,27 +47,36 @@ func (p *Projector[U]) confirm(ctx context.Context, cp Checkpoint) error {
 // checkTail makes sure that the log still holds the event that the checkpoint names. After a power loss, other events
 // can get the same sequences.
 func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
-	if cp.Seq == 0 {
-		return nil
-	}
-	state, err := p.log.State(ctx)
-	if err != nil {
+	lost, err := lostTail(ctx, p.log, cp)
+	if err != nil || lost == "" {
 		return err
+	}
+	return p.otherLog(lost)
+}
+
+// lostTail says what happened to the event that a checkpoint names, with a place for the projection's name, "" if the log holds it.
+func lostTail(ctx context.Context, log *eventlog.Log, cp Checkpoint) (lost string, err error) {
+	if cp.Seq == 0 {
+		return "", nil
+	}
+	state, err := log.State(ctx)
+	if err != nil {
+		return "", err
 	}
 	if cp.Seq > state.Head {
-		return p.otherLog("the log ends before the last event that %s has applied: the log lost its tail, or this is another log")
+		return "the log ends before the last event that %s has applied: the log lost its tail, or this is another log", nil
 	}
-	message, err := p.log.Get(ctx, cp.Seq)
+	message, err := log.Get(ctx, cp.Seq)
 	if errors.Is(err, eventlog.ErrNotFound) {
-		return nil // purged since
+		return "", nil // purged since
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	if message.Digest() != cp.Event {
-		return p.otherLog("the log holds another event in the place of the last one that %s has applied: the log lost its tail and was written again, or this is another log")
+		return "the log holds another event in the place of the last one that %s has applied: the log lost its tail and was written again, or this is another log", nil
 	}
-	return nil
+	return "", nil
 }
 
 // otherLog is a halt because the log is not the one that was applied. What happened names no sequences, which the status
