@@ -98,5 +98,5 @@ func slowestOf(behind []httpapi.ProjectionStatus) map[string]httpapi.ProjectionS
 // needsPerson reports whether a partition continues only after a person has acted. long
 // says whether the command has already waited for sayWaiting.
 func needsPerson(p httpapi.ProjectionStatus, long bool) bool {
-	return p.State == "halted" || p.State == "damaged" || long && strings.Contains(p.Error, projection.ErrDisk.Error())
+	return p.State == "halted" || p.State == "damaged" || p.Elsewhere() || long && strings.Contains(p.Error, projection.ErrDisk.Error())
 }

@@ -275,6 +275,8 @@ func judgeState(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level L
 		return Failed, p.Error, "mneme rebuild " + p.Name
 	case p.State == "halted":
 		return Failed, p.Error, "do what the message says; what it has applied remains readable"
+	case p.Elsewhere():
+		return Failed, p.Error, "start " + program + " and context-api on the same data directory, MNEME_DATA"
 	case strings.Contains(p.Error, projection.ErrDisk.Error()): // a status holds only the text of the error
 		return Failed, p.Error, DiskRemedy
 	case m.Model != "" && strings.Contains(p.Error, "check the "): // waiting does not mend it

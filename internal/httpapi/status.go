@@ -235,11 +235,29 @@ func (a *api) projectionStatus(ctx context.Context, m view.Model, cluster *proje
 		if list[i].Holder == "" && s.State != projection.StateHalted && known {
 			list[i].State = string(projection.StateIdle)
 		}
+		list[i].findElsewhere(running)
 		for _, n := range failed {
 			list[i].Failed += n
 		}
 	}
 	return list, nil
+}
+
+// findElsewhere looks for a process that drives this partition in another file than the one that is read here. Such a
+// process is ahead of this read model: it reports a position after it has written it, and was asked before the file was
+// read. Only files are compared: what reads Neo4j may lag behind.
+func (s *ProjectionStatus) findElsewhere(running []projection.Status) {
+	for _, r := range running {
+		if s.Store == "sqlite" && r.Partition == s.Partition && r.Holder != "" && r.Checkpoint.Seq > s.Checkpoint {
+			s.State, s.Holder, s.Rate, s.Retries = string(projection.StateIdle), "", 0, 0
+			s.Error = fmt.Sprintf("%s writes this read model in another data directory, and is at sequence %d", r.Holder, r.Checkpoint.Seq)
+		}
+	}
+}
+
+// Elsewhere reports whether the process that drives the partition writes another read model than the one that is read.
+func (s *ProjectionStatus) Elsewhere() bool {
+	return s.State == string(projection.StateIdle) && s.Error != ""
 }
 
 // isUnreadable reports whether the status of a read model can't be read from it.
@@ -288,7 +306,7 @@ func processes(cluster *projection.Cluster, models []ProjectionStatus) []Process
 		}
 		for _, d := range m.Partitions {
 			driven := DrivenPartition{d.Store, d.Projection, d.Generation, d.Partition, string(d.State), d.Seq, d.Lag, d.Rate, d.Retries, d.Error}
-			if i := slices.IndexFunc(models, driven.isOf); i >= 0 {
+			if i := slices.IndexFunc(models, driven.isOf); i >= 0 && !models[i].Elsewhere() {
 				driven.Lag = models[i].Lag
 			}
 			p.add(driven)
