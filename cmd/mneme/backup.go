@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -277,11 +277,10 @@ func (g *Globals) connect() (*nats.Conn, error) {
 		}
 	}))
 	conn, err := eventlog.Connect(g.NATSURL, "cli", slog.New(slog.DiscardHandler), options...)
+	what, remedy := program.Refusal(err)
 	switch where := settings.Redacted(g.NATSURL); {
-	case errors.Is(err, nats.ErrAuthorization):
-		return nil, fmt.Errorf("NATS at %s: %w: it does not know this user with this password or credentials file", where, err)
-	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return nil, fmt.Errorf("NATS at %s: its certificate is from an authority that is unknown here: name its PEM file with --nats-ca-file", where)
+	case what != "":
+		return nil, fmt.Errorf("NATS at %s: %s: %s", where, what, asFlags(remedy))
 	case err != nil && g.withoutNATS():
 		return nil, fmt.Errorf("NATS at %s: %w: this command goes to NATS, where the token for HTTP is not enough: it is for those who run the server; if you do, name it with --nats-url", where, err)
 	case err != nil:
@@ -289,6 +288,13 @@ func (g *Globals) connect() (*nats.Conn, error) {
 	}
 	return conn, nil
 }
+
+// asFlags replaces the variables that a text names by the flags that set the same.
+func asFlags(text string) string {
+	return settingNames.ReplaceAllStringFunc(text, func(name string) string { return "--" + settings.Flag(name) })
+}
+
+var settingNames = regexp.MustCompile(`MNEME_[A-Z_]+`)
 
 // steps returns a bar for steps that follow each other.
 func (t *terminal) steps() (backup.Progress, func()) {

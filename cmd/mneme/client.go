@@ -60,6 +60,11 @@ func (g *Globals) namesNATS() bool {
 // withoutNATS reports whether the user seems to reach a server over HTTP alone, as those do who got a token for it.
 func (g *Globals) withoutNATS() bool { return g.hasToken() && !g.namesNATS() }
 
+// namesOnlyHTTP reports whether the user has named a server of the HTTP API, by its URL or by a token for it, and no NATS server.
+func (g *Globals) namesOnlyHTTP() bool {
+	return (g.hasToken() || g.given["MNEME_URL"] || os.Getenv("MNEME_URL") != "") && !g.namesNATS()
+}
+
 func (g *Globals) hasToken() bool { return g.Token.Token != "" || g.TokenFile != "" }
 
 // ownTenant returns the tenant for requests that are about all tenants unless they name one. With a token it is the

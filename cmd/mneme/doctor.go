@@ -43,7 +43,7 @@ func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		data = ".mneme"
 	}
 	d := httpapi.NewDiagnosis(doctor.Run(ctx, doctor.Options{
-		Client: g.Client, WithoutNATS: g.withoutNATS(), Data: data, Models: c.Models, Project: ".", Mine: version.Get(), Doing: func(what string) { t.status("checking %s", what) },
+		Client: g.Client, WithoutNATS: g.namesOnlyHTTP(), Data: data, Models: c.Models, Project: ".", Mine: version.Get(), Doing: func(what string) { t.status("checking %s", what) },
 	}))
 	t.status("")
 	if err := c.print(t, g.JSON, d); err != nil {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -33,8 +32,7 @@ type logReader interface {
 
 // reader opens the log. tenant is the one to read, "" for all of them, or for the one that the server knows by the token.
 func (f *logFlags) reader(ctx context.Context, g *Globals) (log logReader, tenant string, done func(), err error) {
-	byURL := g.hasToken() || g.given["MNEME_URL"] || os.Getenv("MNEME_URL") != ""
-	if f.Over == "http" || f.Over == "auto" && byURL && !f.AllTenants && !g.namesNATS() {
+	if f.Over == "http" || f.Over == "auto" && g.namesOnlyHTTP() && !f.AllTenants {
 		if f.AllTenants {
 			return nil, "", nil, usageError("--all-tenants goes to NATS: a server answers for one tenant over HTTP")
 		}

@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -31,7 +32,8 @@ const (
 // Options say what to check.
 type Options struct {
 	Client settings.Client
-	// WithoutNATS says that the user may reach the server over HTTP alone: a NATS server that does not answer is no failure.
+	// WithoutNATS says that the user may reach the server over HTTP alone: a NATS server that does not admit the user, or has
+	// another log, is no failure.
 	WithoutNATS bool
 	Data        string // a data directory on this machine, "" for none
 	Models      settings.Models
@@ -51,7 +53,9 @@ func Run(ctx context.Context, o Options) []Finding {
 	e.openFiles()
 	e.trust()
 	e.doing("NATS and the log")
+	before := len(e.findings)
 	e.nats(ctx)
+	e.ofNATS = slices.Clone(e.findings[before:])
 	e.doing("the HTTP API")
 	e.http(ctx)
 	e.doing("the agents on this machine")
@@ -100,7 +104,7 @@ func (e *examination) through(ctx context.Context, log *eventlog.Log) {
 		e.add("jetstream", Failed, err.Error(), "")
 		return
 	}
-	e.jetStream(ctx, js)
+	e.jetStream(ctx, log.Conn(), js)
 	e.stream(ctx, js)
 	e.copies(ctx, log.Conn(), js)
 	e.producers(ctx, log)
@@ -111,8 +115,10 @@ type examination struct {
 	Options
 	now      func() time.Time
 	findings []Finding
-	answers  bool  // the HTTP API does
-	room     int64 // bytes that the log may still take, 0 if unknown
+	answers  bool      // the HTTP API does
+	room     int64     // bytes that the log may still take, 0 if unknown
+	made     time.Time // when the log at NATS was, zero if unknown
+	ofNATS   []Finding
 }
 
 func (e *examination) add(check string, level Level, detail, remedy string) {

@@ -27,6 +27,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/internal/worker"
@@ -142,6 +143,49 @@ func TestWhoeverReachesOnlyTheAPINeedsNoNATS(t *testing.T) {
 		require.Len(t, e.findings, 1)
 		require.Equal(t, want, e.findings[0].Level, e.findings[0].Detail)
 	}
+}
+
+// With only the API named, the NATS server at the usual address may be that of another mneme.
+func TestALogThatTheAPIDoesNotServeIsNotJudged(t *testing.T) {
+	t.Parallel()
+	mine, other := up(t, t.TempDir()), up(t, t.TempDir())
+	of := func(without bool) map[string][]Finding {
+		found := map[string][]Finding{}
+		for _, f := range Run(mnemetest.Context(t), Options{Client: settings.Client{URL: mine.HTTPURL(), NATSURL: other.NATSURL()}, WithoutNATS: without, Mine: version.Get()}) {
+			found[f.Check] = append(found[f.Check], f)
+		}
+		return found
+	}
+	unnamed := of(true)
+	require.Len(t, unnamed["nats"], 1)
+	require.Equal(t, OK, unnamed["nats"][0].Level)
+	require.Contains(t, unnamed["nats"][0].Detail, "another log than "+mine.HTTPURL())
+	require.Empty(t, unnamed["log"])
+	require.Empty(t, unnamed["jetstream"])
+	named := of(false)
+	require.Len(t, named["log"], 2)
+	require.Equal(t, Failed, named["log"][1].Level)
+	require.Contains(t, named["log"][1].Remedy, "--nats-url")
+}
+
+func TestWhatNATSRefusesTheUserIsNotTakenForASilentServer(t *testing.T) {
+	server := natstest.Guard(t, "acme")
+	e := &examination{Options: Options{Client: settings.Client{NATSURL: server.As("agent-acme")}}}
+	e.nats(t.Context())
+	last := e.findings[len(e.findings)-1]
+	require.Equal(t, "jetstream", last.Check)
+	require.Equal(t, Failed, last.Level)
+	require.Contains(t, last.Detail, "does not let this user ask")
+	require.Contains(t, last.Remedy, "operator")
+}
+
+func TestAFileThatCanNotBeReadIsNotTakenForASilentServer(t *testing.T) {
+	t.Parallel()
+	e := &examination{Options: Options{Client: settings.Client{NATSURL: "nats://" + nowhere, NATSTLS: settings.NATSTLS{NATSCAFile: filepath.Join(t.TempDir(), "ca.pem")}}}}
+	e.nats(t.Context())
+	require.Len(t, e.findings, 1)
+	require.Contains(t, e.findings[0].Detail, "MNEME_NATS_CA_FILE=")
+	require.Contains(t, e.findings[0].Remedy, "correct the value")
 }
 
 func TestLogProblems(t *testing.T) {

@@ -72,6 +72,7 @@ func (e *examination) http(ctx context.Context) {
 	} else {
 		e.add("http", OK, fmt.Sprintf("%s, %s", settings.Redacted(e.Client.URL), theirs), "")
 	}
+	e.sameLog(status.Stream.Created)
 	e.reported(status.Status)
 	e.quotas(ctx, client)
 	e.mcp(ctx)

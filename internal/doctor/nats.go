@@ -2,10 +2,11 @@ package doctor
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,21 +20,29 @@ import (
 
 // nats checks the server, JetStream, and the log.
 func (e *examination) nats(ctx context.Context) {
-	conn, err := eventlog.Connect(e.Client.NATSURL, "doctor", slog.New(slog.DiscardHandler), append(program.NATSOptions(e.Client.NATSTLS), nats.Timeout(patience))...)
-	if errors.Is(err, nats.ErrAuthorization) {
-		e.add("nats", Failed, fmt.Sprintf("%s does not know this user with this password or credentials file: %v", settings.Redacted(e.Client.NATSURL), err), "name a user of the server in MNEME_NATS_URL, or in MNEME_NATS_CREDS_FILE; docs/operations/access.md says which")
+	if err := e.Client.NATSTLS.Check(); err != nil {
+		e.add("nats", Failed, "not asked: "+err.Error(), "correct the value, or unset it")
 		return
 	}
-	if errors.As(err, new(x509.UnknownAuthorityError)) {
-		e.add("nats", Failed, fmt.Sprintf("the certificate of %s is from an authority that is unknown here", settings.Redacted(e.Client.NATSURL)), "name its PEM file in MNEME_NATS_CA_FILE")
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	options := append(program.NATSOptions(e.Client.NATSTLS), nats.Timeout(patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		if isRefused(err) { // what is refused is never answered
+			stop()
+		}
+	}))
+	conn, err := eventlog.Connect(e.Client.NATSURL, "doctor", slog.New(slog.DiscardHandler), options...)
+	where := settings.Redacted(e.Client.NATSURL)
+	what, remedy := program.Refusal(err)
+	switch {
+	case err != nil && e.WithoutNATS:
+		e.add("nats", OK, "not checked: commands go to the HTTP API, no NATS server is named, and none admits this user at "+where, "")
 		return
-	}
-	if err != nil && e.WithoutNATS {
-		e.add("nats", OK, "not checked: commands with a token go to the HTTP API, no NATS server is named, and none answers at "+settings.Redacted(e.Client.NATSURL), "")
+	case what != "":
+		e.add("nats", Failed, fmt.Sprintf("%s: %s", where, what), remedy)
 		return
-	}
-	if err != nil {
-		e.add("nats", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.NATSURL), err), "start the NATS server, or mneme up, which has one; or name the server with --nats-url or MNEME_NATS_URL")
+	case err != nil:
+		e.add("nats", Failed, fmt.Sprintf("no answer from %s: %v", where, err), "start the NATS server, or mneme up, which has one; or name the server with --nats-url or MNEME_NATS_URL")
 		return
 	}
 	defer conn.Close()
@@ -43,15 +52,36 @@ func (e *examination) nats(ctx context.Context) {
 		e.add("jetstream", Failed, err.Error(), "")
 		return
 	}
-	asking, cancel := context.WithTimeout(ctx, patience)
+	asking, cancel := context.WithTimeout(asking, patience)
 	defer cancel()
-	e.jetStream(asking, js)
+	e.jetStream(asking, conn, js)
+	if isRefused(conn.LastError()) {
+		return
+	}
 	e.stream(asking, js)
 	e.copies(ctx, conn, js)
 	if log, err := eventlog.Open(asking, conn); err == nil {
+		e.made = log.Created()
 		e.producers(asking, log)
 		e.readable(ctx, log)
 	}
+}
+
+// sameLog compares the log at NATS with the one that the API serves, by the times at which they were made. Without a named
+// NATS server, the one at the usual address may be somebody else's, and is then left out.
+func (e *examination) sameLog(served time.Time) {
+	if e.made.IsZero() || served.IsZero() || e.made.Equal(served) {
+		return
+	}
+	api, at := settings.Redacted(e.Client.URL), settings.Redacted(e.Client.NATSURL)
+	if !e.WithoutNATS {
+		e.add("log", Failed, fmt.Sprintf("%s serves another log, made at %s, than the one at %s, made at %s", api, served.Format(time.RFC3339), at, e.made.Format(time.RFC3339)),
+			"name the NATS server of the API with --nats-url; if the log was made again while the API ran, restart that")
+		return
+	}
+	e.room = 0
+	e.findings = slices.DeleteFunc(e.findings, func(f Finding) bool { return slices.Contains(e.ofNATS, f) })
+	e.add("nats", OK, "not checked: no NATS server is named, and the one at "+at+" has another log than "+api, "")
 }
 
 // readable reads the log, as far as it gets within patience.
@@ -91,9 +121,16 @@ func (e *examination) server(conn *nats.Conn) {
 	e.add("nats", OK, detail, "")
 }
 
-func (e *examination) jetStream(ctx context.Context, js jetstream.JetStream) {
+// isRefused reports whether an error is the server's refusal to say anything about JetStream to this user.
+func isRefused(err error) bool {
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"$JS.API.INFO"`)
+}
+
+func (e *examination) jetStream(ctx context.Context, conn *nats.Conn, js jetstream.JetStream) {
 	account, err := js.AccountInfo(ctx)
 	switch {
+	case err != nil && isRefused(conn.LastError()):
+		e.add("jetstream", Failed, "the NATS server does not let this user ask: "+conn.LastError().Error(), "connect as the user operator: docs/operations/access.md")
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		e.add("jetstream", Failed, "JetStream is off", "enable it in the server's configuration; deploy/nats/server.conf is a working example")
 	case err != nil:

@@ -2,7 +2,6 @@ package program
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -153,18 +152,25 @@ func OpenLog(ctx context.Context, c LogConfig) (*eventlog.Log, error) {
 		if err == nil {
 			return log, nil
 		}
+		what, remedy := Refusal(err)
 		if errors.Is(err, nats.ErrAuthorization) {
-			return nil, fmt.Errorf("%s does not know this user with this password or credentials file; correct MNEME_NATS_URL or MNEME_NATS_CREDS_FILE (docs/operations/access.md lists the users): %w", settings.Redacted(c.URL), err)
+			return nil, fmt.Errorf("NATS at %s: %w: %s: %s", settings.Redacted(c.URL), err, what, remedy)
 		}
 		if errors.Is(err, natsdeploy.ErrIncompatible) {
 			return nil, err
 		}
-		if errors.As(err, new(x509.UnknownAuthorityError)) {
-			err = fmt.Errorf("%w: name its PEM file in MNEME_NATS_CA_FILE", err)
+		waiting := "waiting for NATS: start its server, or correct MNEME_NATS_URL"
+		switch {
+		case what != "":
+			waiting, err = "waiting for NATS: "+remedy, fmt.Errorf("%w: %s", err, what)
+		case errors.Is(err, natsdeploy.ErrNoStream):
+			waiting = "waiting for the log: start ingestor, which creates it"
+		case errors.Is(err, natsdeploy.ErrNoSpace), errors.Is(err, natsdeploy.ErrRestoring), errors.Is(err, natsdeploy.ErrSplitting):
+			waiting = "waiting for the log"
 		}
 		if err.Error() != reason || time.Since(said) > SayEvery {
 			said, reason = time.Now(), err.Error()
-			c.Logger.Warn("waiting for NATS: start its server, or correct MNEME_NATS_URL", "url", settings.Redacted(c.URL), "error", err)
+			c.Logger.Warn(waiting, "url", settings.Redacted(c.URL), "error", err)
 		}
 		select {
 		case <-time.After(RetryEvery):

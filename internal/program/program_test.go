@@ -36,7 +36,7 @@ func TestAPasswordThatNATSRefusesEndsAProgramThatSaysWhatToCorrect(t *testing.T)
 	_, err = OpenLog(t.Context(), LogConfig{URL: url, Program: "tester", Telemetry: &telemetry.Telemetry{}, Logger: slog.New(slog.DiscardHandler)})
 	require.ErrorIs(t, err, nats.ErrAuthorization)
 	require.ErrorContains(t, err, "nats://ingestor:xxxxx@")
-	require.ErrorContains(t, err, "correct MNEME_NATS_URL")
+	require.ErrorContains(t, err, "name a user of the server in MNEME_NATS_URL")
 }
 
 func TestAProgramThatIsEndedWhileItWaitsForAServerHasNotFailed(t *testing.T) {

@@ -126,7 +126,8 @@ type NATSTLS struct {
 	NATSCreds    string `name:"nats-creds-file" placeholder:"FILE" envconfig:"MNEME_NATS_CREDS_FILE" desc:"NATS credentials file: a user's JWT and seed"`
 }
 
-func (s *NATSTLS) check() error {
+// Check reads the files.
+func (s *NATSTLS) Check() error {
 	return errors.Join(authorities("MNEME_NATS_CA_FILE", s.NATSCAFile),
 		pair("MNEME_NATS_CERT_FILE", s.NATSCertFile, "MNEME_NATS_KEY_FILE", s.NATSKeyFile), credentials("MNEME_NATS_CREDS_FILE", s.NATSCreds))
 }

@@ -58,7 +58,7 @@ func ForClient() *Client { return &Client{} }
 
 // Check implements [Spec].
 func (s *Client) Check() error {
-	return errors.Join(httpURL("MNEME_URL", s.URL, "http://127.0.0.1:8420"), natsURL(s.NATSURL), s.NATSTLS.check(), s.Token.check())
+	return errors.Join(httpURL("MNEME_URL", s.URL, "http://127.0.0.1:8420"), natsURL(s.NATSURL), s.NATSTLS.Check(), s.Token.check())
 }
 
 // Models configures where a program keeps or finds the read models.
@@ -198,7 +198,7 @@ func (s *Summarizer) Check() error {
 // Check implements [Spec].
 func (s *Worker) Check() error {
 	return errors.Join(
-		natsURL(s.NATSURL), s.NATSTLS.check(), s.listen(s.Listen), s.Neo4j.Check(),
+		natsURL(s.NATSURL), s.NATSTLS.Check(), s.listen(s.Listen), s.Neo4j.Check(),
 		between("MNEME_PARTITIONS", s.Partitions, 1, 32), between("MNEME_REPLICAS", s.Replicas, 0, 5),
 		notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
@@ -232,7 +232,7 @@ func (s *API) Check() error {
 	if s.Callout != "" && !s.On() {
 		callout = refuse("MNEME_NATS_CALLOUT_SEED_FILE", s.Callout, "no token is required, so none could be checked: set MNEME_TOKENS=true, too")
 	}
-	return errors.Join(callout, file("MNEME_NATS_CALLOUT_SEED_FILE", s.Callout), natsURL(s.NATSURL), s.NATSTLS.check(), s.Access.Listen("MNEME_LISTEN", s.Listen, s.Trust), s.Hosts.check(), s.Access.Check(), s.Neo4j.Check(), s.Condensing.Check(), s.Analysing.Check(), s.Searching.Check(), s.Insights.check(), s.Erasing.Check(), s.Auditing.Check(), directory("MNEME_DATA", s.Data))
+	return errors.Join(callout, file("MNEME_NATS_CALLOUT_SEED_FILE", s.Callout), natsURL(s.NATSURL), s.NATSTLS.Check(), s.Access.Listen("MNEME_LISTEN", s.Listen, s.Trust), s.Hosts.check(), s.Access.Check(), s.Neo4j.Check(), s.Condensing.Check(), s.Analysing.Check(), s.Searching.Check(), s.Insights.check(), s.Erasing.Check(), s.Auditing.Check(), directory("MNEME_DATA", s.Data))
 }
 
 // Program is a program, or a part of mneme, together with its settings.
