@@ -70,7 +70,7 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 // partitions, replicas, size and duplicate window, and checks the rest.
 //
 // It returns [ErrNoStream] if the stream does not exist, and an
-// [*IncompatibleError] if mneme did not make it.
+// [*IncompatibleError] if mneme did not make it, or somebody has changed it; of the latter it still says what is missing.
 func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
 	stream, err := js.Stream(ctx, Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -111,14 +111,19 @@ func (s Settings) check() error {
 }
 
 // describe returns what a program needs to know about a stream, if the stream has these settings.
-// With [ErrSplitting] it returns the number of partitions.
+// With [ErrSplitting] it returns the number of partitions, and with an [*IncompatibleError] about a stream that mneme made,
+// what is missing, because the other settings may have removed it.
 func describe(got *jetstream.StreamInfo, s Settings) (Info, error) {
 	n, ok := partitions(got.Config)
 	if ok { // a transform of another shape fails in compare
 		s.Partitions = n
 	}
 	if err := compare(got.Config, s); err != nil {
-		return Info{}, err
+		info := Info{}
+		if _, ours := got.Config.Metadata[schemaKey]; ours {
+			info.Missing = Missing(got)
+		}
+		return info, err
 	}
 	list, open, err := splits(got.Config)
 	if err != nil {

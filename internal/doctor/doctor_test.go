@@ -168,6 +168,28 @@ func TestALogThatTheAPIDoesNotServeIsNotJudged(t *testing.T) {
 	require.Contains(t, named["log"][1].Remedy, "--nats-url")
 }
 
+func TestASettingThatRemovesEventsDoesNotHideTheLoss(t *testing.T) {
+	t.Parallel()
+	_, conn := natstest.Alone(t, embedded.Config{MaxBytes: 64 << 20}, natsdeploy.Settings{})
+	log, err := eventlog.Open(mnemetest.Context(t), conn)
+	require.NoError(t, err)
+	publish(t, log, time.Now())
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	stream, err := js.Stream(mnemetest.Context(t), natsdeploy.Stream)
+	require.NoError(t, err)
+	require.NoError(t, stream.DeleteMsg(mnemetest.Context(t), 1))
+	changed := stream.CachedInfo().Config
+	changed.MaxAge = time.Hour
+	_, err = js.UpdateStream(mnemetest.Context(t), changed)
+	require.NoError(t, err)
+	e := &examination{now: time.Now}
+	e.stream(mnemetest.Context(t), js)
+	require.Len(t, e.findings, 2)
+	require.Contains(t, e.findings[0].Detail, "max_age is 1h0m0s")
+	require.Contains(t, e.findings[1].Detail, "missing from the log")
+}
+
 func TestWhatNATSRefusesTheUserIsNotTakenForASilentServer(t *testing.T) {
 	server := natstest.Guard(t, "acme")
 	e := &examination{Options: Options{Client: settings.Client{NATSURL: server.As("agent-acme")}}}

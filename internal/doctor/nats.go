@@ -156,6 +156,7 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 		return
 	case errors.Is(err, natsdeploy.ErrIncompatible):
 		e.add("log", Failed, err.Error(), "fix what the message names; mneme never changes an existing stream")
+		e.missing(info.Missing)
 		return
 	case err != nil:
 		e.add("log", Failed, err.Error(), "check the server's log")
@@ -168,8 +169,12 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 		detail += ": " + what
 	}
 	e.add("log", level, detail, remedy)
-	if info.Missing > 0 {
-		what, remedy := MissingEvents(info.Missing)
+	e.missing(info.Missing)
+}
+
+func (e *examination) missing(n uint64) {
+	if n > 0 {
+		what, remedy := MissingEvents(n)
 		e.add("log", Failed, what, remedy)
 	}
 }
