@@ -275,8 +275,20 @@ func (c *claudeCode) system(out *batch, l *claudeLine) error {
 		return errors.New("uuid: is missing")
 	}
 	c.start(out)
-	c.message(out, "sys:"+l.UUID, l, &events.MessageCreated{Role: "system", Content: "api_error: " + spaced(plain(or(l.Error, "{}")))})
+	c.message(out, "sys:"+l.UUID, l, &events.MessageCreated{Role: "system", Content: "api_error: " + apiError(l.Error)})
 	return nil
+}
+
+// apiError returns what Claude Code itself shows of an error. Before it kept that text, and details of the connection
+// beside it, the error was what the model's server answered, which is returned whole.
+func apiError(raw json.RawMessage) string {
+	var e struct {
+		Formatted text `json:"formatted"`
+	}
+	if json.Unmarshal(raw, &e) == nil && e.Formatted != "" {
+		return string(e.Formatted)
+	}
+	return spaced(plain(or(raw, "{}")))
 }
 
 // user imports the user's side of the conversation: results of calls first, then text.

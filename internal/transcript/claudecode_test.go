@@ -162,6 +162,14 @@ func TestUnusableClaudeCodeLineIsRefusedInItsPlace(t *testing.T) {
 	}
 }
 
+// Claude Code repeats a request up to ten times, and each failure is a line.
+func TestARefusedRequestSaysWhatItsUserSaw(t *testing.T) {
+	line := `{"type":"system","subtype":"api_error","uuid":"y","sessionId":"s","error":{"message":"Connection error.","formatted":"Connection dropped (ECONNRESET)",` +
+		`"connection":{"code":"ECONNRESET","message":"ECONNRESET: The socket connection was closed unexpectedly.","isSSLError":false},"isNetworkDown":false,"rateLimits":null},"retryAttempt":1}`
+	items := readAll(t, []byte(line), "", Auto)
+	assert.JSONEq(t, `{"message_id":"sys:y","role":"system","content":"api_error: Connection dropped (ECONNRESET)"}`, string(good(t, items)[1].Data))
+}
+
 func TestOpenMessageIsEmittedBeforeTooMuchIsHeld(t *testing.T) {
 	big, err := json.Marshal(strings.Repeat("x", 6<<20))
 	require.NoError(t, err)
