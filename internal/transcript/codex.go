@@ -60,6 +60,11 @@ type codexItem struct {
 	ThreadSource text `json:"thread_source"`
 	Model        text `json:"model"`   // of a turn_context
 	Message      text `json:"message"` // of a compacted
+
+	Item struct { // of an item_completed
+		ID     text `json:"id"` // of a call's, that of the call
+		Status text `json:"status"`
+	} `json:"item"`
 }
 
 // codexTexts is a text, or a list of parts that have a text. A part without one, such as an
@@ -111,6 +116,8 @@ type codex struct {
 	thought   string // the place of the first line in reasoning
 	bytes     int    // size of reasoning
 
+	outcomes map[string]bool // whether calls of this turn succeeded, from item_completed to their result
+
 	held  codexHeld
 	usage codexUsage // of responses whose message has not been emitted
 
@@ -121,7 +128,7 @@ type codex struct {
 var rolloutName = regexp.MustCompile(`^rollout-.*-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl`)
 
 func newCodex(name string) converter {
-	c := &codex{}
+	c := &codex{outcomes: map[string]bool{}}
 	if m := rolloutName.FindStringSubmatch(path.Base(strings.ReplaceAll(name, `\`, "/"))); m != nil {
 		c.thread = m[1]
 	}
@@ -152,6 +159,8 @@ func (c *codex) value(out *batch, raw []byte) error {
 		c.release(out)
 	}
 	switch l.Type {
+	case "event_msg":
+		c.completed(&item)
 	case "session_meta":
 		return c.meta(&item)
 	case "token_usage_record":
@@ -180,10 +189,8 @@ func (c *codex) value(out *batch, raw []byte) error {
 // codexRead are the types of lines whose payload is read. Those of others may have any form.
 var codexRead = map[text]bool{"session_meta": true, "turn_context": true, "response_item": true, "compacted": true}
 
-// codexIgnored are the known types of lines and items that are not part of the conversation. An event_msg is what the
-// terminal showed: the same texts again, some of them cut.
+// codexIgnored are the known types of lines and items that are not part of the conversation.
 var codexIgnored = map[string]bool{
-	"event_msg":                          true,
 	"ghost_snapshot":                     true,
 	"inter_agent_communication":          true,
 	"inter_agent_communication_metadata": true,
@@ -191,6 +198,20 @@ var codexIgnored = map[string]bool{
 	"world_state":                        true,
 	"compaction":                         true, // encrypted
 	"compaction_summary":                 true, // encrypted
+}
+
+// completed takes an event_msg, which is what the terminal showed: the same texts again, some of them cut. Since 0.171 it
+// also says, before the output of a call to an MCP server, whether the call succeeded, which the output does not.
+func (c *codex) completed(i *codexItem) {
+	if i.Type != "item_completed" || i.Item.ID == "" || len(c.outcomes) >= maxOpenCalls {
+		return
+	}
+	switch i.Item.Status {
+	case "completed":
+		c.outcomes[string(i.Item.ID)] = true
+	case "failed", "declined":
+		c.outcomes[string(i.Item.ID)] = false
+	}
 }
 
 // meta takes the first session_meta. In a fork, more follow it: those of the threads that it was copied from.
@@ -326,6 +347,7 @@ func (c *codex) said(out *batch, at string, l *codexLine, m *events.MessageCreat
 	c.release(out)
 	if m.Role == "user" {
 		c.message = ""
+		clear(c.outcomes)
 	}
 	c.event(out, m.MessageID, l, m)
 	return nil
@@ -398,6 +420,13 @@ func (c *codex) result(out *batch, l *codexLine, i *codexItem) error {
 	}
 	p := codexResult(or(i.Output, string(codexTools(i.Tools))))
 	p.ToolCallID = string(i.CallID)
+	if success, known := c.outcomes[p.ToolCallID]; known && p.Success == nil {
+		p.Success = &success
+		if !success {
+			p.Error = codexText(i.Output)
+		}
+	}
+	delete(c.outcomes, p.ToolCallID)
 	c.release(out)
 	c.event(out, resultPrefix+p.ToolCallID, l, p)
 	return nil

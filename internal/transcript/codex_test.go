@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -129,6 +130,41 @@ func TestWhatAnEditorTellsCodexBesideAPromptIsAMessageOfItsOwn(t *testing.T) {
 		}
 		assert.Equal(t, want, said)
 		assert.Len(t, ids, len(want))
+	}
+}
+
+// Outputs as Codex 0.171 writes them: only of a command does the output itself say how it ended.
+func TestACallOfCodexHasAnOutcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		status, output string
+		want           string
+	}{
+		"a server's tool":      {"completed", `[{"type":"input_text","text":"Wall time: 0.5000 seconds\nOutput:"},{"type":"input_text","text":"two"}]`, "true "},
+		"a server's error":     {"failed", `[{"type":"input_text","text":"Wall time: 0.5000 seconds\nOutput:"},{"type":"input_text","text":"no such page"}]`, "false Wall time: 0.5000 seconds\nOutput:\nno such page"},
+		"a change declined":    {"declined", `"rejected"`, "false rejected"},
+		"still running":        {"in_progress", `"Chunk ID: 1\nWall time: 0.2 seconds\nProcess running with session ID 7\nOutput:\n"`, "unknown "},
+		"the output knows":     {"failed", `"Exit code: 0\nWall time: 1 seconds\nOutput:\n"`, "true "},
+		"stopped command":      {"", `"Wall time: 3.8 seconds\naborted by user"`, "false Wall time: 3.8 seconds\naborted by user"},
+		"stopped call":         {"", `"aborted by user after 2.5s"`, "false aborted by user after 2.5s"},
+		"unknown tool":         {"", `"unsupported call: mcp__docsread"`, "false unsupported call: mcp__docsread"},
+		"arguments":            {"", `"failed to parse function arguments: missing field cmd"`, "false failed to parse function arguments: missing field cmd"},
+		"neither says":         {"", `"Plan updated"`, "unknown "},
+		"a command's own text": {"", `"Chunk ID: 1\nWall time: 1.0 seconds\nProcess exited with code 0\nOutput:\naborted by user after 2.5s"`, "true "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rollout := `{"timestamp":"2026-11-05T09:00:01Z","type":"event_msg","payload":{"type":"item_completed","item":{"type":"McpToolCall","id":"c","status":"` + c.status + `"}}}
+{"timestamp":"2026-11-05T09:00:02Z","type":"response_item","payload":{"type":"function_call_output","call_id":"c","output":` + c.output + "}}\n"
+			result := good(t, readAll(t, []byte(rollout), newRollout, codexFormat))[1].Payload.(*events.ToolReturned)
+			outcome := "unknown"
+			if result.Success != nil {
+				outcome = strconv.FormatBool(*result.Success)
+			}
+			assert.Equal(t, c.want, outcome+" "+string(result.Error))
+			if strings.HasPrefix(name, "stopped") {
+				require.NotNil(t, result.DurationMS)
+				assert.Positive(t, *result.DurationMS)
+			}
+		})
 	}
 }
 
