@@ -60,6 +60,9 @@ var mcpClients = []mcpClient{
 	{name: "cline", where: "~/.cline/data/settings/cline_mcp_settings.json; in an editor what its extension shows at Configure MCP Servers", show: common, format: asJSON},
 	{name: "openhands", where: "~/.openhands/mcp.json", show: common, format: asJSON},
 	{name: "continue", where: "~/.continue/config.yaml", format: asYAMLList},
+	{name: "openclaw", where: "~/.openclaw/openclaw.json", format: asJSON, show: func(command string, args []string) any {
+		return map[string]any{"mcp": map[string]any{"servers": map[string]any{"mneme": map[string]any{"command": command, "args": args}}}}
+	}},
 	{name: "goose", where: "~/.config/goose/config.yaml", format: asYAML(connect.Goose)},
 }
 

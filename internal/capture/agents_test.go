@@ -234,6 +234,34 @@ func TestOfHermesAgentOnlyTheFoldersOfItsProfilesAreWatched(t *testing.T) {
 	require.Equal(t, 2, followed[0].Files)
 }
 
+// OpenClaw keeps locks, and what other agents that it runs write, beside the database of an agent.
+func TestTheDatabasesOfOpenClawsAgentsAreFollowed(t *testing.T) {
+	b := setup(t)
+	statements, err := os.ReadFile("../transcript/testdata/agents/openclaw/openclaw-agent.sql")
+	require.NoError(t, err)
+	var main *sql.DB
+	for _, path := range []string{"main/agent/openclaw-agent.sqlite", "main/agent/codex-home/agent/openclaw-agent.sqlite", "main/agent/openclaw-agent.sqlite.lock.sqlite"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(b.path(path)), 0o700))
+		db, err := sql.Open("sqlite", "file:"+b.path(path)+"?_pragma=journal_mode(wal)")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		_, err = db.Exec(string(statements))
+		require.NoError(t, err)
+		if main == nil {
+			main = db
+		}
+	}
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"openclaw", b.root}} }}, told)
+	b.awaitEvents(15)
+	await(t, r, done)
+	require.Equal(t, 1, r.Status().Followed[0].Files)
+	_, err = main.Exec(`INSERT INTO transcript_events SELECT session_id, 99, replace(event_json, 'It is short.', 'It is long.'), created_at + 1000, NULL, NULL FROM transcript_events WHERE event_json LIKE '%short%';
+		UPDATE transcript_events SET event_json = json_set(event_json, '$.id', 'last') WHERE seq = 99`)
+	require.NoError(t, err)
+	b.awaitEvents(16) // the log of the database changes, and not the database
+	require.Contains(t, string(b.held["t"][15].Data), "It is long.")
+}
+
 func TestChatsOfVSCodeAreReadInTheFoldersOfWorkspacesAlone(t *testing.T) {
 	b := setup(t)
 	const session = "11111111-0000-4000-8000-000000000002.json"

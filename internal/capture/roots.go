@@ -39,6 +39,7 @@ var agents = map[string]agent{
 	"qwen-code":   {format: "qwen-code", env: "QWEN_HOME", home: ".qwen", folder: "projects", takes: isQwenChat},
 	"opencode":    {format: "opencode", env: "XDG_DATA_HOME", inside: "opencode", home: ".local/share/opencode", takes: isDatabaseOf("opencode")},
 	"pi":          {format: "pi", env: "PI_CODING_AGENT_DIR", home: ".pi/agent", folder: "sessions"},
+	"openclaw":    {format: "openclaw", env: "OPENCLAW_STATE_DIR", home: ".openclaw", folder: "agents", enters: isClaw, takes: isDatabaseOf("openclaw")},
 	"kimi-code":   {format: "kimi-code", env: "KIMI_CODE_HOME", home: ".kimi-code", folder: "sessions", takes: isKimi},
 	"droid":       {format: "droid", env: "FACTORY_HOME_OVERRIDE", inside: ".factory", home: ".factory", folder: "sessions"},
 	"copilot-cli": {format: "copilot-cli", env: "COPILOT_HOME", home: ".copilot", folder: "session-state"},
@@ -83,6 +84,12 @@ func isProfile(rel string) bool {
 	return rel == "." || rel == "profiles" || path.Dir(rel) == "profiles"
 }
 
+// isClaw reports whether a folder is that of an agent of OpenClaw, or the one in it with its database. The agent's plugins
+// keep their files beside it.
+func isClaw(rel string) bool {
+	return !strings.Contains(rel, "/") || path.Base(rel) == "agent" && strings.Count(rel, "/") == 1
+}
+
 // isChatFolder reports whether a folder may hold sessions of VS Code's chat. There is one for each folder that was opened,
 // and extensions keep their files there too.
 func isChatFolder(rel string) bool {
@@ -95,8 +102,12 @@ func isVSCodeChat(path string) bool { return transcript.IsRecordingOf("vscode-ch
 // isDatabaseOf returns a function that reports whether a file is a database of the format.
 func isDatabaseOf(format string) func(string) bool {
 	return func(path string) bool {
-		return strings.HasSuffix(path, ".db") && transcript.IsRecordingOf(format, path)
+		return isDatabase(path) && transcript.IsRecordingOf(format, path)
 	}
+}
+
+func isDatabase(path string) bool {
+	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".sqlite")
 }
 
 func isLines(path string) bool {
@@ -123,8 +134,8 @@ func isTranscript(agent, path string) bool {
 // changedFile returns the file that changes when another one does: a database has a log beside it, in which its agent
 // writes first.
 func changedFile(path string) string {
-	if database, ok := strings.CutSuffix(path, ".db-wal"); ok {
-		return database + ".db"
+	if database, ok := strings.CutSuffix(path, "-wal"); ok && isDatabase(database) {
+		return database
 	}
 	return path
 }
@@ -141,7 +152,7 @@ func (w withLog) ModTime() time.Time { return w.modified }
 
 // stateOf returns the state of a file, of a database with its log.
 func stateOf(path string, info fs.FileInfo) fs.FileInfo {
-	if !strings.HasSuffix(path, ".db") {
+	if !isDatabase(path) {
 		return info
 	}
 	w := withLog{info, info.Size(), info.ModTime()}
@@ -168,6 +179,7 @@ func agentNamed(name string) (agent, error) {
 //	qwen-code     $QWEN_HOME/projects, else ~/.qwen/projects
 //	opencode      $XDG_DATA_HOME/opencode, else ~/.local/share/opencode
 //	pi            $PI_CODING_AGENT_DIR/sessions, else ~/.pi/agent/sessions
+//	openclaw      $OPENCLAW_STATE_DIR/agents, else ~/.openclaw/agents
 //	kimi-code     $KIMI_CODE_HOME/sessions, else ~/.kimi-code/sessions
 //	droid         $FACTORY_HOME_OVERRIDE/.factory/sessions, else ~/.factory/sessions
 //	copilot-cli   $COPILOT_HOME/session-state, else ~/.copilot/session-state

@@ -24,7 +24,7 @@ func databases(t testing.TB) (paths []string) {
 		}
 		return err
 	}))
-	require.Len(t, paths, 7)
+	require.Len(t, paths, 8)
 	return paths
 }
 

@@ -20,15 +20,15 @@
 //   - codex: what Codex writes to ~/.codex/sessions/…/rollout-<time>-<thread>.jsonl, also
 //     compressed with Zstandard.
 //
-//   - pi: what pi and OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
+//   - pi: what pi and older versions of OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
 //
-//   - gemini-cli, qwen-code, kimi-code, droid, cline, opencode, goose, crush, hermes, vscode-chat, copilot-cli, continue, openhands, aider, swe-agent: what these agents write, see their
+//   - gemini-cli, qwen-code, kimi-code, droid, cline, opencode, goose, crush, hermes, openclaw, vscode-chat, copilot-cli, continue, openhands, aider, swe-agent: what these agents write, see their
 //     descriptions in the table. Cline's is that of Roo Code and Kilo Code too, opencode's that of newer versions of Kilo.
 //
 //   - messages: lists of messages of the APIs of OpenAI, Anthropic and Gemini.
 //
 // A recording can also be one JSON value over several lines. It is read as a whole, up to [MaxDocumentBytes], and its
-// items count as being on line 1. opencode, Kilo, goose, Crush and Hermes Agent have databases of SQLite, which [ReadDatabase] reads.
+// items count as being on line 1. opencode, Kilo, goose, Crush, Hermes Agent and OpenClaw have databases of SQLite, which [ReadDatabase] reads.
 //
 // The neutral form and Claude Code's format name the same things alike. A session imported
 // from either, or again after it has grown, is the same conversation with the same events:
@@ -65,6 +65,8 @@
 //	tool call        toolu_… or <message's id>:c1     a toolCall block
 //	tool result      res:<tool call>                  a message line of a toolResult
 //	user's command   pi:<session>:<place>:bash        a message line of a bashExecution
+//
+// A row in the database of OpenClaw is a line as in pi's sessions; its conversation is openclaw:<session>, and so on.
 //
 // The others in short. Where it says <conversation>: before an id, that id is unique in the conversation only:
 //

@@ -96,11 +96,15 @@ var formats = []Format{
 		converter: newCodex,
 	},
 	{
-		Name: piFormat, Native: true, Doc: "sessions of pi and OpenClaw, ~/.pi/agent/sessions/--<folder>--/<time>_<session>.jsonl",
+		Name: piFormat, Native: true, Doc: "sessions of pi and of older versions of OpenClaw, ~/.pi/agent/sessions/--<folder>--/<time>_<session>.jsonl",
 		detect: func(p *probe) bool {
 			return p.Type == "session" && p.ID != "" && p.Timestamp != "" && p.SessionID == ""
 		},
 		converter: newPi,
+	},
+	{
+		Name: openClawFormat, Native: true, Doc: "databases of OpenClaw, ~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite", files: []string{"openclaw-agent.sqlite"},
+		tables: openClawTables, store: newOpenClawStore,
 	},
 	{
 		Name: geminiFormat, Native: true, Doc: "sessions of Gemini CLI, ~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl",

@@ -15,13 +15,17 @@ import (
 
 const (
 	piFormat = "pi"
-	piAgent  = "pi"
-	piSource = "import/pi"
-	// piPrefix and the id of a session of pi make the id of its conversation.
-	piPrefix = "pi:"
 	// piOwn is the type of the messages with which mneme's extension shows a context.
 	piOwn = "mneme"
 )
+
+// piNames names the events of an agent whose sessions have pi's lines.
+type piNames struct {
+	format, agent, source string
+	prefix                string // it and the id of a session make the id of its conversation
+}
+
+var piItself = piNames{format: piFormat, agent: "pi", source: "import/pi", prefix: "pi:"}
 
 // piLine is a line of a session, as pi (github.com/badlogic/pi-mono) and OpenClaw write it. Each type
 // of line uses some of the members.
@@ -47,8 +51,9 @@ type piMessage struct {
 	Content    piTexts         `json:"content"`
 	Model      text            `json:"model"`
 	Usage      json.RawMessage `json:"usage"`
-	ToolCallID text            `json:"toolCallId"` // of a toolResult, as is the next one
+	ToolCallID text            `json:"toolCallId"` // of a toolResult, as are the next two
 	IsError    bool            `json:"isError"`
+	Details    exitOf          `json:"details"` // OpenClaw does not call a command that failed an error
 	Command    text            `json:"command"` // of a bashExecution, as are the next three
 	Output     text            `json:"output"`
 	ExitCode   *int            `json:"exitCode"`
@@ -123,6 +128,7 @@ func (p *piTexts) join() string { return strings.Join(p.texts, "\n") }
 // pi turns a session into items. An entry's id, or before version 2 its line number, identifies its place. A session is
 // a tree whose branches the user can leave; the items are all entries, in the order in which they were written.
 type pi struct {
+	piNames
 	session string // from the header, else from the file's name
 	version string
 	started bool
@@ -135,12 +141,14 @@ type pi struct {
 var piName = regexp.MustCompile(`_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl`)
 
 func newPi(name string) converter {
-	p := &pi{called: map[string]time.Time{}}
+	p := newPiOf(piItself)
 	if m := piName.FindStringSubmatch(path.Base(strings.ReplaceAll(name, `\`, "/"))); m != nil {
 		p.session = m[1]
 	}
 	return p
 }
+
+func newPiOf(names piNames) *pi { return &pi{piNames: names, called: map[string]time.Time{}} }
 
 func (p *pi) end(*batch)                   {}
 func (p *pi) refuse(out *batch, err error) { out.refuse(err) }
@@ -151,6 +159,8 @@ var piIgnored = map[string]bool{
 	"custom":       true, // an extension's own state
 	"usage":        true, // of a call of a model that answers no prompt
 	"context_edit": true, // the model no longer sees a message
+	"reset":        true, // nor does it see what came before
+	"leaf":         true, // to which entry the user has gone back
 }
 
 func (p *pi) value(out *batch, raw []byte) error {
@@ -164,7 +174,7 @@ func (p *pi) value(out *batch, raw []byte) error {
 	if p.session == "" {
 		return errors.New("there is no session line before this line, and the file's name has no session id")
 	}
-	at := piPrefix + p.session + ":" + p.places.at(out.line, string(l.ID))
+	at := p.prefix + p.session + ":" + p.places.at(out.line, string(l.ID))
 	switch l.Type {
 	case "message":
 		if l.Message == nil {
@@ -190,7 +200,7 @@ func (p *pi) value(out *batch, raw []byte) error {
 		return errors.New("type: is missing")
 	default:
 		if !piIgnored[string(l.Type)] {
-			out.skip(piFormat, p.version, string(l.Type))
+			out.skip(p.format, p.version, string(l.Type))
 		}
 	}
 	return nil
@@ -211,9 +221,9 @@ func (p *pi) header(out *batch, l *piLine) error {
 
 func (p *pi) start(out *batch, l *piLine) {
 	p.started = true
-	conversation := piPrefix + p.session
-	out.event(conversation, piSource, conversation, string(l.Timestamp), &events.ConversationStarted{
-		Agent: piAgent, Cwd: string(l.Cwd), Model: string(l.ModelID),
+	conversation := p.prefix + p.session
+	out.event(conversation, p.source, conversation, string(l.Timestamp), &events.ConversationStarted{
+		Agent: p.agent, Cwd: string(l.Cwd), Model: string(l.ModelID),
 	})
 }
 
@@ -221,7 +231,7 @@ func (p *pi) event(out *batch, l *piLine, id string, payload events.Payload) {
 	if !p.started {
 		p.start(out, &piLine{Timestamp: l.Timestamp})
 	}
-	out.event(piPrefix+p.session, piSource, id, string(l.Timestamp), payload)
+	out.event(p.prefix+p.session, p.source, id, string(l.Timestamp), payload)
 }
 
 func (p *pi) add(out *batch, l *piLine, id string, m *events.MessageCreated) {
@@ -246,7 +256,7 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 			p.event(out, l, id, &events.ToolCalled{ToolCallID: id, MessageID: at, ToolName: string(c.Name), Arguments: plain(or(c.Arguments, "{}"))})
 		}
 	case "toolResult":
-		return p.result(out, l, string(m.ToolCallID), m.Content.join(), m.IsError)
+		return p.result(out, l, string(m.ToolCallID), m.Content.join(), m.IsError || m.Details != 0)
 	case "bashExecution": // the user's own command
 		id := at + ":bash"
 		p.event(out, l, id, &events.ToolCalled{ToolCallID: id, MessageID: p.message, ToolName: "bash", Arguments: json.RawMessage(`{"command":` + string(quote(string(m.Command))) + `}`)})
@@ -255,7 +265,7 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 	case "":
 		return errors.New("message.role: is missing")
 	default:
-		out.skip(piFormat, p.version, messageOf(string(m.Role)))
+		out.skip(p.format, p.version, messageOf(string(m.Role)))
 	}
 	return nil
 }

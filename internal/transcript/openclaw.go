@@ -1,0 +1,83 @@
+package transcript
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const openClawFormat = "openclaw"
+
+// openClaw names the events of OpenClaw, whose sessions have the lines of pi's.
+var openClaw = piNames{format: openClawFormat, agent: "OpenClaw", source: "import/openclaw", prefix: "openclaw:"}
+
+var openClawTables = []map[string][]string{
+	{"transcript_events": {"session_id", "seq", "event_json"}, "session_windows": {"session_id", "created_at", "updated_at"}},
+}
+
+// openClawStore reads the database of an agent of OpenClaw. Until the summer of 2026 its sessions were files of JSON lines;
+// since then each line is a row, which is final.
+type openClawStore struct {
+	packed  bool // rows may be compressed
+	decoder *zstd.Decoder
+}
+
+func newOpenClawStore(string) store { return &openClawStore{} }
+
+func (o *openClawStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (list []stored, err error) {
+	if o.packed, err = hasColumns(ctx, tx, map[string][]string{"transcript_events": {"event_zstd"}}); err != nil {
+		return nil, err
+	}
+	err = query(ctx, tx, func(scan func(...any) error) error {
+		var s stored
+		err := scan(&s.id, &s.created, &s.changed)
+		list = append(list, s)
+		return err
+	}, `SELECT * FROM (SELECT session_id, created_at, max(updated_at, coalesce((SELECT max(e.created_at) FROM transcript_events e WHERE e.session_id = w.session_id), 0)) AS changed
+			FROM session_windows w) WHERE changed >= ? OR ? = 0 ORDER BY created_at, 1`, since, since)
+	return list, err
+}
+
+func (o *openClawStore) session(ctx context.Context, tx *sql.Tx, s stored, out *batch) error {
+	p := newPiOf(openClaw)
+	p.session = s.id
+	text := "event_json, NULL"
+	if o.packed {
+		text = "event_json, event_zstd"
+	}
+	return query(ctx, tx, func(scan func(...any) error) error {
+		var plain, packed []byte
+		if err := scan(&plain, &packed); err != nil {
+			return err
+		}
+		out.line++
+		raw, err := o.unpack(plain, packed)
+		if err == nil {
+			err = p.value(out, raw)
+		}
+		if err != nil {
+			p.refuse(out, err)
+		}
+		return nil
+	}, "SELECT "+text+" FROM transcript_events WHERE session_id = ? ORDER BY seq", s.id)
+}
+
+// unpack returns the text of a row.
+func (o *openClawStore) unpack(plain, packed []byte) ([]byte, error) {
+	switch {
+	case len(plain) > 0:
+		return plain, nil
+	case len(packed) == 0:
+		return nil, errors.New("is empty")
+	}
+	if o.decoder == nil {
+		decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxLineBytes))
+		if err != nil {
+			return nil, err
+		}
+		o.decoder = decoder // it starts no goroutines
+	}
+	return o.decoder.DecodeAll(packed, nil)
+}
