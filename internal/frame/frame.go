@@ -10,7 +10,7 @@
 //	…
 //	</mneme-context>
 //
-// Some agents escape such a text as HTML before they record it, so [Strip] also knows that form.
+// Some agents escape such a text as HTML before they record it, or as JSON, so [Strip] also knows these forms.
 package frame
 
 import (
@@ -159,7 +159,8 @@ type opening struct {
 	id   string
 }
 
-const quote = `(?:"|&(?:amp;)*(?:quot|#34|#x22);)`
+// quote may be escaped: OpenClaw records the answer of an MCP server as JSON within a text.
+const quote = `(?:\\{0,7}"|&(?:amp;)*(?:quot|#34|#x22);)`
 
 var (
 	opens  = regexp.MustCompile(`(<|&(?:amp;){0,3}lt;)` + word + ` id=` + quote + `([A-Za-z0-9._:-]{0,` + strconv.Itoa(MaxID) + `})` + quote + ` seq=` + quote + `[0-9]{1,20}` + quote + `(?:>|&(?:amp;){0,3}gt;)$`)

@@ -3,6 +3,7 @@ package frame
 import (
 	"fmt"
 	"html"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,6 +50,7 @@ func TestFramesAreRemoved(t *testing.T) {
 		"before a prompt":              {framed + "\n\n  fix it", "fix it"},
 		"between, blank on both sides": {"a\n\n" + framed + "\n\nb", "a\n\nb"},
 		"between, blank on one side":   {"a" + framed + "\nb", "a\nb"},
+		"in JSON in a text":            {"note\n" + `{"text":` + strconv.Quote(framed) + `}`, "note\n" + `{"text":""}`},
 		"two":                          {"a\n" + framed + "\n" + framed + "\n", "a"},
 		"by Gemini CLI":                {"fix it\n<hook_context>\n" + html.EscapeString(framed) + "\n</hook_context>", "fix it"},
 		"with more in its element":     {"<hook_context>" + framed + " git: main</hook_context>", "<hook_context>git: main</hook_context>"},
