@@ -81,6 +81,63 @@ func (e *entry) openInferenceMessages(prefix string) []message {
 	return list
 }
 
+// langfuse reads spans of the SDKs of Langfuse. A generation is a call of a model; its input may be the whole request.
+func (e *entry) langfuse() (recorded, error) {
+	const input, output = "langfuse.observation.input", "langfuse.observation.output"
+	switch e.text(langfuseType) {
+	case "generation":
+	case "tool":
+		return e.executeTool(toolRun{name: e.name, arguments: e.raw(input), result: e.raw(output)})
+	default:
+		return recorded{leftOut: notContent}, nil
+	}
+	given := e.attributes
+	var request struct { // with tools the input is the request, else its messages
+		Messages json.RawMessage `json:"messages"`
+		Input    json.RawMessage `json:"input"` // of the Responses API
+	}
+	if asObject(e.raw(input), &request) {
+		if list := or(request.Messages, request.Input); list != nil {
+			given = attributes{input: string(list)}
+		}
+	}
+	c := modelCall{model: e.text("langfuse.observation.model.name"), usage: e.langfuseUsage()}
+	var err error
+	if c.input, err = given.anythingIn(input, "user"); err != nil {
+		return recorded{}, err
+	}
+	if c.output, err = e.anythingIn(output, "assistant"); err != nil {
+		return recorded{}, err
+	}
+	return e.modelCall(c)
+}
+
+// anythingIn is as messagesIn, but an object that is no message is a text.
+func (a attributes) anythingIn(key, role string) ([]message, error) {
+	list, err := a.messagesIn(key, role)
+	if len(list) == 1 && list[0].empty() && len(list[0].thought) == 0 {
+		list[0].texts = []string{a.text(key)}
+	}
+	return list, err
+}
+
+// langfuseUsage returns the counts of tokens, which are a JSON text.
+func (e *entry) langfuseUsage() json.RawMessage {
+	var counts map[string]json.RawMessage // some are lists of details
+	if !asObject(e.raw("langfuse.observation.usage_details"), &counts) {
+		return nil
+	}
+	usage := attributes{}
+	for as, names := range map[string][]string{"gen_ai.usage.input_tokens": {"input", "input_tokens", "prompt_tokens"}, "gen_ai.usage.output_tokens": {"output", "output_tokens", "completion_tokens"}} {
+		for _, name := range names {
+			if counts[name] != nil {
+				usage[as] = string(counts[name])
+			}
+		}
+	}
+	return (&entry{attributes: usage}).usage()
+}
+
 // traceloop reads spans that OpenLLMetry makes for functions that an application decorates. Only tools have content of their own.
 func (e *entry) traceloop() (recorded, error) {
 	if e.text("traceloop.span.kind") != "tool" {

@@ -46,6 +46,11 @@ type written struct {
 	ToolCallID string          `json:"tool_call_id"`
 	ID         string          `json:"id"`
 	Message    json.RawMessage `json:"message"` // of a choice
+
+	Type      string          `json:"type"` // of an item of the Responses API, as are the next three
+	CallID    string          `json:"call_id"`
+	Arguments json.RawMessage `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
 }
 
 type writtenCall struct {
@@ -122,6 +127,14 @@ func (w *written) message() message {
 			inner.Role, inner.Message = cmp.Or(inner.Role, w.Role, "assistant"), nil
 			return inner.message()
 		}
+	}
+	switch w.Type {
+	case "function_call", "custom_tool_call":
+		return message{role: "assistant", calls: []toolCall{{w.CallID, w.Name, argumentsOf(w.Arguments)}}}
+	case "function_call_output", "custom_tool_call_output":
+		return message{role: "user", results: []toolResult{{call: w.CallID, result: unwrapped(w.Output)}}}
+	case "reasoning":
+		return message{role: "assistant"}
 	}
 	m := message{name: w.Name}
 	switch w.Role {
@@ -308,7 +321,12 @@ func (a attributes) messagesIn(key, role string) ([]message, error) {
 		if err := json.Unmarshal(raw, &w); err != nil {
 			return nil, &fieldError{key, err}
 		}
-		out = append(out, w.message())
+		m := w.message()
+		if last := len(out) - 1; w.CallID != "" && len(m.calls) > 0 && last >= 0 && out[last].role == "assistant" {
+			out[last].calls = append(out[last].calls, m.calls...) // a call is an item beside the text of the answer
+			continue
+		}
+		out = append(out, m)
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 const (
 	conversationID = "gen_ai.conversation.id"
 	sessionID      = "session.id"
+	langfuseType   = "langfuse.observation.type"
 )
 
 // sessions are the attributes that name the session, the best first.
@@ -80,6 +81,8 @@ func (e *entry) read(s signal) (recorded, error) {
 		return e.aiSDK()
 	case e.has("openinference.span.kind"):
 		return e.openInference()
+	case e.has(langfuseType) && !e.has(inputMessages, outputMessages):
+		return e.langfuse()
 	case e.has("traceloop.span.kind") && !e.has("gen_ai.operation.name", "llm.request.type"):
 		return e.traceloop()
 	case e.has("gen_ai.operation.name", inputMessages, outputMessages, allMessages, "llm.request.type", "gen_ai.system"):

@@ -92,6 +92,16 @@ func TestEachLibraryTellsTheSameConversation(t *testing.T) {
 			"gen_ai.prompt.3.role": "tool", "gen_ai.prompt.3.tool_call_id": "call_1", "gen_ai.prompt.3.content": "rainy",
 			"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "It rains.",
 		},
+		"Langfuse": {
+			langfuseType: "generation", "langfuse.observation.model.name": "model-a",
+			"langfuse.observation.input":  `{"tools":[{"type":"function","function":{"name":"get_weather"}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Weather in Paris?"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{\"location\":\"Paris\"}"}}]},{"role":"tool","tool_call_id":"call_1","content":"rainy"}]}`,
+			"langfuse.observation.output": `{"role":"assistant","content":"It rains."}`,
+		},
+		"Langfuse, of the Responses API": {
+			langfuseType:                  "generation",
+			"langfuse.observation.input":  `[{"role":"system","content":"Be brief."},{"role":"user","content":"Weather in Paris?"},{"type":"reasoning","id":"r","summary":[]},{"type":"function_call","id":"fc","call_id":"call_1","name":"get_weather","arguments":"{\"location\":\"Paris\"}"},{"type":"function_call_output","call_id":"call_1","output":"rainy"}]`,
+			"langfuse.observation.output": `{"id":"msg","type":"message","role":"assistant","content":[{"type":"output_text","text":"It rains.","annotations":[]}]}`,
+		},
 		"the AI SDK": {
 			"ai.operationId":     "ai.streamText.doStream",
 			"ai.prompt.messages": `[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Weather in Paris?"}]},{"role":"assistant","content":[{"type":"tool-call","toolCallId":"call_1","toolName":"get_weather","input":{"location":"Paris"}}]},{"role":"tool","content":[{"type":"tool-result","toolCallId":"call_1","toolName":"get_weather","output":{"type":"text","value":"rainy"}}]}]`,
@@ -104,6 +114,27 @@ func TestEachLibraryTellsTheSameConversation(t *testing.T) {
 		}
 		require.Equal(t, want, called(t, a), name)
 	}
+}
+
+func TestAGenerationOfLangfuseMayHaveAnyInput(t *testing.T) {
+	for in, want := range map[string]string{"a text": "user: a text", `{"question":"why"}`: `user: {"question":"why"}`, `[{"role":"user","content":"why"}]`: "user: why"} {
+		require.Equal(t, []string{want, "=>", `assistant: {"because":1}`}, called(t, attributes{langfuseType: "generation", "langfuse.observation.input": in, "langfuse.observation.output": `{"because":1}`}))
+	}
+	e := entry{attributes: attributes{langfuseType: "generation", "langfuse.observation.input": "x", "langfuse.observation.usage_details": `{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":1},"total_tokens":7}`}}
+	what, err := e.read(traces)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"input_tokens":3,"output_tokens":4}`, string(what.call.usage))
+
+	e = entry{name: "get_weather", attributes: attributes{langfuseType: "tool", "langfuse.observation.input": `{"location":"Paris"}`, "langfuse.observation.output": "rainy"}}
+	what, err = e.read(traces)
+	require.NoError(t, err)
+	require.Equal(t, "get_weather", what.tool.name)
+	require.JSONEq(t, `"rainy"`, string(what.tool.result))
+
+	e = entry{attributes: attributes{langfuseType: "span", "langfuse.observation.input": "x"}}
+	what, err = e.read(traces)
+	require.NoError(t, err)
+	require.Equal(t, notContent, what.leftOut)
 }
 
 func TestSpanEventsForEachMessageAreRead(t *testing.T) {
