@@ -124,6 +124,30 @@ func TestASummaryOrATitleThatComesLateMakesNoSessionNewer(t *testing.T) {
 	require.EqualValues(t, 6, c.AsOf, "summary and title can affect the context")
 }
 
+func TestACorrectionStaysAlthoughTheSessionThatItCorrectsGoesOn(t *testing.T) {
+	h := storetest.NewHistory()
+	note := func(id, text string) {
+		m := said(id, "user", text)
+		m.Origin = events.OriginNote
+		h.Add("notes:p", m)
+	}
+	h.Add("notes:p", &events.ConversationStarted{Project: "p"})
+	note("n1", "Deploys happen on Tuesdays only.")
+	h.Add("c", &events.ConversationStarted{Project: "p"})
+	h.Add("c", said("u1", "user", "Deploy it."))
+	h.Add("c", said("a1", "assistant", "It is deployed."))
+	h.Add("c", said("u2", "user", "No, deploys always happen on Thursdays only, not on Tuesdays."))
+	h.Add("c", said("a2", "assistant", "Until Thursday, then."))
+	note("n2", "The database for tests is called blue.")
+	s := openStore(t, t.TempDir(), h)
+	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
+	require.NoError(t, err)
+	text := c.Markdown()
+	require.Contains(t, text, "[c, turn 2] User: No, deploys always happen on Thursdays only, not on Tuesdays.")
+	require.Contains(t, text, "Note: The database for tests is called blue.")
+	require.NotContains(t, text, "on Tuesdays only")
+}
+
 // Programs write in the user's name too. The graph counts such messages as turns, and readers look up there what a
 // context of a project names.
 func TestATurnIsTheTurnOfItsConversation(t *testing.T) {

@@ -152,7 +152,8 @@ func leftOpen(s *project.Session) (list []string) {
 
 // lesson is a line of what was learnt.
 type lesson struct {
-	item  window.Item
+	*project.Lesson
+	of    *project.Session
 	score float64
 }
 
@@ -175,28 +176,38 @@ func label(s *project.Session, l *project.Lesson) string {
 // summaries: first those of the newest sessions and of sessions that the query resembles. If lines are similar, only
 // the newest is shown.
 func collectLearnt(b *builder, _ int) []window.Item {
-	var list []lesson
-	var known []map[string]bool
+	var all []lesson
 	for i := range b.sessions {
-		s := &b.sessions[i]
-		for _, l := range s.Lessons() {
+		s, own := &b.sessions[i], len(all)
+		lessons := s.Lessons()
+		for k := range lessons {
+			l := &lessons[k]
 			asked := l.Kind == project.LessonTaught && s.Request != nil && s.First.Seq == l.Seq && b.shown[shown{s.ID.ID, l.Seq}]
-			if len(l.Terms) == 0 || asked || slices.ContainsFunc(known, func(k map[string]bool) bool { return alike(l.Terms, k) }) {
+			if len(l.Terms) == 0 || asked || alikeAny(l, all[own:]) { // a summary repeats what the user taught before it
 				continue
 			}
-			known = append(known, l.Terms)
-			list = append(list, lesson{
-				window.Item{Kind: window.KindNote, Session: s.ID.ID, Turn: l.Turn, Seq: l.Seq, Label: cite(s, l.Turn) + " " + label(s, &l), Text: l.Text},
-				weights[l.Kind] * (recency(i) + s.Fit + overlap(b.query, l.Terms)),
-			})
+			all = append(all, lesson{l, s, weights[l.Kind] * (recency(i) + s.Fit + overlap(b.query, l.Terms))})
+		}
+	}
+	// A session that another one corrected may go on: the newest line counts, not that of the newest session.
+	slices.SortStableFunc(all, func(a, b lesson) int { return cmp.Compare(b.Seq, a.Seq) })
+	var list []lesson
+	for _, l := range all {
+		if !alikeAny(l.Lesson, list) {
+			list = append(list, l)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b lesson) int { return cmp.Compare(b.score, a.score) })
 	items := make([]window.Item, len(list))
-	for i := range list {
-		items[i] = list[i].item
+	for i, l := range list {
+		items[i] = window.Item{Kind: window.KindNote, Session: l.of.ID.ID, Turn: l.Turn, Seq: l.Seq, Label: cite(l.of, l.Turn) + " " + label(l.of, l.Lesson), Text: l.Text}
 	}
 	return items
+}
+
+// alikeAny reports whether one of some lessons says nearly the same as another one.
+func alikeAny(l *project.Lesson, list []lesson) bool {
+	return slices.ContainsFunc(list, func(k lesson) bool { return alike(l.Terms, k.Terms) })
 }
 
 // alike reports whether two texts say nearly the same: most terms of the shorter are in the longer.
