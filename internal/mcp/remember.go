@@ -49,10 +49,10 @@ func (c *call) remember(ctx context.Context, in rememberArguments) (answer, erro
 		said += "\n[tags: " + plain.Line(strings.Join(in.Tags, ", ")) + "]"
 	}
 	speaker := plain.Speaker(c.client)
-	id := events.ConversationID{Tenant: c.tenant, ID: project.Conversation(events.NotesPrefix, p.Name)}
 	sum := events.DigestOf(p.Name, said, speaker)
 	key := hex.EncodeToString(sum[:])
-	if ack, err := c.known(ctx, id, key); err != nil || ack != 0 {
+	id, ack, err := c.notes(ctx, p, key)
+	if err != nil || ack != 0 {
 		return noted(id, p, ack, true), err
 	}
 	start, err := events.New(id.ID, sourceOfNotes, "start", &events.ConversationStarted{Title: "Notes", Agent: "mneme", Project: p.Name})
@@ -84,21 +84,22 @@ func noted(id events.ConversationID, p project.Project, seq uint64, duplicate bo
 	return answer{value: remembered{Ref: refTo(id.ID, seq), Project: plain.Clip(plain.Line(p.Name), headProject), Seq: seq, Duplicate: duplicate}, bare: true}
 }
 
-// known returns the sequence of a note that the read model already has, else 0. It refuses notes in a conversation that
-// was deleted, which would never be read.
-func (c *call) known(ctx context.Context, id events.ConversationID, key string) (uint64, error) {
+// notes returns the conversation that takes a note now, and the sequence of the note if the read model has it there, else 0.
+// Nothing is read of a deleted conversation, so notes go on in another one: see [project.Again].
+func (c *call) notes(ctx context.Context, p project.Project, key string) (id events.ConversationID, seq uint64, err error) {
 	g, _, err := c.pins.Graph(ctx)
 	if err != nil {
-		return 0, err
+		return id, 0, err
 	}
-	e := events.Event{Subject: id.ID, Source: sourceOfNotes, ID: key}
-	held, err := g.Holders(ctx, []projection.Claim{{Conversation: id, Key: e.Identity(id.Tenant)}})
-	if err != nil {
-		return 0, err
+	for n := 1; ; n++ {
+		id = events.ConversationID{Tenant: c.tenant, ID: project.Conversation(events.NotesPrefix, project.Again(p.Name, n))}
+		e := events.Event{Subject: id.ID, Source: sourceOfNotes, ID: key}
+		held, err := g.Holders(ctx, []projection.Claim{{Conversation: id, Key: e.Identity(id.Tenant)}})
+		if err != nil {
+			return id, 0, err
+		}
+		if holder, ok := held[0]; !ok || !holder.Content.IsZero() {
+			return id, holder.Seq, nil
+		}
 	}
-	holder, ok := held[0]
-	if ok && holder.Content.IsZero() {
-		return 0, refuse("the notes of this project were deleted, and cannot take new ones: give the argument project with another name")
-	}
-	return holder.Seq, nil
 }

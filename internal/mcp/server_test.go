@@ -368,6 +368,40 @@ func TestANoteIsInTheLogWhenItIsAnsweredAndOnlyOnce(t *testing.T) {
 	require.Contains(t, a.refused("memory_remember", arguments{"text": shown}), "empty")
 }
 
+func TestNotesGoOnAfterTheirConversationWasDeleted(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	a := b.agent("", "project", "shop")
+	type noted struct {
+		Ref       string
+		Seq       uint64
+		Duplicate bool
+	}
+	remember := func(text string) noted {
+		t.Helper()
+		n := value[noted](a, "memory_remember", arguments{"text": text})
+		b.appliedTo(n.Seq)
+		return n
+	}
+	remember("Prices are stored in euros")
+	for range 2 {
+		again := remember("Vouchers expire after a year")
+		id, _, _ := strings.Cut(again.Ref, "#seq=")
+		e, err := events.New(id, "test", "delete "+id, &events.ConversationDeleted{Reason: "a note in it is wrong"})
+		require.NoError(t, err)
+		ack, err := b.Log.Publish(mnemetest.Context(t), "default", e)
+		require.NoError(t, err)
+		b.appliedTo(ack.Seq)
+	}
+	third := remember("Prices are stored in cents")
+	require.Contains(t, third.Ref, "notes:shop#3")
+	require.True(t, remember("Prices are stored in cents").Duplicate)
+	now := a.text("memory_context", arguments{"query": "how are prices stored?"})
+	require.Contains(t, now, "Note: Prices are stored in cents")
+	require.NotContains(t, now, "euros")
+	require.Contains(t, a.text("memory_read", arguments{"ref": third.Ref}), "Prices are stored in cents")
+}
+
 func TestTokensDecideWhatToolsAreShownAndWhatTheyReach(t *testing.T) {
 	b := setupGuarded(t)
 	b.shop("team-a")

@@ -37,8 +37,8 @@ func Conversation(prefix, project string) string {
 	return prefix + hex.EncodeToString(sum[:])
 }
 
-// Again returns the name under which a project's code is indexed for the nth time. The first is the project's own; another
-// one follows when the index before it was erased, because an erased conversation takes nothing any more.
+// Again returns the name under which a project's code is indexed, or its notes begin, for the nth time. The first is the
+// project's own; another one follows when what was before it was erased, because an erased conversation takes nothing any more.
 func Again(project string, n int) string {
 	if n < 2 {
 		return project
