@@ -62,7 +62,7 @@ var Routes = map[string]Need{
 	"show-context":             {Role: Read, Scope: InProject, Audit: AuditNone},
 	"search-conversation":      {Role: Read, Scope: InProject, Audit: AuditNone},
 	"export-conversation":      {Role: Read, Scope: InProject, Audit: AuditRead, Target: []string{"id"}},
-	"search":                   {Role: Read, Scope: InTenant, Audit: AuditRead, Target: []string{"project"}},
+	"search":                   {Role: Read, Scope: InProject, Audit: AuditRead, Target: []string{"project"}},
 	"similar-conversations":    {Role: Read, Scope: InTenant, Audit: AuditRead, Target: []string{"id"}},
 	"conversations-about-code": {Role: Read, Scope: InTenant, Audit: AuditRead},
 	"create-conversation":      {Role: Write, Scope: InTenant, Audit: AuditNone},

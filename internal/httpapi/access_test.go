@@ -238,6 +238,31 @@ func TestNoAnswerHoldsAnythingOfAnotherTenantOrProject(t *testing.T) {
 	require.Positive(t, seen["team-a project shop"])
 }
 
+func TestATokenOfAProjectSearchesThatProjectAlone(t *testing.T) {
+	g := setupGuarded(t)
+	g.fill()
+	shop, _ := g.token(access.Rights{Tenant: "team-a", Role: access.Read, Project: "shop"})
+	nothing, _ := g.token(access.Rights{Tenant: "team-a", Role: access.Read, Project: "a project without conversations"})
+	found := func(token, parameters string) []string {
+		t.Helper()
+		var answer struct{ Conversations []httpapi.FoundConversation }
+		g.do(http.StatusOK, http.MethodGet, "/v1/search?"+parameters, bearer(token), nil, &answer)
+		ids := []string{}
+		for _, c := range answer.Conversations {
+			ids = append(ids, c.ID)
+		}
+		return ids
+	}
+	for _, parameters := range []string{"query=apples", "query=apples&project=shop", "query=apples&kind=all", "role=user"} {
+		require.Equal(t, []string{"shop"}, found(shop, parameters), parameters)
+		require.Empty(t, found(nothing, strings.ReplaceAll(parameters, "&project=shop", "")), parameters)
+	}
+	require.Empty(t, found(shop, "query=canary-team-a-bank&kind=tool"))
+	var p problem
+	g.do(http.StatusForbidden, http.MethodGet, "/v1/search?query=apples&project=bank", bearer(shop), nil, &p)
+	require.Equal(t, "query.project", p.Errors[0].Location)
+}
+
 func TestOnlyThePublicPathsNeedNoToken(t *testing.T) {
 	g := setupGuarded(t)
 	for path := range access.Open {
