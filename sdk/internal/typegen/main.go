@@ -23,6 +23,7 @@ func main() {
 		"python/src/mneme/types.py":   python(types),
 		"python/src/mneme/_sync.py":   synchronous(string(asynchronous)),
 		"typescript/types/types.d.ts": typescript(types),
+		"typescript/src/fields.js":    names(types),
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			log.Fatal(err)

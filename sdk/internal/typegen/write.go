@@ -128,6 +128,24 @@ func typescript(types []Type) string {
 	return w.String()
 }
 
+// names writes what can be recorded, which JavaScript does not know of the types. What a branch can have, the API checks.
+func names(types []Type) string {
+	var w strings.Builder
+	fmt.Fprintf(&w, "// What can be recorded. %s\n\n/** @type {Record<string, string[]>} */\nexport const known = {\n", generated)
+	for _, t := range types[:len(recorded)] {
+		if t.Name == "BranchFields" {
+			continue
+		}
+		var list []string
+		for _, f := range t.Fields {
+			list = append(list, fmt.Sprintf("%q", f.Name))
+		}
+		fmt.Fprintf(&w, "  %s: [%s],\n", t.Name, strings.Join(list, ", "))
+	}
+	w.WriteString("};\n")
+	return w.String()
+}
+
 // comment writes a text in lines of up to 100 characters.
 func comment(w *strings.Builder, prefix, text string) {
 	line := ""

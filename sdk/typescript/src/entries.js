@@ -1,6 +1,7 @@
 // What can be recorded, and the events that are made of it.
 
 import { MnemeError } from "./errors.js";
+import { known } from "./fields.js";
 import { encode } from "./http.js";
 
 /** @import { CallFields, ConversationFields, MessageFields, ResultFields } from "../types/types.js" */
@@ -39,6 +40,7 @@ export const assistant = (text, fields) => message("assistant", text, fields);
  * @returns {Entry}
  */
 export function toolCall(tool, args, { id = newId(), ...fields } = {}) {
+  check("CallFields", fields);
   return { type: "tool.called", eventId: `tool_call/${id}`, id, data: { tool_call_id: id, tool_name: tool, arguments: args, ...fields } };
 }
 
@@ -51,6 +53,7 @@ export function toolCall(tool, args, { id = newId(), ...fields } = {}) {
  */
 export function toolResult(call, result, fields = {}) {
   if (ArrayBuffer.isView(result) || result instanceof ArrayBuffer) throw new TypeError("the result has bytes: record them as text, such as in Base64");
+  check("ResultFields", fields);
   const id = typeof call === "string" ? call : call.id;
   const { error } = fields;
   const given = Object.fromEntries(Object.entries(fields).filter(([name, value]) => name !== "error" || value));
@@ -59,11 +62,24 @@ export function toolResult(call, result, fields = {}) {
 }
 
 /** @param {ConversationFields} fields @returns {Entry} */
-export const started = (fields) => ({ type: "conversation.started", eventId: "started", id: "started", data: { ...fields } });
+export function started(fields) {
+  check("ConversationFields", fields);
+  return { type: "conversation.started", eventId: "started", id: "started", data: { ...fields } };
+}
 
 /** @param {string} role @param {string} text @param {MessageFields & {id?: string}} [fields] @returns {Entry} */
 function message(role, text, { id = newId(), ...fields } = {}) {
+  check("MessageFields", fields);
   return { type: "message.created", eventId: `message/${id}`, id, data: { message_id: id, role, content: text, ...fields } };
+}
+
+/**
+ * Refuses a mistyped option: the server would store it, and nothing would read it.
+ * @param {string} type @param {object} fields
+ */
+function check(type, fields) {
+  const names = /** @type {string[]} */ (known[type]), wrong = Object.keys({ ...fields }).find((name) => !names.includes(name));
+  if (wrong !== undefined) throw new MnemeError(`there is no option ${wrong} here, only ${names.join(", ")}`);
 }
 
 export const newId = () => crypto.randomUUID().replaceAll("-", "");

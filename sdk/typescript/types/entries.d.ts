@@ -57,7 +57,7 @@ export declare function toolCall(tool: string, args: any, { id, ...fields }?: Ca
  */
 export declare function toolResult(call: string | Recorded, result?: any, fields?: ResultFields): Entry;
 /** @param {ConversationFields} fields @returns {Entry} */
-export declare const started: (fields: ConversationFields) => Entry;
+export declare function started(fields: ConversationFields): Entry;
 export declare const newId: () => string;
 export type Caller = {
     message: string | undefined;

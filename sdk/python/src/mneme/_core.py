@@ -74,29 +74,35 @@ def assistant(text: str, *, id: str | None = None, **fields: Unpack[MessageField
 def tool_call(tool: str, arguments: Any, *, id: str | None = None, **fields: Unpack[CallFields]) -> Entry:
     """A call of a tool. The id is the one that the model's API gave it; arguments are any JSON."""
     id = id or uuid4().hex
-    return Entry("tool.called", f"tool_call/{id}", id, {"tool_call_id": id, "tool_name": tool, "arguments": arguments, **_given(fields)})
+    given = _given(fields, CallFields)
+    return Entry("tool.called", f"tool_call/{id}", id, {"tool_call_id": id, "tool_name": tool, "arguments": arguments, **given})
 
 
 def tool_result(call: str | Recorded, result: Any = None, **fields: Unpack[ResultFields]) -> Entry:
     """What a tool returned, a text or any JSON. If there is an error, the call counts as failed."""
     id = call if isinstance(call, str) else call.id
     error = fields.get("error")
-    given = {name: value for name, value in _given(fields).items() if name != "error" or value}
+    given = {name: value for name, value in _given(fields, ResultFields).items() if name != "error" or value}
     data = {"success": not error, **given, "tool_call_id": id, "result": error if result is None and error else result}
     return Entry("tool.returned", f"tool_result/{id}", id, data)
 
 
 def started(fields: ConversationFields) -> Entry:
-    return Entry("conversation.started", "started", "started", _given(fields))
+    return Entry("conversation.started", "started", "started", _given(fields, ConversationFields))
 
 
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _given(fields: Mapping[str, Any], known: type) -> dict[str, Any]:
+    """Refuse a mistyped option: the server would store it, and nothing would read it."""
+    names = known.__annotations__
+    for name in fields:
+        if name not in names:
+            raise MnemeError(f"there is no option {name} here, only {', '.join(names)}")
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _message(role: str, text: str, id: str | None, fields: MessageFields) -> Entry:
     id = id or uuid4().hex
-    return Entry("message.created", f"message/{id}", id, {"message_id": id, "role": role, "content": text, **_given(fields)})
+    return Entry("message.created", f"message/{id}", id, {"message_id": id, "role": role, "content": text, **_given(fields, MessageFields)})
 
 
 def _maker(entry: Entry, message: str | None) -> str | None:

@@ -1,0 +1,2 @@
+/** @type {Record<string, string[]>} */
+export declare const known: Record<string, string[]>;
