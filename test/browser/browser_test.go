@@ -164,21 +164,26 @@ func brightness(of image.Image, left, top, side int) (sum float64) {
 	return sum / float64(side*side)
 }
 
-// guard starts a server that demands a token, and makes one that may only read. People can also sign in at an identity
-// provider, and may then write.
+// guard starts a server that demands a token, and makes one that may only read, and one for a project alone. People can
+// also sign in at an identity provider, and may then write.
 func guard(t *testing.T, given map[string]any) {
 	t.Helper()
 	file, claims := filepath.Join(t.TempDir(), "tokens.jsonl"), filepath.Join(t.TempDir(), "claims.yaml")
-	token, record, err := access.Issue(access.Rights{Tenant: "default", Role: access.Read}, "reader", time.Now(), time.Hour)
-	require.NoError(t, err)
-	require.NoError(t, access.NewFile(file).Add(t.Context(), record))
+	issue := func(project string) string {
+		token, record, err := access.Issue(access.Rights{Tenant: "default", Role: access.Read, Project: project}, "reader", time.Now(), time.Hour)
+		require.NoError(t, err)
+		require.NoError(t, access.NewFile(file).Add(t.Context(), record))
+		return token
+	}
+	given["token"], given["projectToken"] = issue(""), issue("shop")
 	require.NoError(t, os.WriteFile(claims, []byte("rules: [{claims: {org: a}, tenant: default, role: write}]\n"), 0o600))
 	provider := oidctest.New(t)
 	t.Setenv("MNEME_OIDC_CLIENT_SECRET", provider.Client.Secret)
 	s := mnemetest.UpWith(t, "--data", filepath.Join(t.TempDir(), "data"), "--tokens-file", file,
 		"--oidc-issuer", provider.URL, "--oidc-client-id", provider.Client.ID, "--oidc-claims-file", claims)
+	publish(t, s.NATS, "test:shop", append([]events.Payload{&events.ConversationStarted{Title: "The voucher", Project: "shop"}}, texts([]string{"Where is the voucher?", "In the cart."})...))
 	publish(t, s.NATS, "test:short", texts([]string{"Where is the checkpoint?", "In the store."}))
-	given["guarded"], given["token"], given["provider"] = s.HTTP, token, provider.URL
+	given["guarded"], given["provider"] = s.HTTP, provider.URL
 }
 
 func TestAConversationOf85000MessagesScrollsAndNeverLoadsWhole(t *testing.T) {

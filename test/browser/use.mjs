@@ -285,6 +285,28 @@ await reader.page.getByText("This needs a token with the role operate; yours has
 if (await reader.page.getByRole("button", { name: /Verify|Rebuild|Retry|Check/ }).count()) say("offers what the token may not do");
 if (await reader.page.evaluate((token) => document.cookie.includes(token) || JSON.stringify([{ ...sessionStorage }, { ...localStorage }]).includes(token), given.token)) say("a script can read the token");
 
+// The page asks for nothing that such a token may not read, or the browser would say so.
+step = "a token of one project";
+const guest = await watched(await browser.newContext(), () => step, given.guarded, given.provider);
+await guest.page.goto(given.guarded + "/");
+await guest.page.getByLabel("Token").fill(given.projectToken);
+await guest.page.getByRole("button", { name: "Sign in" }).click();
+await guest.page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Project", exact: true }).waitFor();
+forgive(/status of 401/);
+const offered = await guest.page.getByRole("navigation", { name: "Views" }).innerText();
+expect(/^Conversations\s+Project$/.test(offered), `offers ${offered}`);
+await guest.page.getByRole("link", { name: "The voucher" }).waitFor();
+await guest.page.getByRole("searchbox").fill("voucher");
+await guest.page.getByText("1 conversation found").waitFor();
+await guest.page.getByRole("link", { name: "The voucher", exact: true }).click();
+await guest.page.getByRole("heading", { name: "Turn 1" }).waitFor();
+expect(await guest.page.getByRole("link", { name: /^(Live|Insights)$/ }).count() === 0, "offers figures, or events, of the whole tenant");
+await guest.page.keyboard.press("r");
+await guest.page.getByRole("button", { name: /^#/ }).first().click();
+await guest.page.getByRole("complementary").getByText("dev.mneme.message.created.v1").first().waitFor();
+await guest.page.goto(given.guarded + "/?view=projects"); // a link from somebody who may read more
+await guest.page.getByRole("heading", { name: "What a new session would see" }).waitFor();
+
 step = "a token that can't be checked for a while";
 await reader.page.route("**/session", (route) => route.fulfill({ json: { needed: true, signed_in: false, ended: false, tokens: true, problem: "The keys are away for a test." } }), { times: 1 });
 await reader.page.goto(given.guarded + "/?view=projects");

@@ -518,6 +518,7 @@ function lacks(access, role, all = false) {
   return void 0;
 }
 var known;
+var learnt;
 async function learn() {
   let access;
   await patient(async () => {
@@ -525,11 +526,13 @@ async function learn() {
   }, new AbortController().signal, () => {
   });
   if (!access) known = void 0;
+  learnt = access;
   return access;
 }
-function useAccess() {
-  const [access, set] = d2();
+function useAccess(signedIn = true) {
+  const [access, set] = d2(learnt);
   A2(() => {
+    if (!signedIn) return;
     let current = true;
     known ??= learn();
     void known.then((a4) => {
@@ -538,7 +541,7 @@ function useAccess() {
     return () => {
       current = false;
     };
-  }, []);
+  }, [signedIn]);
   return access;
 }
 function useGet(url, wait = 0) {
@@ -797,9 +800,9 @@ function useParams() {
 
 // src/event.tsx
 function EventPanel({ seq, of }) {
-  const project = useAccess()?.project;
-  const url = project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
-  const { data: answer, error, loading } = useGet(url);
+  const access = useAccess(), apart = access?.project && !of;
+  const url = access?.project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
+  const { data: answer, error, loading } = useGet(!access || apart ? null : url);
   const [copy, setCopy] = d2();
   F2(() => () => opener?.focus({ preventScroll: true }), []);
   const copied = copy?.url === url ? copy.done : void 0;
@@ -831,7 +834,7 @@ function EventPanel({ seq, of }) {
       /* @__PURE__ */ a3("code", { children: /* @__PURE__ */ a3(Text, { of: command }) })
     ] }),
     (loading || error) && /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }),
-    answer && !data && !loading && /* @__PURE__ */ a3(Notice, { children: "This token may not read the event, or it is too large to show here." }),
+    (answer || apart) && !data && !loading && /* @__PURE__ */ a3(Notice, { children: "This token may not read the event, or it is too large to show here." }),
     data && /* @__PURE__ */ a3("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The event", children: [
       /* @__PURE__ */ a3("dl", { class: "envelope", children: Object.entries(envelope).map(([name, value]) => /* @__PURE__ */ a3("div", { children: [
         /* @__PURE__ */ a3("dt", { children: name }),
@@ -2587,7 +2590,7 @@ function ConversationView({ id, p: p3 }) {
   const [shown3, show] = d2();
   if (!shown3 && newest) show(newest);
   const c3 = shown3 ?? newest;
-  const outline = useOutline(c3);
+  const outline = useOutline(c3), only = useAccess()?.project;
   const view = views.some(([v3]) => v3 === p3["view"]) ? p3["view"] : "timeline";
   useTitle(views.find(([v3]) => v3 === view)[1], c3?.title || id);
   const tabs = T2(null);
@@ -2614,8 +2617,10 @@ function ConversationView({ id, p: p3 }) {
           plural(c3.inherited.turn_count, "turn"),
           " inherited"
         ] }),
-        /* @__PURE__ */ a3("a", { href: link({ view: "tail", conversation: id }), children: "Live" }),
-        /* @__PURE__ */ a3("a", { href: link({ view: "insights", conversation: id, by: "tool" }), children: "Insights" }),
+        !only && /* @__PURE__ */ a3($, { children: [
+          /* @__PURE__ */ a3("a", { href: link({ view: "tail", conversation: id }), children: "Live" }),
+          /* @__PURE__ */ a3("a", { href: link({ view: "insights", conversation: id, by: "tool" }), children: "Insights" })
+        ] }),
         /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: c3.id }) }),
         newest && newest.last_seq > c3.last_seq && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => show(newest), children: added(c3, newest) })
       ] }),
@@ -2652,7 +2657,8 @@ function midnight(day, later = 0) {
 function Conversations({ p: p3 }) {
   const query = p3["q"] ?? "";
   useTitle(query, "Conversations");
-  const projects = useGet(path("/v1/projects", [], { limit: 200 }));
+  const access = useAccess(), only = access?.project;
+  const projects = useGet(access && !only ? path("/v1/projects", [], { limit: 200 }) : null);
   const list = usePages(query ? null : path("/v1/conversations", [], {
     limit: 50,
     project: p3["project"],
@@ -2661,7 +2667,7 @@ function Conversations({ p: p3 }) {
     order: p3["order"],
     updated_after: midnight(p3["since"])
   }), "conversations");
-  const kind = p3["project"] ? p3["kind"] : void 0;
+  const kind = p3["project"] || only ? p3["kind"] : void 0;
   const found = useGet(query ? path("/v1/search", [], {
     query,
     project: p3["project"],
@@ -2687,7 +2693,7 @@ function Conversations({ p: p3 }) {
           onInput: (e3) => change({ q: e3.currentTarget.value }, true)
         }
       ),
-      /* @__PURE__ */ a3("label", { children: [
+      !only && /* @__PURE__ */ a3("label", { children: [
         "Project ",
         /* @__PURE__ */ a3("select", { value: p3["project"] ?? "", onChange: (e3) => change({ project: e3.currentTarget.value }), children: [
           /* @__PURE__ */ a3("option", { value: "", children: "all" }),
@@ -2695,7 +2701,7 @@ function Conversations({ p: p3 }) {
         ] })
       ] }),
       query ? /* @__PURE__ */ a3($, { children: [
-        p3["project"] && /* @__PURE__ */ a3("label", { children: [
+        (p3["project"] || only) && /* @__PURE__ */ a3("label", { children: [
           "In ",
           /* @__PURE__ */ a3("select", { value: kind ?? "", onChange: (e3) => change({ kind: e3.currentTarget.value }, true), children: [
             /* @__PURE__ */ a3("option", { value: "", children: "messages" }),
@@ -3283,10 +3289,11 @@ async function verify(say) {
 // src/projects.tsx
 function Projects() {
   useTitle("Projects");
-  const { list, error, loading, more } = usePages(path("/v1/projects", [], { limit: 100 }), "projects");
+  const access = useAccess();
+  const { list, error, loading, more } = usePages(access && !access.project ? path("/v1/projects", [], { limit: 100 }) : null, "projects");
   return /* @__PURE__ */ a3("div", { class: "page", children: [
     /* @__PURE__ */ a3("h1", { children: "Projects" }),
-    /* @__PURE__ */ a3(Notice, { error, children: loading && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or else to its repository or working folder." : `${plural(list.length, "project")}${more ? " so far" : ""}, by name` }),
+    /* @__PURE__ */ a3(Notice, { error, children: (loading || !access) && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or else to its repository or working folder." : `${plural(list.length, "project")}${more ? " so far" : ""}, by name` }),
     /* @__PURE__ */ a3("ul", { class: "cards", children: list.map((x2) => /* @__PURE__ */ a3("li", { children: [
       /* @__PURE__ */ a3("a", { class: "title", href: link({ view: "project", project: x2.name }), title: x2.name, children: /* @__PURE__ */ a3(Text, { of: shortPath(x2.name) }) }),
       /* @__PURE__ */ a3("p", { class: "facts", children: [
@@ -3307,14 +3314,15 @@ function ProjectView({ name, p: p3 }) {
   useTitle(shortPath(name), "Projects");
   const project = useGet(path("/v1/projects/{}", [name], { query: p3["q"] }), 200);
   const context = useGet(path("/v1/projects/{}/context", [name], { query: p3["q"], max_chars: max, explain: true, include_markdown: true }), 200);
-  const bytes = p3["show"] === "bytes";
+  const bytes = p3["show"] === "bytes", only = useAccess()?.project;
+  const shown3 = context.data?.sections.flatMap((s3) => s3.items).find((x2) => String(x2.seq) === p3["event"]);
   return /* @__PURE__ */ a3("div", { class: `body ${p3["event"] ? "with-event" : ""}`, children: [
     /* @__PURE__ */ a3("div", { class: "view", children: /* @__PURE__ */ a3("div", { class: "page", children: [
       /* @__PURE__ */ a3("h1", { title: name, children: /* @__PURE__ */ a3(Text, { of: shortPath(name) }) }),
       project.error ? /* @__PURE__ */ a3(Notice, { error: project.error }) : project.data && /* @__PURE__ */ a3("p", { class: "facts", children: [
         project.data.names.map((n2) => /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: n2 }) }, n2)),
         /* @__PURE__ */ a3("a", { href: link({ project: name }), children: "All its conversations" }),
-        /* @__PURE__ */ a3("a", { href: link({ view: "insights", project: name }), children: "Insights" })
+        !only && /* @__PURE__ */ a3("a", { href: link({ view: "insights", project: name }), children: "Insights" })
       ] }),
       /* @__PURE__ */ a3("section", { "aria-label": "Context of the project", children: [
         /* @__PURE__ */ a3("h2", { children: "What a new session would see" }),
@@ -3350,7 +3358,7 @@ function ProjectView({ name, p: p3 }) {
         ] }, s3.id)) })
       ] })
     ] }) }),
-    p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"] })
+    p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"], of: only && shown3?.session })
   ] });
 }
 
@@ -3530,17 +3538,13 @@ function Tail({ p: p3 }) {
 }
 
 // src/main.tsx
-var keys = [
+var keys = (only) => [
   ["/", "go to the search field"],
   ["j  k", "next and previous row"],
   ["1 … 8", "tabs of a conversation"],
   ["[  ]", "the context one turn earlier or later"],
   ["p", "play the context turn by turn"],
-  ["h", "all conversations"],
-  ["r", "projects"],
-  ["i", "insights"],
-  ["l", "live"],
-  ["o", "operations"],
+  ...places(only).map(({ key, name }) => [key, name.toLowerCase()]),
   ["Esc", "close the event"],
   ["?", "this list"]
 ];
@@ -3587,12 +3591,12 @@ function SignIn({ state }) {
     ] })
   ] });
 }
-function Keys({ close }) {
+function Keys({ only, close }) {
   const dialog = T2(null);
   A2(() => dialog.current?.showModal(), []);
   return /* @__PURE__ */ a3("dialog", { ref: dialog, onClose: close, "aria-labelledby": "keys-title", children: [
     /* @__PURE__ */ a3("h2", { id: "keys-title", children: "Keyboard shortcuts" }),
-    /* @__PURE__ */ a3("dl", { children: keys.map(([key, what]) => /* @__PURE__ */ a3("div", { children: [
+    /* @__PURE__ */ a3("dl", { children: keys(only).map(([key, what]) => /* @__PURE__ */ a3("div", { children: [
       /* @__PURE__ */ a3("dt", { children: /* @__PURE__ */ a3("kbd", { children: key }) }),
       /* @__PURE__ */ a3("dd", { children: what })
     ] }, key)) }),
@@ -3600,17 +3604,18 @@ function Keys({ close }) {
     /* @__PURE__ */ a3("form", { method: "dialog", children: /* @__PURE__ */ a3("button", { children: "Close" }) })
   ] });
 }
-var sections = { r: "projects", i: "insights", l: "tail", o: "operations" };
-function useKeys(help) {
+function places(only) {
+  return [{ key: "h", name: "Conversations", at: {} }, ...only ? [{ key: "r", name: "Project", at: { view: "project", project: only } }] : [{ key: "r", name: "Projects", at: { view: "projects" } }, { key: "i", name: "Insights", at: { view: "insights" } }, { key: "l", name: "Live", at: { view: "tail" } }, { key: "o", name: "Operations", at: { view: "operations" } }]];
+}
+function useKeys(help, only) {
   A2(() => {
     const press = (e3) => {
       const field = e3.target.matches("input, select, textarea");
       if (e3.ctrlKey || e3.metaKey || e3.altKey || field && e3.key !== "Escape" || document.querySelector("dialog[open]")) return;
-      const c3 = params()["c"];
+      const c3 = params()["c"], place = places(only).find((x2) => x2.key === e3.key);
       if (e3.key === "/") document.querySelector("input[type=search]")?.focus();
       else if (e3.key === "?") help();
-      else if (e3.key === "h") go(link({}));
-      else if (sections[e3.key]) go(link({ view: sections[e3.key] }));
+      else if (place) go(link(place.at));
       else if (e3.key === "Escape" && field) e3.target.blur();
       else if (e3.key === "Escape" && params()["event"]) change({ event: void 0 });
       else if (c3 && views[Number(e3.key) - 1]) go(link({ c: c3, view: views[Number(e3.key) - 1][0] }));
@@ -3619,7 +3624,7 @@ function useKeys(help) {
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, []);
+  }, [only]);
 }
 var again2 = 2e3;
 function App() {
@@ -3637,13 +3642,14 @@ function App() {
     const timer = setTimeout(look, again2);
     return () => clearTimeout(timer);
   }, [state]);
-  useKeys(() => setHelp(true));
+  const only = useAccess(!!state && (!state.needed || state.signed_in) && !state.problem)?.project;
+  useKeys(() => setHelp(true), only);
   const view = p3["c"] ? "conversation" : ["projects", "project", "insights", "tail", "operations"].includes(p3["view"] ?? "") ? p3["view"] : "";
   return /* @__PURE__ */ a3($, { children: [
     /* @__PURE__ */ a3("a", { class: "skip", href: "#main", children: "Skip to the content" }),
     /* @__PURE__ */ a3("header", { class: "top", children: [
       /* @__PURE__ */ a3("a", { class: "brand", href: link({}), children: "mneme" }),
-      /* @__PURE__ */ a3("nav", { "aria-label": "Views", children: [["", "Conversations"], ["projects", "Projects"], ["insights", "Insights"], ["tail", "Live"], ["operations", "Operations"]].map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ view: v3 }), "aria-current": view === v3 ? "page" : void 0, children: name }, v3)) }),
+      /* @__PURE__ */ a3("nav", { "aria-label": "Views", children: places(only).map(({ name, at }) => /* @__PURE__ */ a3("a", { href: link(at), "aria-current": view === (at["view"] ?? "") ? "page" : void 0, children: name }, name)) }),
       /* @__PURE__ */ a3("span", { class: "space" }),
       state?.needed && state.signed_in && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => {
         session.end().finally(() => location.reload());
@@ -3651,8 +3657,8 @@ function App() {
       /* @__PURE__ */ a3("a", { class: "help", href: "/help", children: "Help" }),
       /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts", children: "?" })
     ] }),
-    help && /* @__PURE__ */ a3(Keys, { close: () => setHelp(false) }),
-    state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "insights" ? /* @__PURE__ */ a3(Insights, { p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
+    help && /* @__PURE__ */ a3(Keys, { only, close: () => setHelp(false) }),
+    state?.needed && !state.signed_in ? /* @__PURE__ */ a3(SignIn, { state }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, "aria-busy": !state, children: !state ? null : view === "conversation" ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : view === "projects" ? only ? /* @__PURE__ */ a3(ProjectView, { name: only, p: p3 }) : /* @__PURE__ */ a3(Projects, {}) : view === "project" ? /* @__PURE__ */ a3(ProjectView, { name: p3["project"] ?? "", p: p3 }) : view === "insights" ? /* @__PURE__ */ a3(Insights, { p: p3 }) : view === "tail" ? /* @__PURE__ */ a3(Tail, { p: p3 }) : view === "operations" ? /* @__PURE__ */ a3(Operations, { p: p3 }) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
   ] });
 }
 Q(/* @__PURE__ */ a3(App, {}), document.getElementById("app"));

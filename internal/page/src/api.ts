@@ -293,22 +293,26 @@ export function lacks(access: Access | undefined, role: string, all = false): st
 }
 
 let known: Promise<Access | undefined> | undefined;
+let learnt: Access | undefined; // what known has led to
 
 async function learn(): Promise<Access | undefined> {
   let access: Access | undefined;
   await patient(async () => { access = await getJSON<Access>("/v1/access"); }, new AbortController().signal, () => {});
   if (!access) known = undefined; // asked again by the next view
+  learnt = access;
   return access;
 }
 
-export function useAccess(): Access | undefined {
-  const [access, set] = useState<Access>();
+// useAccess says what the reader may do, once they are signed in.
+export function useAccess(signedIn = true): Access | undefined {
+  const [access, set] = useState(learnt);
   useEffect(() => {
+    if (!signedIn) return;
     let current = true;
     known ??= learn();
     void known.then((a) => { if (current) set(a); });
     return () => { current = false; };
-  }, []);
+  }, [signedIn]);
   return access;
 }
 

@@ -1,7 +1,7 @@
 // One conversation: its head, its tabs, and the event that is selected.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { type Conversation, path, useGet, useWatch, withInherited } from "./api";
+import { type Conversation, path, useAccess, useGet, useWatch, withInherited } from "./api";
 import { Bench } from "./bench";
 import { Compare } from "./compare";
 import { ContextView } from "./context";
@@ -26,7 +26,7 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
   const [shown, show] = useState<Conversation>();
   if (!shown && newest) show(newest); // what comes later is shown when somebody asks for it, so that nothing moves meanwhile
   const c = shown ?? newest;
-  const outline = useOutline(c);
+  const outline = useOutline(c), only = useAccess()?.project;
   const view = views.some(([v]) => v === p["view"]) ? p["view"] : "timeline";
   useTitle(views.find(([v]) => v === view)![1], c?.title || id);
   const tabs = useRef<HTMLElement>(null);
@@ -42,7 +42,7 @@ export function ConversationView({ id, p }: { id: string; p: Params }) {
           <span>{plural(all.turn_count, "turn")}</span><span>{plural(all.message_count, "message")}</span>
           <span>{plural(all.tool_call_count, "call")}</span><span>{count(all.total_chars)} characters</span>
           {c.inherited && <a href={link({ c: c.inherited.conversation_id, turn: String(c.inherited.turn_count) })}>branch, the first {plural(c.inherited.turn_count, "turn")} inherited</a>}
-          <a href={link({ view: "tail", conversation: id })}>Live</a><a href={link({ view: "insights", conversation: id, by: "tool" })}>Insights</a>
+          {!only && <><a href={link({ view: "tail", conversation: id })}>Live</a><a href={link({ view: "insights", conversation: id, by: "tool" })}>Insights</a></>}
           <code class="id"><Text of={c.id} /></code>
           {newest && newest.last_seq > c.last_seq && <button class="quiet" onClick={() => show(newest)}>{added(c, newest)}</button>}
         </p>

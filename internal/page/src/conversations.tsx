@@ -1,5 +1,5 @@
 // The list of conversations and projects, and the search of all of them.
-import { type Conversation, type FoundResult, type Hit, path, useGet, usePages, withInherited } from "./api";
+import { type Conversation, type FoundResult, type Hit, path, useAccess, useGet, usePages, withInherited } from "./api";
 import { ToolResult } from "./found";
 import { count, Lit, Notice, plain, plural, ProjectOptions, shortPath, Text, Time, useTitle } from "./text";
 import { change, link, type Params } from "./url";
@@ -18,11 +18,12 @@ function midnight(day: string | undefined, later = 0): string | undefined {
 export function Conversations({ p }: { p: Params }) {
   const query = p["q"] ?? "";
   useTitle(query, "Conversations");
-  const projects = useGet<{ projects: { name: string }[] }>(path("/v1/projects", [], { limit: 200 }));
+  const access = useAccess(), only = access?.project;
+  const projects = useGet<{ projects: { name: string }[] }>(access && !only ? path("/v1/projects", [], { limit: 200 }) : null);
   const list = usePages<Conversation>(query ? null : path("/v1/conversations", [], {
     limit: 50, project: p["project"], agent: p["agent"], status: p["status"], order: p["order"], updated_after: midnight(p["since"]),
   }), "conversations");
-  const kind = p["project"] ? p["kind"] : undefined; // tool results are searched in one project
+  const kind = p["project"] || only ? p["kind"] : undefined; // tool results are searched in one project
   const found = useGet<Answer>(query ? path("/v1/search", [], {
     query, project: p["project"], kind, role: kind === "tool" ? undefined : p["role"], since: midnight(p["since"]), until: midnight(p["until"], 1), limit: 30, max_chars: 300,
   }) : null, 200);
@@ -34,12 +35,12 @@ export function Conversations({ p }: { p: Params }) {
       <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
         <input type="search" placeholder="Search by words and meaning" aria-label="Search all conversations" value={query}
           onInput={(e) => change({ q: e.currentTarget.value }, true)} />
-        <label>Project <select value={p["project"] ?? ""} onChange={(e) => change({ project: e.currentTarget.value })}>
+        {!only && <label>Project <select value={p["project"] ?? ""} onChange={(e) => change({ project: e.currentTarget.value })}>
           <option value="">all</option>
           <ProjectOptions of={projects.data?.projects.map((x) => x.name) ?? []} chosen={p["project"]} />
-        </select></label>
+        </select></label>}
         {query ? <>
-          {p["project"] && <label>In <select value={kind ?? ""} onChange={(e) => change({ kind: e.currentTarget.value }, true)}>
+          {(p["project"] || only) && <label>In <select value={kind ?? ""} onChange={(e) => change({ kind: e.currentTarget.value }, true)}>
             <option value="">messages</option><option value="tool">tool results</option><option value="all">both</option>
           </select></label>}
           {kind !== "tool" && <label>Role <select value={p["role"] ?? ""} onChange={(e) => change({ role: e.currentTarget.value }, true)}>

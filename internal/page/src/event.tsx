@@ -10,9 +10,9 @@ interface Listed { events: { seq: number; bytes: number; event?: CloudEvent }[] 
 
 // EventPanel shows an event. A token of one project may read it only as part of its conversation, of.
 export function EventPanel({ seq, of }: { seq: string; of?: string }) {
-  const project = useAccess()?.project;
-  const url = project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
-  const { data: answer, error, loading } = useGet<CloudEvent | Listed>(url);
+  const access = useAccess(), apart = access?.project && !of; // not known as part of a conversation
+  const url = access?.project && of ? path("/v1/conversations/{}/events", [of], { as_of: seq, limit: 1 }) : path("/v1/events/{}", [seq]);
+  const { data: answer, error, loading } = useGet<CloudEvent | Listed>(!access || apart ? null : url);
   const [copy, setCopy] = useState<{ url: string; done: boolean }>();
   useLayoutEffect(() => () => opener?.focus({ preventScroll: true }), []); // nothing happens if it is gone
   const copied = copy?.url === url ? copy.done : undefined; // of this event
@@ -37,7 +37,7 @@ export function EventPanel({ seq, of }: { seq: string; of?: string }) {
       </div>
       {copied === false && <p class="notice error" role="alert">The browser does not let this page copy. The command is: <code><Text of={command} /></code></p>}
       {(loading || error) && <Notice error={error}>Loading…</Notice>}
-      {answer && !data && !loading && <Notice>This token may not read the event, or it is too large to show here.</Notice>}
+      {(answer || apart) && !data && !loading && <Notice>This token may not read the event, or it is too large to show here.</Notice>}
       {data && <div class="scroll" tabIndex={0} role="region" aria-label="The event">
         <dl class="envelope">{Object.entries(envelope).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{name === "subject" && value !== of ? <a href={link({ c: String(value) })}><Text of={asText(value)} /></a> : <Text of={asText(value)} />}</dd></div>)}</dl>
         {Object.entries(typeof payload === "object" && payload !== null ? payload : { data: payload }).map(([name, value]) => (

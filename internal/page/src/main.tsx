@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Problem, Session, session } from "./api";
+import { Problem, Session, session, useAccess } from "./api";
 import { ConversationView, views } from "./conversation";
 import { Conversations } from "./conversations";
 import { Insights } from "./insights";
@@ -9,12 +9,12 @@ import { Operations } from "./operations";
 import { Projects, ProjectView } from "./projects";
 import { Tail } from "./tail";
 import { useTitle } from "./text";
-import { change, go, link, params, useParams } from "./url";
+import { change, go, link, type Params, params, useParams } from "./url";
 
-const keys: [string, string][] = [
+const keys = (only?: string): [string, string][] => [
   ["/", "go to the search field"], ["j  k", "next and previous row"], ["1 … 8", "tabs of a conversation"],
   ["[  ]", "the context one turn earlier or later"], ["p", "play the context turn by turn"],
-  ["h", "all conversations"], ["r", "projects"], ["i", "insights"], ["l", "live"], ["o", "operations"], ["Esc", "close the event"], ["?", "this list"],
+  ...places(only).map(({ key, name }): [string, string] => [key, name.toLowerCase()]), ["Esc", "close the event"], ["?", "this list"],
 ];
 
 const unkept = "The browser did not send the session cookie. Check that it accepts cookies. Behind a proxy, check that the proxy adds no Authorization header, and sends X-Forwarded-Proto: https only if the browser uses TLS.";
@@ -51,31 +51,34 @@ function SignIn({ state }: { state: Session }) {
   );
 }
 
-function Keys({ close }: { close: () => void }) {
+function Keys({ only, close }: { only?: string; close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} onClose={close} aria-labelledby="keys-title">
       <h2 id="keys-title">Keyboard shortcuts</h2>
-      <dl>{keys.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
+      <dl>{keys(only).map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
       <p><a href="/help">Documentation of this version</a></p>
       <form method="dialog"><button>Close</button></form>
     </dialog>
   );
 }
 
-const sections: Record<string, string> = { r: "projects", i: "insights", l: "tail", o: "operations" };
+// places are the views that are not of one conversation, with their keys. A token of one project shows nothing of the others.
+function places(only?: string): { key: string; name: string; at: Params }[] {
+  return [{ key: "h", name: "Conversations", at: {} }, ...only ? [{ key: "r", name: "Project", at: { view: "project", project: only } }]
+    : [{ key: "r", name: "Projects", at: { view: "projects" } }, { key: "i", name: "Insights", at: { view: "insights" } }, { key: "l", name: "Live", at: { view: "tail" } }, { key: "o", name: "Operations", at: { view: "operations" } }]];
+}
 
-function useKeys(help: () => void) {
+function useKeys(help: () => void, only?: string) {
   useEffect(() => {
     const press = (e: KeyboardEvent) => {
       const field = (e.target as Element).matches("input, select, textarea");
       if (e.ctrlKey || e.metaKey || e.altKey || field && e.key !== "Escape" || document.querySelector("dialog[open]")) return; // a dialog has its own keys
-      const c = params()["c"];
+      const c = params()["c"], place = places(only).find((x) => x.key === e.key);
       if (e.key === "/") document.querySelector<HTMLInputElement>("input[type=search]")?.focus();
       else if (e.key === "?") help();
-      else if (e.key === "h") go(link({}));
-      else if (sections[e.key]) go(link({ view: sections[e.key] }));
+      else if (place) go(link(place.at));
       else if (e.key === "Escape" && field) (e.target as HTMLElement).blur();
       else if (e.key === "Escape" && params()["event"]) change({ event: undefined });
       else if (c && views[Number(e.key) - 1]) go(link({ c, view: views[Number(e.key) - 1]![0] }));
@@ -84,7 +87,7 @@ function useKeys(help: () => void) {
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, []);
+  }, [only]);
 }
 
 const again = 2000; // milliseconds until the session is asked for again
@@ -102,7 +105,8 @@ function App() {
     const timer = setTimeout(look, again);
     return () => clearTimeout(timer);
   }, [state]);
-  useKeys(() => setHelp(true));
+  const only = useAccess(!!state && (!state.needed || state.signed_in) && !state.problem)?.project;
+  useKeys(() => setHelp(true), only);
   const view = p["c"] ? "conversation" : ["projects", "project", "insights", "tail", "operations"].includes(p["view"] ?? "") ? p["view"]! : "";
   return (
     <>
@@ -110,18 +114,17 @@ function App() {
       <header class="top">
         <a class="brand" href={link({})}>mneme</a>
         <nav aria-label="Views">
-          {([["", "Conversations"], ["projects", "Projects"], ["insights", "Insights"], ["tail", "Live"], ["operations", "Operations"]] as const).map(([v, name]) =>
-            <a key={v} href={link({ view: v })} aria-current={view === v ? "page" : undefined}>{name}</a>)}
+          {places(only).map(({ name, at }) => <a key={name} href={link(at)} aria-current={view === (at["view"] ?? "") ? "page" : undefined}>{name}</a>)}
         </nav>
         <span class="space" />
         {state?.needed && state.signed_in && <button class="quiet" onClick={() => { session.end().finally(() => location.reload()); }}>Sign out</button>}
         <a class="help" href="/help">Help</a>
         <button class="quiet" onClick={() => setHelp(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts">?</button>
       </header>
-      {help && <Keys close={() => setHelp(false)} />}
+      {help && <Keys only={only} close={() => setHelp(false)} />}
       {state?.needed && !state.signed_in ? <SignIn state={state} />
         : <main id="main" tabIndex={-1} aria-busy={!state}>
-          {!state ? null : view === "conversation" ? <ConversationView key={p["c"]} id={p["c"]!} p={p} /> : view === "projects" ? <Projects /> : view === "project" ? <ProjectView name={p["project"] ?? ""} p={p} />
+          {!state ? null : view === "conversation" ? <ConversationView key={p["c"]} id={p["c"]!} p={p} /> : view === "projects" ? only ? <ProjectView name={only} p={p} /> : <Projects /> : view === "project" ? <ProjectView name={p["project"] ?? ""} p={p} />
             : view === "insights" ? <Insights p={p} /> : view === "tail" ? <Tail p={p} /> : view === "operations" ? <Operations p={p} /> : <Conversations p={p} />}
         </main>}
     </>

@@ -1,5 +1,5 @@
 // The projects, and what an agent that begins to work in one would see.
-import { type Context, path, useGet, usePages } from "./api";
+import { type Context, path, useAccess, useGet, usePages } from "./api";
 import { EventPanel } from "./event";
 import { Field } from "./field";
 import { Budget, Bytes, Dropped, Lines } from "./lines";
@@ -10,11 +10,12 @@ interface Session { id: string; title?: string; agent?: string; asked?: string; 
 
 export function Projects() {
   useTitle("Projects");
-  const { list, error, loading, more } = usePages<{ name: string; newest: Session }>(path("/v1/projects", [], { limit: 100 }), "projects");
+  const access = useAccess(); // of one project, this view is about to become that project's
+  const { list, error, loading, more } = usePages<{ name: string; newest: Session }>(access && !access.project ? path("/v1/projects", [], { limit: 100 }) : null, "projects");
   return (
     <div class="page">
       <h1>Projects</h1>
-      <Notice error={error}>{loading && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or else to its repository or working folder."
+      <Notice error={error}>{(loading || !access) && list.length === 0 ? "Loading…" : list.length === 0 ? "No projects yet. A conversation belongs to the project that it names, or else to its repository or working folder."
         : `${plural(list.length, "project")}${more ? " so far" : ""}, by name`}</Notice>
       <ul class="cards">{list.map((x) => (
         <li key={x.name}>
@@ -33,13 +34,14 @@ export function ProjectView({ name, p }: { name: string; p: Params }) {
   useTitle(shortPath(name), "Projects");
   const project = useGet<{ name: string; names: string[]; conversations: Session[] }>(path("/v1/projects/{}", [name], { query: p["q"] }), 200);
   const context = useGet<Context>(path("/v1/projects/{}/context", [name], { query: p["q"], max_chars: max, explain: true, include_markdown: true }), 200);
-  const bytes = p["show"] === "bytes";
+  const bytes = p["show"] === "bytes", only = useAccess()?.project;
+  const shown = context.data?.sections.flatMap((s) => s.items).find((x) => String(x.seq) === p["event"]); // of the event
   return (
     <div class={`body ${p["event"] ? "with-event" : ""}`}>
       <div class="view"><div class="page">
         <h1 title={name}><Text of={shortPath(name)} /></h1>
         {project.error ? <Notice error={project.error} /> : project.data && <p class="facts">{project.data.names.map((n) => <code key={n} class="id"><Text of={n} /></code>)}
-          <a href={link({ project: name })}>All its conversations</a><a href={link({ view: "insights", project: name })}>Insights</a></p>}
+          <a href={link({ project: name })}>All its conversations</a>{!only && <a href={link({ view: "insights", project: name })}>Insights</a>}</p>}
         <section aria-label="Context of the project">
           <h2>What a new session would see</h2>
           <form class="filters" onSubmit={(e) => e.preventDefault()}>
@@ -61,7 +63,7 @@ export function ProjectView({ name, p }: { name: string; p: Params }) {
             </li>
           ))}</ul></section>}
       </div></div>
-      {p["event"] && <EventPanel seq={p["event"]} />}
+      {p["event"] && <EventPanel seq={p["event"]} of={only && shown?.session} />}
     </div>
   );
 }
