@@ -397,9 +397,11 @@ func TestNotesGoOnAfterTheirConversationWasDeleted(t *testing.T) {
 	require.Contains(t, third.Ref, "notes:shop#3")
 	require.True(t, remember("Prices are stored in cents").Duplicate)
 	now := a.text("memory_context", arguments{"query": "how are prices stored?"})
-	require.Contains(t, now, "Note: Prices are stored in cents")
+	require.Contains(t, now, "- [notes:shop#3, turn 1] Note: Prices are stored in cents")
 	require.NotContains(t, now, "euros")
-	require.Contains(t, a.text("memory_read", arguments{"ref": third.Ref}), "Prices are stored in cents")
+	for _, ref := range []string{third.Ref, "[notes:shop#3, turn 1]"} {
+		require.Contains(t, a.text("memory_read", arguments{"ref": ref}), "Prices are stored in cents", ref)
+	}
 }
 
 func TestTokensDecideWhatToolsAreShownAndWhatTheyReach(t *testing.T) {

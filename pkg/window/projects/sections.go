@@ -22,19 +22,30 @@ const (
 
 // ShortID returns the name of a conversation in the text: the last 8 characters of its id. Many agents begin an id with the
 // time, so that sessions of the same minute, or even month, begin alike. A shorter last part, such as "agent-1" for the first
-// subagent of a session, follows the name of its session.
+// subagent of a session, follows the name of its session. If that is short too, the name is the whole id, such as "notes:shop".
 func ShortID(id string) string {
-	before, last := lastPart(plain.Flat(id))
-	_, session := lastPart(before)
-	if plain.Length(last) < shortID && plain.Length(session) >= shortID {
-		return plain.Suffix(session, shortID) + ":" + last
-	}
-	return plain.Suffix(last, shortID)
+	name, _ := shorten(plain.Flat(id))
+	return name
 }
 
-// IsShort reports whether a text may be such a name. Shorter ones are not, because a mistyped id could mean another
-// conversation.
-func IsShort(name string) bool { return plain.Length(name) >= shortID && ShortID(name) == name }
+// IsShort reports whether a text may be such a name, but not a whole id. Shorter ones are not, because a mistyped id could mean
+// another conversation.
+func IsShort(name string) bool {
+	short, isPart := shorten(name)
+	return isPart && short == name
+}
+
+func shorten(id string) (name string, isPart bool) {
+	before, last := lastPart(id)
+	_, session := lastPart(before)
+	switch {
+	case plain.Length(last) >= shortID:
+		return plain.Suffix(last, shortID), true
+	case plain.Length(session) >= shortID:
+		return plain.Suffix(session, shortID) + ":" + last, true
+	}
+	return id, false
+}
 
 // IsSession reports whether a text may be an agent's own id of a session, which is the last part of mneme's.
 func IsSession(name string) bool {

@@ -14,14 +14,18 @@ func TestTheShortNameOfAConversationIsItsOwnShortName(t *testing.T) {
 		"claude_code:58e50d6c-0d1e111d2a6b:agent-a1b2c3d4e5f6": "c3d4e5f6",
 		"goose:20250724_1":  "250724_1",
 		"chat-1":            "chat-1",
-		"pi:1":              "1",
-		"a/folder/of/notes": "notes",
+		"pi:1":              "pi:1",
+		"notes:shop":        "notes:shop",
+		"a/folder/of/notes": "a/folder/of/notes",
 		"":                  "",
 		":":                 ":",
 		"swe_agent:a run with a long name/django__django-1234567890": "34567890",
 	} {
 		require.Equal(t, want, ShortID(id), id)
 		require.Equal(t, want, ShortID(want), id)
+	}
+	for name, want := range map[string]bool{"111d2a6b": true, "3a1b2c4d:agent-1": true, "notes:shop": false, "a/folder/of/notes": false, "chat-1": false, "pi:1": false, "": false} {
+		require.Equal(t, want, IsShort(name), name)
 	}
 	for id, want := range map[string]bool{
 		"claude_code:58e50d6c-9896-4a6c-bb91-0d1e111d2a6b":         true,
