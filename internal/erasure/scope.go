@@ -167,7 +167,7 @@ func (s Scope) find(ctx context.Context, log *eventlog.Log, g graph.Reader, r pr
 }
 
 // ageless reports whether a conversation holds the memory, the notes or the code of a project: what nobody has changed for
-// years counts, and a project can't begin them again.
+// years still counts.
 func ageless(id string) bool {
 	return strings.HasPrefix(id, events.CodePrefix) || strings.HasPrefix(id, events.MemoryPrefix) || strings.HasPrefix(id, events.NotesPrefix)
 }
