@@ -240,9 +240,14 @@ func TestNoAnswerHoldsAnythingOfAnotherTenantOrProject(t *testing.T) {
 
 func TestATokenOfAProjectSearchesThatProjectAlone(t *testing.T) {
 	g := setupGuarded(t)
-	g.fill()
-	shop, _ := g.token(access.Rights{Tenant: "team-a", Role: access.Read, Project: "shop"})
-	nothing, _ := g.token(access.Rights{Tenant: "team-a", Role: access.Read, Project: "a project without conversations"})
+	of := func(project string) string {
+		token, record, err := access.Issue(access.Rights{Tenant: "team-a", Role: access.Read, Project: project}, "", time.Now(), time.Hour)
+		require.NoError(t, err)
+		require.NoError(t, g.file.Add(t.Context(), record))
+		return token
+	}
+	shop, nothing := of("shop"), of("a project without conversations")
+	g.fill() // waits for a token that comes after these
 	found := func(token, parameters string) []string {
 		t.Helper()
 		var answer struct{ Conversations []httpapi.FoundConversation }
