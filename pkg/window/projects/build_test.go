@@ -124,6 +124,31 @@ func TestASummaryOrATitleThatComesLateMakesNoSessionNewer(t *testing.T) {
 	require.EqualValues(t, 6, c.AsOf, "summary and title can affect the context")
 }
 
+func TestACommandThatSucceededInALaterSessionIsNotOpen(t *testing.T) {
+	h := storetest.NewHistory()
+	ok, failed := true, false
+	run := func(id, call, command string, success *bool) {
+		h.Add(id, &events.ToolCalled{ToolCallID: call, ToolName: "Bash", Arguments: fmt.Appendf(nil, `{"command":%q}`, command)})
+		h.Add(id, &events.ToolReturned{ToolCallID: call, Success: success, Result: events.TextResult("done")})
+	}
+	for _, id := range []string{"first", "second"} {
+		h.Add(id, &events.ConversationStarted{Project: "p", Cwd: "/w"})
+		h.Add(id, said("u", "user", "Work in the "+id+" session."))
+	}
+	run("second", "k1", "make bench", &ok) // before it failed in the other one
+	for _, command := range []string{"make bench", "make lint"} {
+		run("first", command, command, &failed)
+	}
+	h.Add("first", said("a", "assistant", "These fail."))
+	run("second", "k2", "make lint", &ok)
+	h.Add("second", said("a", "assistant", "Lint works now."))
+	s := openStore(t, t.TempDir(), h)
+	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
+	require.NoError(t, err)
+	text := c.Markdown()
+	require.Contains(t, text, "Ended: These fail.\n  Open: failed when last run: make bench\n")
+}
+
 func TestACorrectionStaysAlthoughTheSessionThatItCorrectsGoesOn(t *testing.T) {
 	h := storetest.NewHistory()
 	note := func(id, text string) {

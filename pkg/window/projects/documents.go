@@ -50,7 +50,7 @@ func collectOpen(b *builder, _ int) (list []window.Item) {
 	for i := range b.sessions {
 		s := &b.sessions[i]
 		it := window.Item{Kind: window.KindNote, Session: s.ID.ID, Turn: s.Turns, Seq: s.LastSeq, Label: b.head(s)}
-		for _, o := range leftOpen(s) {
+		for _, o := range b.leftOpen(s) {
 			it.Notes = append(it.Notes, window.Note{Label: "Open", Text: clip(o, maxOpen)})
 		}
 		if len(it.Notes) > 0 {

@@ -100,7 +100,7 @@ func collectStands(b *builder, _ int) (list []window.Item) {
 			}
 			add("Ended", s.Answer.Text, maxEnded)
 		}
-		for _, o := range leftOpen(s) {
+		for _, o := range b.leftOpen(s) {
 			add("Open", o, maxOpen)
 		}
 		list = append(list, it)
@@ -130,7 +130,7 @@ func (b *builder) head(s *project.Session) string {
 }
 
 // leftOpen lists what a session left open.
-func leftOpen(s *project.Session) (list []string) {
+func (b *builder) leftOpen(s *project.Session) (list []string) {
 	switch {
 	case s.Interrupted && s.Request == nil: // a slash command is none
 		list = append(list, "the user stopped the agent")
@@ -141,7 +141,7 @@ func leftOpen(s *project.Session) (list []string) {
 	}
 	var failing []string
 	for i := range s.Runs {
-		if r := &s.Runs[i]; r.BadLast && !project.Anywhere(r.Command) { // git and gh fail because of the moment
+		if r := &s.Runs[i]; r.BadLast && !project.Anywhere(r.Command) && !b.succeededSince(r) { // git and gh fail because of the moment
 			failing = append(failing, r.Command)
 		}
 	}
@@ -159,6 +159,15 @@ func leftOpen(s *project.Session) (list []string) {
 		list = append(list, fmt.Sprintf("%d of %d things to do: %s", len(undone), len(s.Todos), strings.Join(texts, "; ")))
 	}
 	return list
+}
+
+// succeededSince reports whether a command that failed succeeded later, in another session.
+func (b *builder) succeededSince(failed *project.Run) bool {
+	return slices.ContainsFunc(b.sessions, func(s project.Session) bool {
+		return slices.ContainsFunc(s.Runs, func(r project.Run) bool {
+			return r.Command == failed.Command && r.Seq > failed.Seq && r.Good > 0 && !r.BadLast
+		})
+	})
 }
 
 // lesson is a line of what was learnt.
