@@ -15,6 +15,7 @@ const (
 	maxFiles    = 80
 	maxCommands = 24
 	maxTaught   = 12
+	maxNotes    = 128
 	maxFixes    = 8
 	maxTroubles = 8
 	maxOpen     = 24 // calls without a result, and results without a call
@@ -269,7 +270,11 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	for _, text := range c.Taught {
 		d.Taught = append(d.Taught, Said{Text: text, Seq: seq, Turn: d.Turns})
 	}
-	d.Taught = newest(d.Taught, maxTaught)
+	if d.Request == nil { // it holds the notes of a project, which may come over years
+		d.Taught = newest(d.Taught, maxNotes)
+	} else {
+		d.Taught = newest(d.Taught, maxTaught)
+	}
 	if c.Answer != nil {
 		d.Answer = &Said{Text: c.Answer.Text, Seq: seq, Turn: d.Turns, Time: c.Time}
 	}

@@ -167,7 +167,7 @@ func (s *Session) Path(p *Project, file string) string {
 }
 
 // Sessions reads the newest conversations of a project and those whose beginnings fit a query, at most [MaxSessions]
-// together, newest first, without the conversations except. The number of rows it reads does not
+// together, and its notes, however old they are; newest first, without the conversations except. The number of rows it reads does not
 // depend on the size of the project.
 func Sessions(ctx context.Context, r Reader, p Project, query []string, except ...string) ([]Session, error) {
 	entries, err := r.Members(ctx, p.Tenant, MemberQuery{Kind: KindIn, Names: p.Names, AsOf: p.asOf, Limit: MaxEntries})
@@ -191,6 +191,11 @@ func Sessions(ctx context.Context, r Reader, p Project, query []string, except .
 		list[i].Fit = fits[i]
 	}
 	list = pick(list, len(query) > 0)
+	for _, id := range notesOf(p) {
+		if !slices.Contains(except, id) && !slices.ContainsFunc(list, func(s Session) bool { return s.ID.ID == id }) {
+			list = append(list, Session{ID: events.ConversationID{Tenant: p.Tenant, ID: id}})
+		}
+	}
 	ids := make([]events.ConversationID, len(list))
 	for i := range list {
 		ids[i] = list[i].ID
@@ -209,6 +214,19 @@ func Sessions(ctx context.Context, r Reader, p Project, query []string, except .
 	}
 	slices.SortFunc(there, func(a, b Session) int { return cmp.Compare(b.LastSeq, a.LastSeq) })
 	return there, nil
+}
+
+// beginnings is how often the notes of a project can begin again, see [Again], and still all count.
+const beginnings = 4
+
+// notesOf returns the ids that the notes of a project have, if there are any.
+func notesOf(p Project) (ids []string) {
+	for _, name := range p.Names {
+		for n := range beginnings {
+			ids = append(ids, Conversation(events.NotesPrefix, Again(name, n+1)))
+		}
+	}
+	return ids
 }
 
 // pick keeps the newest half and those that fit best.

@@ -124,6 +124,31 @@ func TestASummaryOrATitleThatComesLateMakesNoSessionNewer(t *testing.T) {
 	require.EqualValues(t, 6, c.AsOf, "summary and title can affect the context")
 }
 
+func TestANoteIsShownHoweverManyNotesAndSessionsCameSince(t *testing.T) {
+	h := storetest.NewHistory()
+	h.Add("notes:p", &events.ConversationStarted{Project: "p"})
+	for i, animal := range strings.Fields("zebra lion tiger otter heron mouse camel whale raven snail") {
+		for k, place := range strings.Fields("kitchen garden attic cellar") {
+			m := said(fmt.Sprint("n", i, k), "user", fmt.Sprintf("The %s of the %s answers on port %d.", animal, place, 9000+10*i+k))
+			m.Origin = events.OriginNote
+			h.Add("notes:p", m)
+		}
+	}
+	for i := range project.MaxSessions + 2 {
+		id := fmt.Sprint("c", i)
+		h.Add(id, &events.ConversationStarted{Project: "p"})
+		h.Add(id, said("u1", "user", fmt.Sprintf("Do task %d.", i)))
+		h.Add(id, said("a1", "assistant", "It is done."))
+		h.Add(id, said("u2", "user", fmt.Sprintf("No, always look at sheet %d before you begin with one.", 1000+i)))
+	}
+	s := openStore(t, t.TempDir(), h)
+	for query, want := range map[string]string{"": "[notes:p, turn 40] Note: The snail of the cellar", "Where does the zebra of the kitchen answer?": "[notes:p, turn 1] Note: The zebra of the kitchen answers on port 9000."} {
+		c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", Query: query, MaxChars: 4_000})
+		require.NoError(t, err)
+		require.Contains(t, c.Markdown(), want, query)
+	}
+}
+
 func TestACommandThatSucceededInALaterSessionIsNotOpen(t *testing.T) {
 	h := storetest.NewHistory()
 	ok, failed := true, false

@@ -155,8 +155,15 @@ func (c *counting) Names(ctx context.Context, tenant string, q project.NameQuery
 }
 
 func (c *counting) Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) ([]*project.Digest, error) {
-	c.add(reads{digests: len(ids)})
-	return c.Reader.Digests(ctx, ids, asOf)
+	list, err := c.Reader.Digests(ctx, ids, asOf)
+	n := 0
+	for _, d := range list {
+		if d != nil { // a project may have no notes
+			n++
+		}
+	}
+	c.add(reads{digests: n})
+	return list, err
 }
 
 func TestAReadOfALargeProjectCostsWhatASmallOneCosts(t *testing.T) {
