@@ -234,7 +234,9 @@ export class Conversation {
   }
 
   /**
-   * Describes a new conversation: its title, project, working directory. It is optional; call it first.
+   * Describes a new conversation: its title, project, working directory. It is optional; call it first, and once.
+   *
+   * Another description later is refused, or has no effect; update() changes title and tags.
    * @param {t.ConversationFields & Abortable} [fields]
    */
   async start({ signal, ...fields } = {}) {

@@ -99,7 +99,9 @@ export declare class Conversation {
     #private;
     id: string;
     /**
-     * Describes a new conversation: its title, project, working directory. It is optional; call it first.
+     * Describes a new conversation: its title, project, working directory. It is optional; call it first, and once.
+     *
+     * Another description later is refused, or has no effect; update() changes title and tags.
      * @param {t.ConversationFields & Abortable} [fields]
      */
     start({ signal, ...fields }?: t.ConversationFields & Abortable): Promise<void>;

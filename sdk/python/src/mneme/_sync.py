@@ -224,7 +224,10 @@ class Conversation:
         self._memory, self._source, self._recorder = memory, source, Recorder(id, source)
 
     def start(self, **fields: Unpack[t.ConversationFields]) -> None:
-        """Describe a new conversation: its title, project, working directory. It is optional; call it first."""
+        """Describe a new conversation: its title, project, working directory. It is optional; call it first, and once.
+
+        Another description later is refused, or has no effect; update() changes title and tags.
+        """
         self.record([started(fields)])
 
     def user(self, text: str, *, id: str | None = None, **fields: Unpack[t.MessageFields]) -> Recorded:
