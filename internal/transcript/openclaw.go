@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"regexp"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -12,6 +13,9 @@ const openClawFormat = "openclaw"
 
 // openClaw names the events of OpenClaw, whose sessions have the lines of pi's.
 var openClaw = piNames{format: openClawFormat, agent: "OpenClaw", source: "import/openclaw", prefix: "openclaw:"}
+
+// openClawTask matches the prompt of a subagent and captures its task.
+var openClawTask = regexp.MustCompile(`(?s)^\[Subagent Context\] .*?\n\n\[Subagent Task\]\n\n(.+?)(?:\n\nBegin\. Execute the assigned task to completion\.)?$`)
 
 var openClawTables = []map[string][]string{
 	{"transcript_events": {"session_id", "seq", "event_json"}, "session_windows": {"session_id", "created_at", "updated_at"}},

@@ -58,6 +58,11 @@ type piMessage struct {
 	Output     text            `json:"output"`
 	ExitCode   *int            `json:"exitCode"`
 	Cancelled  bool            `json:"cancelled"`
+
+	Excluded   bool `json:"excludeFromContext"` // of a custom one: the model does not see it
+	Provenance struct {
+		Kind text `json:"kind"`
+	} `json:"provenance"` // of a user's message in OpenClaw
 }
 
 // piUsageOf returns the counts of tokens. It leaves out their cost, which follows from the counts and the day's prices.
@@ -243,7 +248,15 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 	m := l.Message
 	switch m.Role {
 	case "user":
-		p.add(out, l, at, &events.MessageCreated{Role: "user", Content: m.Content.join()})
+		said := &events.MessageCreated{Role: "user", Content: m.Content.join()}
+		switch m.Provenance.Kind {
+		case "internal_system", "inter_session": // such as the end of a command, or another agent
+			said.Origin = originMeta
+		}
+		if task := openClawTask.FindStringSubmatch(said.Content); task != nil {
+			said.Content = task[1]
+		}
+		p.add(out, l, at, said)
 	case "assistant":
 		said := &events.MessageCreated{
 			Role: "assistant", Content: m.Content.join(), Reasoning: strings.Join(m.Content.thoughts, "\n"), Model: string(m.Model),
@@ -261,6 +274,10 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 		id := at + ":bash"
 		p.event(out, l, id, &events.ToolCalled{ToolCallID: id, MessageID: p.message, ToolName: "bash", Arguments: json.RawMessage(`{"command":` + string(quote(string(m.Command))) + `}`)})
 		return p.result(out, l, id, string(m.Output), m.Cancelled || m.ExitCode != nil && *m.ExitCode != 0)
+	case "custom": // as a custom_message; or of a call that a tool made, whose result has what matters
+		if text := m.Content.join(); !m.Excluded && text != "" {
+			p.add(out, l, at, &events.MessageCreated{Role: "user", Content: text, Origin: originMeta})
+		}
 	case "system": // the prompt of the system, and which tools there are
 	case "":
 		return errors.New("message.role: is missing")
