@@ -39,7 +39,7 @@ func (o *openClawStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (
 		err := scan(&s.id, &s.created, &s.changed)
 		list = append(list, s)
 		return err
-	}, `SELECT * FROM (SELECT session_id, created_at, max(updated_at, coalesce((SELECT max(e.created_at) FROM transcript_events e WHERE e.session_id = w.session_id), 0)) AS changed
+	}, `SELECT * FROM (SELECT session_id, created_at, max(updated_at, coalesce((SELECT e.created_at FROM transcript_events e WHERE e.session_id = w.session_id ORDER BY e.seq DESC LIMIT 1), 0)) AS changed
 			FROM session_windows w) WHERE changed >= ? OR ? = 0 ORDER BY created_at, 1`, since, since)
 	return list, err
 }
