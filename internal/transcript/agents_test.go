@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -156,4 +157,22 @@ func TestABlockOfCodeThatAiderDidNotEndHoldsOneAnswer(t *testing.T) {
 		require.Equal(t, []string{"user: one", "assistant: Look:\n\n```go\ntotal :=", "user: two", "assistant: Well."}, said("Look:\n\n```go\ntotal :=\n"+end+"\n\n#### two\n\nWell.\n"))
 	}
 	require.Equal(t, []string{"user: one", "assistant: ````md\n```go\n#### code\n```\n> code\n````", "user: two"}, said("````md\n```go\n#### code\n```\n> code\n````\n\n> Applied edit\n\n#### two\n"))
+}
+
+func TestACallThatAUserOfContinueCanceledHasFailed(t *testing.T) {
+	const session = `{"sessionId":"c","title":"T","workspaceDirectory":"/shop","history":[{"message":{"role":"user","content":"Build it."}},` +
+		`{"message":{"role":"assistant","content":"I build.","toolCalls":[{"id":"one","function":{"name":"Bash","arguments":"{}"}},{"id":"two","function":{"name":"Bash","arguments":"{}"}}]},` +
+		`"toolCallStates":[{"toolCallId":"one","status":"canceled"},{"toolCallId":"two","status":"canceled"}]}`
+	results := func(history string) (list []string) {
+		for _, e := range good(t, readAll(t, []byte(session+history+"]}"), "c.json", continueFormat)) {
+			if r, ok := e.Payload.(*events.ToolReturned); ok {
+				list = append(list, r.ToolCallID+" "+strconv.FormatBool(*r.Success)+" "+r.Result.Text())
+			}
+		}
+		return list
+	}
+	require.Empty(t, results(""), "a message of the tool may follow")
+	said := `,{"message":{"role":"tool","toolCallId":"two","content":"Stopped."}}`
+	require.Equal(t, []string{"two false Stopped."}, results(said))
+	require.Equal(t, []string{"two false Stopped.", "one false canceled"}, results(said+`,{"message":{"role":"user","content":"Why not?"}}`))
 }

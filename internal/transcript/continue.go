@@ -100,6 +100,7 @@ type continues struct {
 	chain    [sha256.Size]byte
 	thought  string         // of the model, before its message
 	answered map[text]bool  // calls that have a result
+	canceled []text         // calls that the user canceled, and that have no output
 	outcome  map[text]*bool // whether a call succeeded, if its state says so
 }
 
@@ -174,6 +175,9 @@ func (c *continues) next(item *continueItem) string {
 func (c *continues) item(out *batch, item *continueItem) {
 	m := &item.Message
 	id, content := c.next(item), m.Content.said()
+	if m.Role == "user" || m.Role == "assistant" {
+		c.cancel(out)
+	}
 	switch m.Role {
 	case "user":
 		c.say(out, id, "", &events.MessageCreated{Role: "user", Content: content})
@@ -223,6 +227,9 @@ func (c *continues) ended(out *batch, s *continueState) {
 		return
 	}
 	c.outcome[s.ID] = &success
+	if s.Status == "canceled" && len(s.Output) == 0 {
+		c.canceled = append(c.canceled, s.ID)
+	}
 	if len(s.Output) == 0 || c.answered[s.ID] {
 		return
 	}
@@ -232,4 +239,15 @@ func (c *continues) ended(out *batch, s *continueState) {
 	}
 	c.answered[s.ID] = true
 	c.answer(out, string(s.ID), "", strings.Join(texts, "\n"), &success)
+}
+
+// cancel adds the results of canceled calls, before what comes after them. No message of the tool has followed.
+func (c *continues) cancel(out *batch) {
+	for _, call := range c.canceled {
+		if !c.answered[call] {
+			c.answered[call] = true
+			c.answer(out, string(call), "", "canceled", c.outcome[call])
+		}
+	}
+	c.canceled = nil
 }
