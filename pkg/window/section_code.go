@@ -67,6 +67,7 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 	if err := b.findCode(ctx, &b.recent, b.recent.items); err != nil || b.code == nil {
 		return f, err
 	}
+	b.src.Recall.KeepCode(b.req.Conversation, b.code.Kept())
 	f.items, f.embedding = b.showCode(room-headingCost(s.heading)), b.code.model
 	f.indexed = b.indexedManifest(f.items)
 	f.drop("passages", len(b.code.Passages)-len(f.items), reasonBudget)
@@ -130,7 +131,6 @@ func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err er
 	if b.code.model = ""; b.code.Rank(*b.code.query, embed, late) {
 		b.code.model = model
 	}
-	b.src.Recall.KeepCode(b.req.Conversation, b.code.Kept())
 	return nil
 }
 

@@ -232,34 +232,31 @@ func (b *builder) fitTurns(w *window, list []turn, room, piece int) (out recentT
 	var shown [][]Item
 	for i := len(list) - 1; i >= 0; i-- {
 		t := &list[i]
-		items, left, ok := b.fitTurn(w, t, room, piece)
+		lists, left, ok := b.fitTurn(w, t, room, piece)
 		if !ok {
 			break
 		}
-		room -= cost(items)
-		shown = append(shown, items)
+		for _, items := range lists {
+			room -= cost(items)
+		}
+		shown = append(shown, lists...)
 		out.oldest, out.steps = t, left
 		if left != 0 {
 			break
 		}
 	}
-	out.items = oldestFirst(shown)
+	slices.Reverse(shown)
+	out.items = slices.Concat(shown...)
 	return out
 }
 
-// oldestFirst joins lists of items that are ordered newest list first.
-func oldestFirst(lists [][]Item) []Item {
-	slices.Reverse(lists)
-	return slices.Concat(lists...)
-}
-
 // fitTurn shows a turn in room characters: whole, or its user message, a mark and its newest whole
-// steps. left is how many steps are left out, or -1 if only something that is not a step is. The
-// newest turn is always shown, an older one only with a step.
+// steps. lists are their items, the newest first. left is how many steps are left out, or -1 if only
+// something that is not a step is. The newest turn is always shown, an older one only with a step.
 //
 // If a step does not fit, it is tried with shorter texts instead of being left out, provided that
 // it is the newest of all or much room (an eighth of the section's) is left.
-func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, left int, ok bool) {
+func (b *builder) fitTurn(w *window, t *turn, room, piece int) (lists [][]Item, left int, ok bool) {
 	newest := b.newest == nil || t.number == b.newest.Turn
 	var head []Item
 	if t.user != nil {
@@ -268,7 +265,6 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 	room -= cost(head)
 	mark := leftOutCost(t.number, t.last-t.before)
 	from := len(t.steps) // steps[from:] are shown
-	var steps [][]Item
 	for ; from > 0; from-- {
 		s := &t.steps[from-1]
 		need := mark
@@ -287,20 +283,20 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 			break
 		}
 		room -= cost(shown)
-		steps = append(steps, shown)
+		lists = append(lists, shown)
 	}
 	if from == 0 && t.whole {
-		return oldestFirst(append(steps, head)), 0, room >= 0 || newest
+		return append(lists, head), 0, room >= 0 || newest
 	}
-	if len(steps) == 0 && (!newest || t.user == nil) {
+	if len(lists) == 0 && (!newest || t.user == nil) {
 		return nil, 0, false
 	}
 	left = t.missing(from)
-	items = oldestFirst(append(steps, []Item{leftOutSteps(t.number, left)}, head))
+	lists = append(lists, []Item{leftOutSteps(t.number, left)}, head)
 	if left == 0 {
 		left = -1
 	}
-	return items, left, true
+	return lists, left, true
 }
 
 // missing counts the steps of a turn before steps[from].

@@ -59,11 +59,12 @@ type Search struct {
 	fresh    bool                // seen reaches the end of the context
 	ranked   map[span]rankedText // passages, and the texts they are ranked by
 	joined   map[span]int        // costs of joined passages
+	known    knownLines          // during Cut
 }
 
 // New starts a search. seen is what an earlier search of the conversation kept, or nil.
 func New(src Source, seen *Seen) *Search {
-	return &Search{src: src, seen: seen.upTo(src.End, src.Cwd), ranked: map[span]rankedText{}, joined: map[span]int{}}
+	return &Search{src: src, seen: seen.upTo(src.End, src.Cwd), ranked: map[span]rankedText{}, joined: map[span]int{}, known: knownLines{state: map[uint64]lineState{}}}
 }
 
 // Shown is a message or a call that the context already shows. Cut and ResultCut report whether its
@@ -137,7 +138,8 @@ func (c *Search) Cut(ctx context.Context, shown []Shown) error {
 	if _, err := c.call(ctx, 0); err != nil { // reads the new calls
 		return err
 	}
-	known := knownLines{state: map[uint64]lineState{}}
+	known := &c.known
+	clear(known.state)
 	whole := map[uint64]bool{} // shown uncut
 	for i := range shown {
 		it := &shown[i]
@@ -156,7 +158,7 @@ func (c *Search) Cut(ctx context.Context, shown []Shown) error {
 		if call == nil {
 			break
 		}
-		scopes = c.addIndexed(scopes, call.Seq, &known)
+		scopes = c.addIndexed(scopes, call.Seq, known)
 		p, replaced, ok := call.shown(&c.src)
 		if !ok {
 			continue
@@ -164,14 +166,14 @@ func (c *Search) Cut(ctx context.Context, shown []Shown) error {
 		if chars += p.of.chars; whole[p.Seq] {
 			continue
 		}
-		c.add(p, &known)
+		c.add(p, known)
 		for _, line := range replaced {
 			if known.state[line] == lineNew {
 				known.state[line] = lineGone
 			}
 		}
 	}
-	c.addIndexed(scopes, 0, &known)
+	c.addIndexed(scopes, 0, known)
 	return nil
 }
 
