@@ -71,6 +71,7 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	list = append(list, []figure{
 		{"contexts", fmt.Sprintf("of at most %s characters, %s of %s conversations", number(r.MaxChars), number(r.Conversations), number(r.Of))},
 		{"warm", quantiles(r.Warm)},
+		{"fastest", fmt.Sprintf("%s: of each conversation, the fastest of %s", quantiles(r.Fastest), counted(c.Rounds, "read"))},
 		{"answer", fmt.Sprintf("%.0f KB (median), %.0f KB at most", r.KB, r.MaxKB)},
 	}...)
 	if p := r.Projects; p != nil {

@@ -158,6 +158,8 @@ func TestBenchContextMeasuresTheProgramAndALongConversation(t *testing.T) {
 	require.Equal(t, 2, r.Conversations)
 	require.Equal(t, 3, r.Of)
 	require.Equal(t, 4, r.Warm.Count)
+	require.Equal(t, 2, r.Fastest.Count)
+	require.LessOrEqual(t, r.Fastest.Max, r.Warm.Max)
 	require.Equal(t, 1000, r.MaxChars)
 	require.Equal(t, 1, r.Projects.Of)
 	require.Equal(t, 2, r.Projects.Queries)
