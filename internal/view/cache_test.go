@@ -21,7 +21,7 @@ import (
 
 // store is a SQLite read model and what was put into it.
 type store struct {
-	t     *testing.T
+	t     testing.TB
 	model *sqlitestore.Graph
 	graph projection.Projection[*graph.Unit]
 	cp    projection.Checkpoint
@@ -29,7 +29,7 @@ type store struct {
 	name  string // part of event ids
 }
 
-func newStore(t *testing.T) *store {
+func newStore(t testing.TB) *store {
 	s := &store{t: t, graph: graph.Projection()}
 	var err error
 	s.model, err = sqlitestore.OpenGraph(t.Context(), filepath.Join(t.TempDir(), "graph-1.db"))
