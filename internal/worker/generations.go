@@ -2,32 +2,33 @@ package worker
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// lateGenerations connects to Neo4j on first use, and retries on every use until it
-// succeeds.
+// lateGenerations connects to Neo4j on first use, and retries on every use until it succeeds. Who asks meanwhile
+// connects too: nobody waits longer than for the server.
 type lateGenerations struct {
 	config neo4jstore.Config
-
-	mu   sync.Mutex
-	open *neo4jstore.Generations
+	open   atomic.Pointer[neo4jstore.Generations]
 }
 
 func (l *lateGenerations) get(ctx context.Context) (*neo4jstore.Generations, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open != nil {
-		return l.open, nil
+	if open := l.open.Load(); open != nil {
+		return open, nil
 	}
 	open, err := neo4jstore.OpenGenerations(ctx, l.config)
 	if err != nil {
 		return nil, err
 	}
-	l.open = open
+	for !l.open.CompareAndSwap(nil, open) {
+		if first := l.open.Load(); first != nil {
+			_ = open.Close()
+			return first, nil
+		}
+	}
 	return open, nil
 }
 
@@ -69,12 +70,8 @@ func (l *lateGenerations) Checkpoints(ctx context.Context, name string, generati
 
 // Close implements projection.Generations.
 func (l *lateGenerations) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open == nil {
-		return nil
+	if open := l.open.Swap(nil); open != nil {
+		return open.Close()
 	}
-	err := l.open.Close()
-	l.open = nil
-	return err
+	return nil
 }
