@@ -31,7 +31,7 @@ func (c *BenchStartCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if err != nil {
 		return err
 	}
-	r, err := bench.RunStart(ctx, bench.StartOptions{Program: program, Events: c.Events, MaxChars: c.MaxChars, Progress: t.err}, t.status)
+	r, err := bench.RunStart(ctx, bench.StartOptions{Program: program, Events: c.Events, MaxChars: c.MaxChars}, t.status)
 	if err := t.measured(ctx, err); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"path"
@@ -28,7 +27,6 @@ type StartOptions struct {
 	Program  Program
 	Events   []string // transcripts to import, of one project
 	MaxChars int      // budget of a context
-	Progress io.Writer
 }
 
 // Start is the result of [RunStart].
