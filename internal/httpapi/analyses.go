@@ -33,8 +33,6 @@ type analysesInput struct {
 	Cursor string `query:"cursor" doc:"next_cursor of the previous page"`
 }
 
-type analysesOutput struct{ Body Analyses }
-
 // Analyses are answers about a conversation, and how large it is now.
 type Analyses struct {
 	Turns      int        `json:"turns" doc:"turns that the conversation has"`
@@ -61,7 +59,7 @@ func (a *api) registerAnalyses(h huma.API) {
 // kindInsight is the kind of the events that hold the answers.
 var kindInsight = events.Kind(events.TypeInsightWritten)
 
-func (a *api) analyses(ctx context.Context, in *analysesInput) (*analysesOutput, error) {
+func (a *api) analyses(ctx context.Context, in *analysesInput) (*output[Analyses], error) {
 	s := scopeOf("list-analyses", in.Tenant, in.ID)
 	from, err := s.start(in.Cursor)
 	if err != nil {
@@ -79,7 +77,7 @@ func (a *api) analyses(ctx context.Context, in *analysesInput) (*analysesOutput,
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	out := &analysesOutput{Body: Analyses{Turns: c.Turn, Chars: c.Chars, Analyses: []Analysis{}}}
+	out := &output[Analyses]{Body: Analyses{Turns: c.Turn, Chars: c.Chars, Analyses: []Analysis{}}}
 	out.Body.NextCursor, err = a.eachOfKind(ctx, in.id(), kindInsight, s, from, in.Limit, func(r *events.Recorded, seq uint64) {
 		p, ok := r.Payload.(*events.InsightWritten)
 		if !ok {

@@ -60,8 +60,6 @@ type analyzeInput struct {
 	Body AnalysisRequest
 }
 
-type analyzeOutput struct{ Body AnalysisResult }
-
 func (a *api) registerAnalyze(h huma.API) {
 	run := operation("analyze", http.MethodPost, "/v1/analyses", "Have a model do a task with many conversations", "summaries", 404, 409, 422, 503)
 	run.Description = "The model is that of the process that answers. Each answer is stored as an event of its conversation, so it is paid for once: " +
@@ -77,7 +75,7 @@ func (a *api) registerAnalyze(h huma.API) {
 	huma.Register(h, watch, a.watchAnalyze)
 }
 
-func (a *api) analyze(ctx context.Context, in *analyzeInput) (*analyzeOutput, error) {
+func (a *api) analyze(ctx context.Context, in *analyzeInput) (*output[AnalysisResult], error) {
 	r, err := a.newAnalysis(ctx, in)
 	if err != nil {
 		return nil, err
@@ -85,7 +83,7 @@ func (a *api) analyze(ctx context.Context, in *analyzeInput) (*analyzeOutput, er
 	if err := r.do(ctx, func(analysis.Estimate) {}); err != nil {
 		return nil, a.problem(err)
 	}
-	return &analyzeOutput{r.result()}, nil
+	return &output[AnalysisResult]{r.result()}, nil
 }
 
 func (a *api) watchAnalyze(ctx context.Context, in *analyzeInput) (*huma.StreamResponse, error) {

@@ -189,6 +189,9 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	return h.OpenAPI()
 }
 
+// output is an answer with a body and no headers of its own.
+type output[T any] struct{ Body T }
+
 // operation declares an operation. It panics if the table of the package access does not
 // say what the operation needs.
 func operation(id, method, path, summary, tag string, errors ...int) huma.Operation {

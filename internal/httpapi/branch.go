@@ -30,7 +30,7 @@ func (a *api) registerBranches(h huma.API) {
 	huma.Register(h, branch, a.branch)
 }
 
-func (a *api) branch(ctx context.Context, in *branchInput) (*writtenOutput, error) {
+func (a *api) branch(ctx context.Context, in *branchInput) (*output[Written], error) {
 	started, err := a.branchedAt(ctx, in.id(), in.Body.MessageID)
 	if err != nil {
 		return nil, a.problem(err)

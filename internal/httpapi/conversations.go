@@ -129,8 +129,6 @@ type showInput struct {
 	WaitParams
 }
 
-type showOutput struct{ Body Conversation }
-
 func (a *api) registerConversations(h huma.API) {
 	list := operation("list-conversations", http.MethodGet, "/v1/conversations", "List conversations", "conversations", 422, 503, 504)
 	list.Description = pagesDoc
@@ -181,13 +179,13 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	return out, nil
 }
 
-func (a *api) show(ctx context.Context, in *showInput) (*showOutput, error) {
+func (a *api) show(ctx context.Context, in *showInput) (*output[Conversation], error) {
 	v, err := a.view(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
 	}
 	lineage := v.Lineage()
-	out := &showOutput{Body: show(lineage.Own())}
+	out := &output[Conversation]{Body: show(lineage.Own())}
 	if from := lineage.Inherited(); from != nil {
 		out.Body.Inherited = &Inherited{
 			BranchedAt: from.BranchedAt, Seq: from.LastSeq,

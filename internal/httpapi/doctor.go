@@ -41,8 +41,6 @@ func NewDiagnosis(checks []Check) Diagnosis {
 	return d
 }
 
-type diagnosisOutput struct{ Body Diagnosis }
-
 // diagnosisWithin is how long the checks may take together.
 const diagnosisWithin = 10 * time.Second
 
@@ -52,7 +50,7 @@ func (a *api) registerDoctor(h huma.API) {
 	huma.Register(h, o, a.doctor)
 }
 
-func (a *api) doctor(ctx context.Context, _ *struct{}) (*diagnosisOutput, error) {
+func (a *api) doctor(ctx context.Context, _ *struct{}) (*output[Diagnosis], error) {
 	if a.Doctor == nil {
 		return nil, huma.Error503ServiceUnavailable("this process cannot check itself; run mneme doctor")
 	}
@@ -63,7 +61,7 @@ func (a *api) doctor(ctx context.Context, _ *struct{}) (*diagnosisOutput, error)
 	stop()
 	if err != nil { // the checks say more about what does not answer
 		unknown := Check{Check: "status", Level: LevelFailed, Detail: "it is unknown how far the projections are: " + err.Error(), Remedy: "see the other checks, and the log of this process"}
-		return &diagnosisOutput{Body: NewDiagnosis(append(a.Doctor(ctx, Status{}), unknown))}, nil
+		return &output[Diagnosis]{Body: NewDiagnosis(append(a.Doctor(ctx, Status{}), unknown))}, nil
 	}
-	return &diagnosisOutput{Body: NewDiagnosis(a.Doctor(ctx, status.Body))}, nil
+	return &output[Diagnosis]{Body: NewDiagnosis(a.Doctor(ctx, status.Body))}, nil
 }

@@ -28,15 +28,13 @@ type EmbeddedPassage struct {
 	Vector []int `json:"vector,omitempty" doc:"a multiple of the model's vector, each number from -127 to 127; absent if there is none"`
 }
 
-type embeddingOutput struct{ Body EmbeddedMessage }
-
 func (a *api) registerEmbedding(h huma.API) {
 	op := operation("show-embedding", http.MethodGet, "/v1/conversations/{id}/messages/{message_id}/embedding", "Show the embedding of a message", "messages", 404, 422, 503, 504)
 	op.Description = "The vectors by which searches compare the meaning of the message: one for each passage, as they are stored."
 	huma.Register(h, op, a.embedding)
 }
 
-func (a *api) embedding(ctx context.Context, in *messageInput) (*embeddingOutput, error) {
+func (a *api) embedding(ctx context.Context, in *messageInput) (*output[EmbeddedMessage], error) {
 	v, err := a.view(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
@@ -54,7 +52,7 @@ func (a *api) embedding(ctx context.Context, in *messageInput) (*embeddingOutput
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return &embeddingOutput{Body: showEmbedded(&m, e)}, nil
+	return &output[EmbeddedMessage]{Body: showEmbedded(&m, e)}, nil
 }
 
 func showEmbedded(m *graph.Message, e view.Embedded) EmbeddedMessage {

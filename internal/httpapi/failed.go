@@ -55,8 +55,6 @@ type showFailedInput struct {
 	Seq uint64 `path:"seq" minimum:"1" doc:"sequence in the log"`
 }
 
-type showFailedOutput struct{ Body FailedDetail }
-
 // FailedDetail is a skipped event as the log holds it, with the projections that skipped it.
 type FailedDetail struct {
 	Seq     uint64              `json:"seq"`
@@ -123,12 +121,12 @@ func tenantMissing(location string) error {
 		&huma.ErrorDetail{Location: location, Message: "is missing"})
 }
 
-func (a *api) showFailed(ctx context.Context, in *showFailedInput) (*showFailedOutput, error) {
+func (a *api) showFailed(ctx context.Context, in *showFailedInput) (*output[FailedDetail], error) {
 	models, err := a.failedModels(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	out := &showFailedOutput{Body: FailedDetail{Seq: in.Seq}}
+	out := &output[FailedDetail]{Body: FailedDetail{Seq: in.Seq}}
 	for _, m := range models {
 		list, err := failedAt(ctx, m, in.Seq)
 		if err != nil {

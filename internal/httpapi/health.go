@@ -38,15 +38,13 @@ type healthInput struct {
 	From uint64 `query:"from" doc:"examine only events from this sequence on"`
 }
 
-type healthOutput struct{ Body Health }
-
 func (a *api) registerHealth(h huma.API) {
 	op := operation("show-health", http.MethodGet, "/v1/conversations/{id}/health", "Say what went wrong in a conversation", "conversations", 404, 422, 503, 504)
 	op.Description = "Applies a few rules to its messages, calls and results, and says which events each finding is based on."
 	huma.Register(h, op, a.health)
 }
 
-func (a *api) health(ctx context.Context, in *healthInput) (*healthOutput, error) {
+func (a *api) health(ctx context.Context, in *healthInput) (*output[Health], error) {
 	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
@@ -55,7 +53,7 @@ func (a *api) health(ctx context.Context, in *healthInput) (*healthOutput, error
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return &healthOutput{Body: Health{
+	return &output[Health]{Body: Health{
 		ConversationID: in.ID, Found: r.Found, Rows: r.Rows, Complete: r.Next == 0, NextFrom: r.Next,
 		Findings: each(r.Findings, func(f health.Finding) Finding {
 			return Finding{Rule: string(f.Rule), Count: f.Count, Tool: f.Tool, Subject: f.Subject, Turn: f.Turn, FirstSeq: f.FirstSeq, LastSeq: f.LastSeq, Seqs: f.Seqs}

@@ -51,8 +51,6 @@ type hooksInput struct {
 	TenantParam
 }
 
-type hooksOutput struct{ Body Hooks }
-
 // Hooks says which hooks of coding agents have called.
 type Hooks struct {
 	Sessions []hook.Fired `json:"sessions" doc:"whose hooks have reached this server since it started, newest event first"`
@@ -97,8 +95,8 @@ func (a *api) takeHook(ctx context.Context, in *hookInput) (*hookOutput, error) 
 	return &hookOutput{"application/json", agent.Answer(event.Name, text)}, nil
 }
 
-func (a *api) listHooks(ctx context.Context, in *hooksInput) (*hooksOutput, error) {
-	out := &hooksOutput{}
+func (a *api) listHooks(ctx context.Context, in *hooksInput) (*output[Hooks], error) {
+	out := &output[Hooks]{}
 	out.Body.Sessions = a.hooks.Fired(in.Tenant)
 	if access.Everywhere(ctx) {
 		out.Body.Capture = a.captured()

@@ -62,8 +62,6 @@ type Insights struct {
 	insight.Report
 }
 
-type insightsOutput struct{ Body Insights }
-
 func (a *api) registerInsights(h huma.API) {
 	op := operation("read-insights", http.MethodGet, "/v1/insights", "Figures over many conversations", "insights", 404, 422, 503, 504)
 	op.Description = "Counts of what conversations did: turns, steps, tokens, calls with their outcomes and durations, errors, files, by one grouping. Days are those of the events' own times, in UTC. " +
@@ -71,7 +69,7 @@ func (a *api) registerInsights(h huma.API) {
 	huma.Register(h, op, a.insights)
 }
 
-func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput, error) {
+func (a *api) insights(ctx context.Context, in *insightsInput) (*output[Insights], error) {
 	if in.Since != "" && in.Until != "" && in.Until < in.Since {
 		return nil, refuseQuery("until", "until is before since: there is no day between them")
 	}
@@ -105,7 +103,7 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*insightsOutput,
 	if err := a.admitRead(ctx, in.Tenant); err != nil {
 		return nil, a.problem(err)
 	}
-	out := &insightsOutput{Insights{By: in.By, Since: in.Since, Until: in.Until}}
+	out := &output[Insights]{Insights{By: in.By, Since: in.Since, Until: in.Until}}
 	q := insight.Query{Tenant: in.Tenant, By: string(in.By), Agent: in.Agent, Since: in.Since, Until: in.Until, Sort: string(in.Sort), Limit: in.Limit}
 	if in.Project != "" {
 		p, err := project.Find(ctx, projects, in.Tenant, in.Project, graph.Latest)

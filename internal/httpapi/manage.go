@@ -85,8 +85,6 @@ type Written struct {
 	Duplicate      bool   `json:"duplicate" doc:"the change was made before, with the same Idempotency-Key; nothing was stored again"`
 }
 
-type writtenOutput struct{ Body Written }
-
 func (a *api) registerManage(h huma.API) {
 	create := operation("create-conversation", http.MethodPost, "/v1/conversations", "Create a conversation", "conversations", 409, 413, 415, 422, 503, 507)
 	create.Description = "Needed only to describe a conversation: the first event of an unknown one also creates it. The check that the log has no event of the conversation and the storing of the first event are " +
@@ -105,23 +103,23 @@ func (a *api) registerManage(h huma.API) {
 	huma.Register(h, remove, a.remove)
 }
 
-func (a *api) create(ctx context.Context, in *createInput) (*writtenOutput, error) {
+func (a *api) create(ctx context.Context, in *createInput) (*output[Written], error) {
 	id := events.ConversationID{Tenant: in.Tenant, ID: in.Body.ID}
 	return a.answer(a.start(ctx, id, in.Key, in.Body.started()))
 }
 
-func (a *api) update(ctx context.Context, in *updateInput) (*writtenOutput, error) {
+func (a *api) update(ctx context.Context, in *updateInput) (*output[Written], error) {
 	if in.Body.Title == nil && in.Body.Tags == nil && in.Body.Status == "" {
 		return nil, huma.Error422UnprocessableEntity("nothing to change: give title, tags or status", &huma.ErrorDetail{Location: "body", Message: "is empty"})
 	}
 	return a.answer(a.change(ctx, in.id(), in.Key, &events.ConversationUpdated{Title: in.Body.Title, Tags: in.Body.Tags, Status: in.Body.Status}))
 }
 
-func (a *api) remove(ctx context.Context, in *deleteInput) (*writtenOutput, error) {
+func (a *api) remove(ctx context.Context, in *deleteInput) (*output[Written], error) {
 	return a.answer(a.change(ctx, in.id(), in.Key, &events.ConversationDeleted{Reason: in.Reason}))
 }
 
-func (a *api) answer(out *writtenOutput, err error) (*writtenOutput, error) {
+func (a *api) answer(out *output[Written], err error) (*output[Written], error) {
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -130,7 +128,7 @@ func (a *api) answer(out *writtenOutput, err error) (*writtenOutput, error) {
 
 // start begins a conversation that has no event yet. Without an id it makes one; from a key
 // it derives the id, because otherwise a repeat would begin another conversation.
-func (a *api) start(ctx context.Context, id events.ConversationID, key string, payload *events.ConversationStarted) (*writtenOutput, error) {
+func (a *api) start(ctx context.Context, id events.ConversationID, key string, payload *events.ConversationStarted) (*output[Written], error) {
 	switch {
 	case id.ID != "":
 	case key != "":
@@ -168,7 +166,7 @@ func (a *api) start(ctx context.Context, id events.ConversationID, key string, p
 }
 
 // change stores a change of a conversation that exists and is not deleted.
-func (a *api) change(ctx context.Context, id events.ConversationID, key string, payload events.Payload) (*writtenOutput, error) {
+func (a *api) change(ctx context.Context, id events.ConversationID, key string, payload events.Payload) (*output[Written], error) {
 	w, err := a.newWrite(ctx, id, key, payload)
 	if err != nil {
 		return nil, err
@@ -264,7 +262,7 @@ func (w *write) take(ctx context.Context) error { return w.api.take(ctx, w.id.Te
 
 // known looks in the read model for an event with the identity of this one. If there is
 // one it returns the answer for a repeat, otherwise nil.
-func (w *write) known(ctx context.Context) (*writtenOutput, error) {
+func (w *write) known(ctx context.Context) (*output[Written], error) {
 	held, err := w.graph.Holders(ctx, []projection.Claim{{Conversation: w.id, Key: w.event.Identity(w.id.Tenant)}})
 	if err != nil {
 		return nil, err
@@ -285,7 +283,7 @@ func (w *write) known(ctx context.Context) (*writtenOutput, error) {
 
 // knownBy calls known again, because the read model may have applied this very event since
 // the first call. If it has not, knownBy returns problem.
-func (w *write) knownBy(ctx context.Context, problem error) (*writtenOutput, error) {
+func (w *write) knownBy(ctx context.Context, problem error) (*output[Written], error) {
 	known, err := w.known(ctx)
 	if known != nil || err != nil {
 		return known, err
@@ -319,7 +317,7 @@ func (w *write) is(m *eventlog.Message) bool {
 }
 
 // repeated returns the answer for a message of the log with the identity of this event.
-func (w *write) repeated(m *eventlog.Message) (*writtenOutput, error) {
+func (w *write) repeated(m *eventlog.Message) (*output[Written], error) {
 	r, _, err := m.Decode()
 	if err != nil {
 		return nil, err
@@ -327,7 +325,7 @@ func (w *write) repeated(m *eventlog.Message) (*writtenOutput, error) {
 	return w.again(m.Seq, r.Content() == w.event.Content())
 }
 
-func (w *write) again(seq uint64, same bool) (*writtenOutput, error) {
+func (w *write) again(seq uint64, same bool) (*output[Written], error) {
 	if !same {
 		return nil, conflicting(seq, fmt.Sprintf("the Idempotency-Key %q was used for another request, stored as the event at sequence %d", w.event.ID, seq),
 			&huma.ErrorDetail{Location: "header.Idempotency-Key", Message: "was used for another request", Value: w.event.ID})
@@ -335,7 +333,7 @@ func (w *write) again(seq uint64, same bool) (*writtenOutput, error) {
 	return w.stored(eventlog.Ack{Seq: seq, Duplicate: true}, nil)
 }
 
-func (w *write) stored(ack eventlog.Ack, err error) (*writtenOutput, error) {
+func (w *write) stored(ack eventlog.Ack, err error) (*output[Written], error) {
 	var other *eventlog.OtherContentError
 	if errors.As(err, &other) {
 		return w.again(other.Seq, false)
@@ -343,7 +341,7 @@ func (w *write) stored(ack eventlog.Ack, err error) (*writtenOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &writtenOutput{Body: Written{ConversationID: w.id.ID, EventID: w.event.ID, Seq: ack.Seq, Duplicate: ack.Duplicate}}, nil
+	return &output[Written]{Body: Written{ConversationID: w.id.ID, EventID: w.event.ID, Seq: ack.Seq, Duplicate: ack.Duplicate}}, nil
 }
 
 func (w *write) exists() error {

@@ -65,8 +65,6 @@ type useMemoryInput struct {
 	Body MemoryCommand
 }
 
-type memoryOutput struct{ Body MemoryAnswer }
-
 func (a *api) registerMemory(h huma.API) {
 	const path = "/v1/projects/{project}/memory"
 	view := operation("view-memory", http.MethodGet, path, "Read the memory of a project", "projects", 422, 503, 504)
@@ -80,11 +78,11 @@ func (a *api) registerMemory(h huma.API) {
 	huma.Register(h, use, a.useMemory)
 }
 
-func (a *api) viewMemory(ctx context.Context, in *viewMemoryInput) (*memoryOutput, error) {
+func (a *api) viewMemory(ctx context.Context, in *viewMemoryInput) (*output[MemoryAnswer], error) {
 	return a.memory(ctx, in.ProjectParam, memory.Command{Command: memory.View, Path: in.Path, ViewRange: in.ViewRange})
 }
 
-func (a *api) useMemory(ctx context.Context, in *useMemoryInput) (*memoryOutput, error) {
+func (a *api) useMemory(ctx context.Context, in *useMemoryInput) (*output[MemoryAnswer], error) {
 	grant := access.Of(ctx)
 	change := access.Need{Role: access.Write, Scope: access.InTenant}
 	if in.Body.Command != memory.View && grant != nil && !change.Allows(grant.Rights) {
@@ -94,7 +92,7 @@ func (a *api) useMemory(ctx context.Context, in *useMemoryInput) (*memoryOutput,
 }
 
 // memory carries out a command.
-func (a *api) memory(ctx context.Context, in ProjectParam, c memory.Command) (*memoryOutput, error) {
+func (a *api) memory(ctx context.Context, in ProjectParam, c memory.Command) (*output[MemoryAnswer], error) {
 	var (
 		seq     uint64
 		content string
@@ -116,13 +114,13 @@ func (a *api) memory(ctx context.Context, in ProjectParam, c memory.Command) (*m
 	var refused memory.Refused
 	switch {
 	case errors.As(err, &refused):
-		return &memoryOutput{MemoryAnswer{Content: refused.Error(), IsError: true}}, nil
+		return &output[MemoryAnswer]{MemoryAnswer{Content: refused.Error(), IsError: true}}, nil
 	case errors.Is(err, eventlog.ErrConflict):
 		return nil, busy()
 	case err != nil:
 		return nil, a.problem(err)
 	}
-	return &memoryOutput{MemoryAnswer{Content: content, Seq: seq}}, nil
+	return &output[MemoryAnswer]{MemoryAnswer{Content: content, Seq: seq}}, nil
 }
 
 // projectMemory is the memory of a project as of a moment.

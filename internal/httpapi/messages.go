@@ -94,8 +94,6 @@ type messageInput struct {
 	MessageID string `path:"message_id" doc:"percent-encoded"`
 }
 
-type messageOutput struct{ Body Message }
-
 func (a *api) registerMessages(h huma.API) {
 	list := operation("list-messages", http.MethodGet, "/v1/conversations/{id}/messages", "List the messages of a conversation", "messages", 404, 422, 503, 504)
 	list.Description = pagesDoc
@@ -127,7 +125,7 @@ func (a *api) messages(ctx context.Context, in *messagesInput) (*messagesOutput,
 	return out, nil
 }
 
-func (a *api) message(ctx context.Context, in *messageInput) (*messageOutput, error) {
+func (a *api) message(ctx context.Context, in *messageInput) (*output[Message], error) {
 	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
@@ -153,5 +151,5 @@ func (a *api) message(ctx context.Context, in *messageInput) (*messageOutput, er
 			return nil, a.problem(err)
 		}
 	}
-	return &messageOutput{Body: showMessage(m, true)}, nil
+	return &output[Message]{Body: showMessage(m, true)}, nil
 }

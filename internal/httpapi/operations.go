@@ -18,8 +18,6 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-type verifyOutput struct{ Body Verification }
-
 // Verification says whether the read models match a replay of the log.
 type Verification struct {
 	Equal       bool                 `json:"equal"`
@@ -79,7 +77,7 @@ func (a *api) settings(context.Context, *struct{}) (*settingsOutput, error) {
 	return out, nil
 }
 
-func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
+func (a *api) verify(ctx context.Context, _ *struct{}) (*output[Verification], error) {
 	if err := a.limits.admitLog(ctx); err != nil {
 		return nil, a.problem(err)
 	}
@@ -87,7 +85,7 @@ func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return &verifyOutput{Body: verified}, nil
+	return &output[Verification]{Body: verified}, nil
 }
 
 // VerifyProgress says how far a verification is.

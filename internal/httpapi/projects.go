@@ -317,19 +317,19 @@ func (a *api) earlier(ctx context.Context, pins *view.Pins, v *view.View, maxCha
 	return v.Earlier(e, m, gm), positions, err
 }
 
-func (a *api) aliasProject(ctx context.Context, in *aliasInput) (*writtenOutput, error) {
+func (a *api) aliasProject(ctx context.Context, in *aliasInput) (*output[Written], error) {
 	if project.Name(in.Body.Into) == project.Name(in.Project) {
 		return nil, huma.Error422UnprocessableEntity("a project cannot be an alias of itself", &huma.ErrorDetail{Location: "body.into", Message: "is the project itself", Value: in.Body.Into})
 	}
 	return a.answer(a.rename(ctx, in.Tenant, in.Key, &events.ProjectAliased{Project: in.Project, Into: in.Body.Into}))
 }
 
-func (a *api) unaliasProject(ctx context.Context, in *unaliasInput) (*writtenOutput, error) {
+func (a *api) unaliasProject(ctx context.Context, in *unaliasInput) (*output[Written], error) {
 	return a.answer(a.rename(ctx, in.Tenant, in.Key, &events.ProjectAliased{Project: in.Project}))
 }
 
 // rename stores an event about the names of projects.
-func (a *api) rename(ctx context.Context, tenant, key string, payload *events.ProjectAliased) (*writtenOutput, error) {
+func (a *api) rename(ctx context.Context, tenant, key string, payload *events.ProjectAliased) (*output[Written], error) {
 	id := events.ConversationID{Tenant: tenant, ID: events.ProjectsConversation}
 	w, err := a.newWrite(ctx, id, key, payload)
 	if err != nil {

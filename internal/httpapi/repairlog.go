@@ -17,8 +17,6 @@ type repairLogInput struct {
 	}
 }
 
-type repairLogOutput struct{ Body LogRepair }
-
 // LogRepair is the result of a repair of the log.
 type LogRepair struct {
 	DryRun        bool              `json:"dry_run"`
@@ -55,7 +53,7 @@ func (a *api) registerRepairLog(h huma.API) {
 	huma.Register(h, repair, a.repairLog)
 }
 
-func (a *api) repairLog(ctx context.Context, in *repairLogInput) (*repairLogOutput, error) {
+func (a *api) repairLog(ctx context.Context, in *repairLogInput) (*output[LogRepair], error) {
 	if err := a.limits.admitLog(ctx); err != nil {
 		return nil, a.problem(err)
 	}
@@ -70,7 +68,7 @@ func (a *api) repairLog(ctx context.Context, in *repairLogInput) (*repairLogOutp
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	out := &repairLogOutput{LogRepair{
+	out := &output[LogRepair]{LogRepair{
 		DryRun: in.Body.DryRun, Missing: report.Missing, Left: report.Left, Events: report.Events, Restored: report.Restored, Inexact: report.Inexact,
 		NeedsForce: report.NeedsForce,
 	}}

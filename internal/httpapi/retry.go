@@ -29,8 +29,6 @@ type RetryRequest struct {
 	Limit        int            `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"with all: maximum number of events of each projection"`
 }
 
-type retryOutput struct{ Body Retry }
-
 // Retry is the result of a retry.
 type Retry struct {
 	Conversations []RetriedConversation `json:"conversations"`
@@ -58,7 +56,7 @@ type target struct {
 	seq uint64                // sequence of the failed event
 }
 
-func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
+func (a *api) retry(ctx context.Context, in *retryInput) (*output[Retry], error) {
 	r := &in.Body
 	chosen := 0
 	for _, is := range []bool{r.Seq > 0, r.Conversation != "", r.All} {
@@ -90,7 +88,7 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &retryOutput{Body: Retry{Conversations: []RetriedConversation{}}}
+	out := &output[Retry]{Body: Retry{Conversations: []RetriedConversation{}}}
 	targets, err := a.targets(ctx, r, models, &out.Body)
 	if err != nil {
 		return nil, err

@@ -20,22 +20,20 @@ type Access struct {
 	Expires    string `json:"expires,omitempty" format:"date-time" doc:"when the token expires; absent if it does not"`
 }
 
-type accessOutput struct{ Body Access }
-
 func (a *api) registerAccess(h huma.API) {
 	op := operation("show-access", http.MethodGet, "/v1/access", "Show what you may do", "operations")
 	op.Description = "The rights of the token that the request carries. A server that asks for no token allows everything."
 	huma.Register(h, op, a.access)
 }
 
-func (a *api) access(ctx context.Context, _ *struct{}) (*accessOutput, error) {
+func (a *api) access(ctx context.Context, _ *struct{}) (*output[Access], error) {
 	grant := access.Of(ctx)
 	if grant == nil {
-		return &accessOutput{Body: Access{Role: access.Admin.String(), AllTenants: true}}, nil
+		return &output[Access]{Body: Access{Role: access.Admin.String(), AllTenants: true}}, nil
 	}
 	out := Access{Role: grant.Role.String(), AllTenants: grant.AllTenants, Tenant: grant.Tenant, Project: grant.Project, Name: grant.Name}
 	if !grant.Expires.IsZero() {
 		out.Expires = grant.Expires.UTC().Format(time.RFC3339)
 	}
-	return &accessOutput{Body: out}, nil
+	return &output[Access]{Body: out}, nil
 }

@@ -68,8 +68,6 @@ type servedInput struct {
 	Seq uint64 `path:"seq" minimum:"1" doc:"sequence of the event that remembers the context"`
 }
 
-type servedOutput struct{ Body RemadeContext }
-
 // RemadeContext is a remembered context, reproduced.
 type RemadeContext struct {
 	Served   ServedContext `json:"served"`
@@ -187,7 +185,7 @@ func (a *api) eachOfKind(ctx context.Context, id events.ConversationID, kind str
 	}
 }
 
-func (a *api) served(ctx context.Context, in *servedInput) (*servedOutput, error) {
+func (a *api) served(ctx context.Context, in *servedInput) (*output[RemadeContext], error) {
 	missing := huma.Error404NotFound(fmt.Sprintf("no context of conversation %q was remembered at sequence %d: see GET /v1/conversations/{id}/contexts", in.ID, in.Seq))
 	m, err := a.Log.Get(ctx, in.Seq)
 	if errors.Is(err, eventlog.ErrNotFound) {
@@ -213,5 +211,5 @@ func (a *api) served(ctx context.Context, in *servedInput) (*servedOutput, error
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return &servedOutput{Body: RemadeContext{Served: showServed(r, in.Seq, p), Equal: c.Manifest.Hash == p.Hash, Hash: c.Manifest.Hash, Markdown: c.Markdown()}}, nil
+	return &output[RemadeContext]{Body: RemadeContext{Served: showServed(r, in.Seq, p), Equal: c.Manifest.Hash == p.Hash, Hash: c.Manifest.Hash, Markdown: c.Markdown()}}, nil
 }

@@ -94,10 +94,8 @@ type DrivenPartition struct {
 	Error      string  `json:"error,omitempty"`
 }
 
-type statusOutput struct{ Body Status }
-
-func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
-	out := &statusOutput{}
+func (a *api) status(ctx context.Context, _ *struct{}) (*output[Status], error) {
+	out := &output[Status]{}
 	out.Body.Version = version.Get()
 	out.Body.Stream.Partitions = a.Log.Partitions()
 	if a.Gate != nil {

@@ -74,8 +74,6 @@ type summaryInput struct {
 	SummaryID string `path:"summary_id" doc:"percent-encoded"`
 }
 
-type summaryOutput struct{ Body Summary }
-
 // SummarizeParams name the conversation to summarize.
 type SummarizeParams struct {
 	ConversationParam
@@ -156,7 +154,7 @@ func (a *api) summaries(ctx context.Context, in *summariesInput) (*summariesOutp
 	return out, nil
 }
 
-func (a *api) summary(ctx context.Context, in *summaryInput) (*summaryOutput, error) {
+func (a *api) summary(ctx context.Context, in *summaryInput) (*output[Summary], error) {
 	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
@@ -169,7 +167,7 @@ func (a *api) summary(ctx context.Context, in *summaryInput) (*summaryOutput, er
 	if !ok {
 		return nil, a.problem(fmt.Errorf("summary %q of conversation %q: %w", in.SummaryID, in.ID, graph.ErrNotFound))
 	}
-	return &summaryOutput{Body: showSummary(s)}, nil
+	return &output[Summary]{Body: showSummary(s)}, nil
 }
 
 func (a *api) summarize(ctx context.Context, in *SummarizeParams) (*summarizeOutput, error) {

@@ -98,8 +98,6 @@ type callInput struct {
 	ToolCallID string `path:"tool_call_id" doc:"percent-encoded"`
 }
 
-type callOutput struct{ Body ToolCall }
-
 func (a *api) registerToolCalls(h huma.API) {
 	list := operation("list-tool-calls", http.MethodGet, "/v1/conversations/{id}/tool-calls", "List the tool calls of a conversation with their results", "tool calls", 404, 422, 503, 504)
 	list.Description = pagesDoc
@@ -129,7 +127,7 @@ func (a *api) toolCalls(ctx context.Context, in *callsInput) (*callsOutput, erro
 	return out, nil
 }
 
-func (a *api) toolCall(ctx context.Context, in *callInput) (*callOutput, error) {
+func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], error) {
 	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
@@ -170,5 +168,5 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*callOutput, error) 
 			}
 		}
 	}
-	return &callOutput{Body: showUse(u)}, nil
+	return &output[ToolCall]{Body: showUse(u)}, nil
 }

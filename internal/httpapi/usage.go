@@ -16,8 +16,6 @@ type quotasInput struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"10000" default:"100" doc:"maximum number of tenants"`
 }
 
-type quotasOutput struct{ Body TenantQuotas }
-
 // TenantQuotas says what tenants use and may use.
 type TenantQuotas struct {
 	Configured bool          `json:"configured" doc:"the process that answers has a quotas file"`
@@ -47,8 +45,8 @@ func (a *api) registerQuotas(h huma.API) {
 	huma.Register(h, list, a.listQuotas)
 }
 
-func (a *api) listQuotas(_ context.Context, in *quotasInput) (*quotasOutput, error) {
-	out := &quotasOutput{Body: TenantQuotas{Configured: a.Quotas != nil, Tenants: []TenantQuota{}}}
+func (a *api) listQuotas(_ context.Context, in *quotasInput) (*output[TenantQuotas], error) {
+	out := &output[TenantQuotas]{Body: TenantQuotas{Configured: a.Quotas != nil, Tenants: []TenantQuota{}}}
 	report := a.Quotas.Report()
 	if out.Body.Problem = report.Problem; report.Problem != "" && in.Tenant != "" {
 		out.Body.Problem = "what the server itself logged says why"
