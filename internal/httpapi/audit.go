@@ -171,7 +171,7 @@ func targetOf(name string, value any) string {
 var zeroTime = time.Time{}.Format(time.RFC3339)
 
 // cut bounds what a client sent, so that the entry is stored.
-func cut(text string) string { return text[:min(len(text), 512)] }
+func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 512)], "") }
 
 // peek returns the members of a small JSON body, and leaves the body for the handler to read. A body that can't be read
 // has no members: the handler refuses it.

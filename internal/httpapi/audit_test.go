@@ -116,6 +116,7 @@ func TestWhatIsChangedAndReadAcrossConversationsIsInTheAuditLog(t *testing.T) {
 	}
 	g.do(http.StatusOK, http.MethodGet, "/v1/projects/bank/context", bearer(reader), nil, nil)
 	g.do(http.StatusForbidden, http.MethodDelete, "/v1/conversations/bank", bearer(reader), nil, nil)
+	g.do(http.StatusForbidden, http.MethodDelete, "/v1/conversations/x"+url.PathEscape(strings.Repeat("é", 300)), bearer(reader), nil, nil)
 	g.do(http.StatusForbidden, http.MethodPost, "/v1/retries", body(operatorA), []byte(`{"all":true,"tenant":"team-b"}`), nil)
 	g.do(http.StatusOK, http.MethodDelete, "/v1/conversations/bank?reason=canary-reason", bearer(writer), nil, nil)
 	g.do(http.StatusOK, http.MethodPut, "/v1/projects/old/alias", body(operatorA), []byte(`{"into":"shop"}`), nil)
@@ -128,6 +129,7 @@ func TestWhatIsChangedAndReadAcrossConversationsIsInTheAuditLog(t *testing.T) {
 		"team-a read search done",
 		"team-a read read-project-context " + audit.Project("bank") + " done",
 		"team-a read delete-conversation conversation:bank refused",
+		"team-a read delete-conversation conversation:x" + url.PathEscape(strings.Repeat("é", 255)) + " refused", // cut between characters
 		"team-a operate retry-failed all begun", "team-a operate retry-failed all refused",
 		"team-a write delete-conversation conversation:bank begun", "team-a write delete-conversation conversation:bank done",
 		"team-a operate alias-project " + aliased + " begun", "team-a operate alias-project " + aliased + " done",
