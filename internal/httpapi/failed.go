@@ -128,7 +128,7 @@ func (a *api) showFailed(ctx context.Context, in *showFailedInput) (*output[Fail
 	}
 	out := &output[FailedDetail]{Body: FailedDetail{Seq: in.Seq}}
 	for _, m := range models {
-		list, err := failedAt(ctx, m, in.Seq)
+		list, err := failedAt(ctx, m, projection.FailedQuery{}, in.Seq)
 		if err != nil {
 			return nil, a.problem(err)
 		}
@@ -170,9 +170,10 @@ func (a *api) whatFailed(ctx context.Context, d *FailedDetail) error {
 	return nil
 }
 
-// failedAt returns what a read model lists at a sequence: one failed event or none.
-func failedAt(ctx context.Context, m view.Model, seq uint64) ([]projection.Failed, error) {
-	list, err := m.Store.Failed(ctx, projection.FailedQuery{After: seq - 1, Limit: 1})
+// failedAt returns what a read model lists for a query at a sequence: one failed event or none.
+func failedAt(ctx context.Context, m view.Model, q projection.FailedQuery, seq uint64) ([]projection.Failed, error) {
+	q.After, q.Limit = seq-1, 1
+	list, err := m.Store.Failed(ctx, q)
 	if err != nil || len(list) == 0 || list[0].Seq != seq {
 		return nil, err
 	}

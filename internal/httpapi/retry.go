@@ -102,13 +102,16 @@ func (a *api) targets(ctx context.Context, r *RetryRequest, models []view.Model,
 	for _, m := range models {
 		var rows []projection.Failed
 		var err error
+		q := projection.FailedQuery{Tenant: r.Tenant, Class: projection.Class(r.Class)}
 		switch {
 		case r.Seq > 0:
-			rows, err = failedAt(ctx, m, r.Seq)
+			rows, err = failedAt(ctx, m, q, r.Seq)
 		case r.Conversation != "":
-			rows, err = m.Store.Failed(ctx, projection.FailedQuery{Tenant: r.Tenant, Conversation: r.Conversation, Class: projection.Class(r.Class), Limit: 1})
+			q.Conversation, q.Limit = r.Conversation, 1
+			rows, err = m.Store.Failed(ctx, q)
 		default:
-			rows, err = m.Store.Failed(ctx, projection.FailedQuery{Tenant: r.Tenant, Class: projection.Class(r.Class), After: r.After, Limit: r.Limit})
+			q.After, q.Limit = r.After, r.Limit
+			rows, err = m.Store.Failed(ctx, q)
 			if last := len(rows) - 1; len(rows) == r.Limit && (out.NextAfter == 0 || rows[last].Seq < out.NextAfter) {
 				out.NextAfter = rows[last].Seq
 			}

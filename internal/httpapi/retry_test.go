@@ -148,6 +148,8 @@ func TestRetriedEventsAreAppliedOrFailAgain(t *testing.T) {
 	b.retry(422, httpapi.RetryRequest{Seq: 1, All: true}, nil)
 	b.retry(422, httpapi.RetryRequest{Conversation: "good"}, nil)
 	b.retry(404, httpapi.RetryRequest{Seq: 4711}, nil)
+	b.retry(404, httpapi.RetryRequest{Seq: bad, Tenant: "other"}, nil)
+	b.retry(404, httpapi.RetryRequest{Seq: bad, Class: "error"}, nil)
 	b.retry(404, httpapi.RetryRequest{Tenant: "default", Conversation: "nobody"}, nil)
 
 	var r httpapi.Retry
