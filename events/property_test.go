@@ -53,7 +53,7 @@ func TestIdsOfEveryKindAreOneToken(t *testing.T) {
 // requirePublishable checks the server's rules for a subject to publish to.
 func requirePublishable(t require.TestingT, subject string) {
 	require.Len(t, strings.Split(subject, "."), 4)
-	for _, token := range strings.Split(subject, ".") {
+	for token := range strings.SplitSeq(subject, ".") {
 		require.NotEmpty(t, token, subject)
 	}
 	for _, c := range subject {

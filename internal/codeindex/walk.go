@@ -60,7 +60,7 @@ func (w *walker) walk(ctx context.Context, below string) error {
 	var at []string
 	patterns := w.fold(readOutside(readOutside(nil, w.ignores), excludeFile(w.root)), 0) // the later ones count
 	if below != "" {                                                                     // folders above it may ignore it, or files in it
-		for _, part := range strings.Split(below, "/") {
+		for part := range strings.SplitSeq(below, "/") {
 			patterns = w.read(patterns, filepath.Join(w.root, filepath.Join(at...)), len(at))
 			at = append(at, part)
 			w.ignored = w.ignored || w.ignore(patterns, at, true)

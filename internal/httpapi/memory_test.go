@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,9 +25,7 @@ func (b *bundle) memory(header map[string]string, status int, project, query str
 	body, err := json.Marshal(c)
 	require.NoError(b.t, err)
 	h := map[string]string{"Content-Type": "application/json"}
-	for name, value := range header {
-		h[name] = value
-	}
+	maps.Copy(h, header)
 	if status != http.StatusOK {
 		b.do(status, http.MethodPost, "/v1/projects/"+url.PathEscape(project)+"/memory"+query, h, body, nil)
 		return answer

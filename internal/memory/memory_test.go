@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -234,9 +235,7 @@ func TestAMemoryBehavesLikeFiles(t *testing.T) {
 							moved[to+rest] = text
 						}
 					}
-					for name, text := range moved {
-						model[name] = text
-					}
+					maps.Copy(model, moved)
 				}
 			}
 			got := map[string]string{}

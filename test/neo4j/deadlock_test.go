@@ -2,6 +2,7 @@ package neo4j_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -61,9 +62,7 @@ func TestADeadlockIsRetried(t *testing.T) {
 	p := graph.Projection()
 	reduce := p.Reducers[events.TypeMessageCreated]
 	reducers := map[string]projection.Reducer[*graph.Unit]{}
-	for name, r := range p.Reducers {
-		reducers[name] = r
-	}
+	maps.Copy(reducers, p.Reducers)
 	first := nextMessage(h, half)
 	reducers[events.TypeMessageCreated] = func(u *graph.Unit, e *events.Recorded) error {
 		if e.Seq == first {

@@ -125,7 +125,7 @@ func isLower(c byte) bool  { return 'a' <= c && c <= 'z' }
 
 func set(list string) map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(list) {
+	for w := range strings.FieldsSeq(list) {
 		m[w] = true
 	}
 	return m

@@ -99,8 +99,6 @@ func condensed(callID, text string) *events.ToolCondensed {
 	return &events.ToolCondensed{ToolCallID: callID, Content: text, Model: "model"}
 }
 
-func pointer[T any](v T) *T { return &v }
-
 // id returns a conversation of the tenant "t".
 func id(conversation string) events.ConversationID {
 	return events.ConversationID{Tenant: "t", ID: conversation}

@@ -93,7 +93,7 @@ func TestAContextKeepsItsBudgetAndItsLines(t *testing.T) {
 		}
 		require.Equal(t, c.Manifest.Used, used)
 		headings := 0
-		for _, line := range strings.Split(text, "\n") {
+		for line := range strings.SplitSeq(text, "\n") {
 			if strings.HasPrefix(line, "## ") {
 				headings++
 			}

@@ -149,7 +149,7 @@ func names(types []Type) string {
 // comment writes a text in lines of up to 100 characters.
 func comment(w *strings.Builder, prefix, text string) {
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if line != "" && len(prefix)+len(line)+len(word) >= 100 {
 			fmt.Fprintln(w, prefix+line)
 			line = ""
