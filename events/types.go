@@ -1,7 +1,7 @@
 package events
 
 import (
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -72,7 +72,7 @@ func Types() []string {
 	for t := range prototypes {
 		types = append(types, t)
 	}
-	sort.Strings(types)
+	slices.Sort(types)
 	return types
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -231,7 +231,7 @@ func (m *Message) Digest() events.Digest {
 			names = append(names, name)
 		}
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	parts := make([]string, 0, 2+2*len(names))
 	parts = append(parts, string([]rune(m.Subject))) // JSON turns invalid UTF-8 into U+FFFD
 	for _, name := range names {

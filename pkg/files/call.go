@@ -70,12 +70,8 @@ func byPlace(all []Access) (placed, relative []Access) {
 	return placed, relative
 }
 
-// named lists the files that the arguments name.
-func (r *Rule) named(c Call, args arguments, trees scripts) []Access {
-	kind := r.Kind
-	if r.Verb != "" {
-		kind = r.Verbs[args.text(r.Verb)]
-	}
+// folder returns the directory that a call works in, "" if it is unknown.
+func (r *Rule) folder(c Call, args arguments) string {
 	base := c.Cwd
 	if !rooted(base) {
 		base = ""
@@ -85,6 +81,16 @@ func (r *Rule) named(c Call, args arguments, trees scripts) []Access {
 			base = join(base, dir)
 		}
 	}
+	return base
+}
+
+// named lists the files that the arguments name.
+func (r *Rule) named(c Call, args arguments, trees scripts) []Access {
+	kind := r.Kind
+	if r.Verb != "" {
+		kind = r.Verbs[args.text(r.Verb)]
+	}
+	base := r.folder(c, args)
 	var found collection
 	if kind != "" {
 		for _, name := range r.Paths {

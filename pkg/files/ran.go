@@ -39,15 +39,7 @@ func (r *Rule) ran(c Call, args arguments, trees scripts) []Ran {
 	if len(r.Shell) == 0 {
 		return nil
 	}
-	dir := c.Cwd
-	if !rooted(dir) {
-		dir = ""
-	}
-	for _, name := range r.Folder {
-		if folder := args.text(name); folder != "" {
-			dir = join(dir, folder)
-		}
-	}
+	dir := r.folder(c, args)
 	var w ranWalker
 	commands := r.commands(args)
 	for _, words := range commands {
