@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,9 +34,7 @@ func codeRecording(t *testing.T) string {
 	var lines []string
 	line := func(session, kind string, seq int, minute int, more map[string]any) {
 		row := map[string]any{"kind": kind, "conversation_id": session, "id": fmt.Sprintf("%s/%d", session, seq), "seq": seq, "time": fmt.Sprintf("2026-01-02T10:%02d:00Z", minute)}
-		for name, value := range more {
-			row[name] = value
-		}
+		maps.Copy(row, more)
 		raw, err := json.Marshal(row)
 		require.NoError(t, err)
 		lines = append(lines, string(raw))

@@ -104,7 +104,7 @@ func TestATableFitsTheTerminalAndIsPlainInAPipe(t *testing.T) {
 
 	for _, command := range [][]string{{"conversations", "list"}, {"conversations", "show", "two", "--messages", "0"}, {"status"}, {"tail", "--until-end"}, {"failed", "list"}, {"doctor"}, {"config"}} {
 		for line := range strings.Lines(plain(s.person(40, nil, command...))) {
-			for _, shown := range strings.Split(strings.TrimRight(line, "\n"), "\r\x1b[K") { // each in the place of the one before
+			for shown := range strings.SplitSeq(strings.TrimRight(line, "\n"), "\r\x1b[K") { // each in the place of the one before
 				require.LessOrEqual(t, console.Width(shown), 40, "%v: %q", command, line)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,10 +44,8 @@ func TestTheTestsInTheDocsExist(t *testing.T) {
 			if folder != dir && !strings.HasPrefix(folder, dir+string(filepath.Separator)) {
 				continue
 			}
-			for _, name := range names {
-				if matches.MatchString(name) {
-					return true
-				}
+			if slices.ContainsFunc(names, matches.MatchString) {
+				return true
 			}
 		}
 		return false
