@@ -49,12 +49,8 @@ func (c *ConversationsAboutCmd) query() (parameters, error) {
 	return query.with(c.waitFlags.query()), nil
 }
 
-func (c *ConversationsAboutCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+func (c *ConversationsAboutCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	query, err := c.query()
-	if err != nil {
-		return err
-	}
-	api, err := g.client()
 	if err != nil {
 		return err
 	}

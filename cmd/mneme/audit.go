@@ -61,7 +61,7 @@ func auditTable(t *terminal, rows [][]any) error {
 	return t.table(columns, rows)
 }
 
-func (c *AuditCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+func (c *AuditCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	since, err := sinceOf(c.Since, time.Now())
 	if err != nil {
 		return err
@@ -69,10 +69,6 @@ func (c *AuditCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	subject := c.Subject
 	if subject != "" && !strings.Contains(subject, ":") {
 		subject = "token:" + subject
-	}
-	api, err := g.client()
-	if err != nil {
-		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

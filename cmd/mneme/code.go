@@ -40,14 +40,10 @@ Examples:
     mneme code search "parse the header" --limit 3 --json`
 }
 
-func (c *CodeSearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+func (c *CodeSearchCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	words := strings.Join(c.Query, " ")
 	if strings.TrimSpace(words) == "" {
 		return &program.UsageError{Err: errors.New("nothing to search for: the query has no words")}
-	}
-	api, err := g.client()
-	if err != nil {
-		return err
 	}
 	name, err := projectNamed(c.Project)
 	if err != nil {

@@ -56,12 +56,8 @@ func (c *CodeConversationsCmd) query() (parameters, error) {
 	return query.with(c.waitFlags.query()), nil
 }
 
-func (c *CodeConversationsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+func (c *CodeConversationsCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	query, err := c.query()
-	if err != nil {
-		return err
-	}
-	api, err := g.client()
 	if err != nil {
 		return err
 	}

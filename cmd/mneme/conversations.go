@@ -54,13 +54,9 @@ func (c *ConversationsListCmd) filters() (parameters, error) {
 	}, err
 }
 
-func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	if c.Sort != "" {
-		return c.sorted(ctx, g, t)
-	}
-	api, err := g.client()
-	if err != nil {
-		return err
+		return c.sorted(ctx, g, t, api)
 	}
 	filters, err := c.filters()
 	if err != nil {
@@ -97,7 +93,7 @@ func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal)
 }
 
 // sorted prints conversations by what they did, as the command insights does.
-func (c *ConversationsListCmd) sorted(ctx context.Context, g *Globals, t *terminal) error {
+func (c *ConversationsListCmd) sorted(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	others, err := c.filters()
 	if err != nil {
 		return err
@@ -111,7 +107,7 @@ func (c *ConversationsListCmd) sorted(ctx context.Context, g *Globals, t *termin
 	if limit == 0 {
 		limit = maxInsights
 	}
-	return (&InsightsCmd{By: "conversation", Sort: c.Sort, Project: c.Project, Agent: c.Agent, Limit: limit, waitFlags: c.waitFlags}).Run(ctx, g, t)
+	return (&InsightsCmd{By: "conversation", Sort: c.Sort, Project: c.Project, Agent: c.Agent, Limit: limit, waitFlags: c.waitFlags}).Run(ctx, g, t, api)
 }
 
 // ConversationsShowCmd shows one conversation.

@@ -34,7 +34,7 @@ Examples:
     duckdb -c "SELECT tool, count(*), avg(duration_ms) FROM 'calls.parquet' GROUP BY tool"`
 }
 
-func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	if g.JSON {
 		return usageError("this command writes files: use --format jsonl")
 	}
@@ -45,10 +45,6 @@ func (c *ExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	if toTerminal && format == "parquet" && t.isPerson() {
 		return usageError("Parquet is not text: name a file with -o, or use --format csv")
-	}
-	api, err := g.client()
-	if err != nil {
-		return err
 	}
 	project, err := projectNamed(c.Project)
 	if err != nil {

@@ -173,7 +173,7 @@ Examples:
 var errFailedAgain = errors.New("not everything could be fixed: mneme failed list says why")
 
 // Run retries the events and prints the results.
-func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	chosen := 0
 	for _, is := range []bool{c.Seq > 0, c.Conversation != "", c.All} {
 		if is {
@@ -182,10 +182,6 @@ func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 	}
 	if chosen != 1 {
 		return usageError("give one of SEQ, --conversation and --all")
-	}
-	api, err := g.client()
-	if err != nil {
-		return err
 	}
 	request := httpapi.RetryRequest{Seq: c.Seq, Conversation: c.Conversation, All: c.All, Class: c.Class, Projection: httpapi.ProjectionName(c.Projection)}
 	switch {

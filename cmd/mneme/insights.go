@@ -168,7 +168,7 @@ func large(v any) string {
 	}
 }
 
-func (c *InsightsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+func (c *InsightsCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	if c.CSV && g.JSON {
 		return usageError("--csv and --json: give one of them")
 	}
@@ -189,10 +189,6 @@ func (c *InsightsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			return usageError("--%s %q: give a day such as 2026-01-31, or how long ago, such as 12h or 30d", name, text)
 		}
 		query[name] = at.UTC().Format(time.DateOnly)
-	}
-	api, err := g.client()
-	if err != nil {
-		return err
 	}
 	return showOne(ctx, g, t, api, "/v1/insights", query.with(c.waitFlags.query()), func(in *httpapi.Insights) error {
 		if c.CSV {

@@ -83,7 +83,7 @@ Examples:
     mneme search "undefined: parse" --project . --tool Bash           in all newer conversations of the project`
 }
 
-func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
 	filters, words := c.filterFlags.query(), strings.Join(c.Query, " ")
 	switch {
 	case strings.TrimSpace(words) == "" && len(filters.values()) == 0:
@@ -97,15 +97,13 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	case c.Conversation == "" && len(c.searchFlags.query().values()) > 0:
 		return &program.UsageError{Err: errors.New("--as-of, --embedded-up-to, --rerank and --reranked are for the messages of one conversation: name it with --conversation")}
 	}
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
 	query := parameters{"query": words, "limit": c.Limit, "max_chars": c.MaxChars, "rewrite": c.Rewrite}.with(c.waitFlags.query())
 	if c.Project != "" {
-		if query["project"], err = projectNamed(c.Project); err != nil {
+		project, err := projectNamed(c.Project)
+		if err != nil {
 			return err
 		}
+		query["project"] = project
 	}
 	if c.Conversation == "" {
 		return foundConversations(ctx, g, t, api, "/v1/search", query.with(filters))
