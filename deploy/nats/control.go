@@ -45,7 +45,7 @@ func applyBucket(ctx context.Context, js jetstream.JetStream, name string, confi
 			return nil, err
 		}
 		bucket, err = js.CreateKeyValue(ctx, config(info.Replicas))
-		if errors.Is(err, jetstream.ErrBucketExists) { // another program has just made it
+		if errors.Is(err, jetstream.ErrBucketExists) { // another program has just made it, perhaps with another TTL
 			bucket, err = js.KeyValue(ctx, name)
 		}
 	}

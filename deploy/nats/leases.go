@@ -2,7 +2,6 @@ package natsdeploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -51,19 +50,9 @@ func ApplyLeases(ctx context.Context, js jetstream.JetStream, ttl time.Duration)
 	if ttl == 0 {
 		ttl = DefaultLeaseTTL
 	}
-	bucket, err := js.KeyValue(ctx, LeaseBucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		var info Info
-		if info, err = Inspect(ctx, js); err != nil {
-			return nil, 0, err
-		}
-		bucket, err = js.CreateKeyValue(ctx, leaseConfig(info.Replicas, ttl))
-		if errors.Is(err, jetstream.ErrBucketExists) { // another program has just made it, with another TTL
-			bucket, err = js.KeyValue(ctx, LeaseBucket)
-		}
-	}
+	bucket, err := applyBucket(ctx, js, LeaseBucket, func(replicas int) jetstream.KeyValueConfig { return leaseConfig(replicas, ttl) })
 	if err != nil {
-		return nil, 0, fmt.Errorf("bucket %s: %w", LeaseBucket, err)
+		return nil, 0, err
 	}
 	status, err := bucket.Status(ctx)
 	if err != nil {
