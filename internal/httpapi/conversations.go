@@ -136,23 +136,30 @@ func (a *api) registerConversations(h huma.API) {
 	huma.Register(h, operation("show-conversation", http.MethodGet, "/v1/conversations/{id}", "Show a conversation", "conversations", 404, 422, 503, 504), a.show)
 }
 
+// ofMany returns the read model "graph" for a read of many conversations, and all models that it needs, as the request
+// waits for them.
+func (a *api) ofMany(ctx context.Context, project string, wait WaitAllParams) (graph.Reader, []view.Model, error) {
+	g, m, err := a.pins(ctx).Graph(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	models := []view.Model{m}
+	if project != "" {
+		if _, m, err = a.pins(ctx).Projects(ctx); err != nil {
+			return nil, nil, err
+		}
+		models = append(models, m)
+	}
+	return g, models, a.awaitAll(ctx, wait, models...)
+}
+
 func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	before, err := in.scope().start(in.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	g, m, err := a.pins(ctx).Graph(ctx)
+	g, models, err := a.ofMany(ctx, in.Project, in.WaitAllParams)
 	if err != nil {
-		return nil, a.problem(err)
-	}
-	models := []view.Model{m}
-	if in.Project != "" {
-		if _, m, err = a.pins(ctx).Projects(ctx); err != nil {
-			return nil, a.problem(err)
-		}
-		models = append(models, m)
-	}
-	if err := a.awaitAll(ctx, in.WaitAllParams, models...); err != nil {
 		return nil, a.problem(err)
 	}
 	if err := a.unchangedList(ctx, models...); err != nil {

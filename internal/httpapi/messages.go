@@ -103,13 +103,9 @@ func (a *api) registerMessages(h huma.API) {
 }
 
 func (a *api) messages(ctx context.Context, in *messagesInput) (*messagesOutput, error) {
-	q, scope, err := in.rows("list-messages", in.Role)
+	q, scope, g, err := a.rows(ctx, &in.RowsParams, "list-messages", in.Role)
 	if err != nil {
 		return nil, err
-	}
-	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
-	if err != nil {
-		return nil, a.problem(err)
 	}
 	page, err := graph.Messages(ctx, g, in.id(), graph.MessageListQuery{ListQuery: q, Role: in.Role, Calls: in.ToolCalls})
 	if err != nil {

@@ -117,13 +117,9 @@ func (a *api) outline(ctx context.Context, in *outlineInput) (*outlineOutput, er
 }
 
 func (a *api) conversationEvents(ctx context.Context, in *conversationEventsInput) (*conversationEventsOutput, error) {
-	q, scope, err := in.rows("list-events", in.Kind)
+	q, scope, g, err := a.rows(ctx, &in.RowsParams, "list-events", in.Kind)
 	if err != nil {
 		return nil, err
-	}
-	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
-	if err != nil {
-		return nil, a.problem(err)
 	}
 	c, err := g.Conversation(ctx, in.id(), in.seq())
 	if err != nil {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"reflect"
@@ -29,12 +30,18 @@ type RowsParams struct {
 	Order string `query:"order" enum:"newest,oldest" default:"newest" doc:"which end of the conversation comes first"`
 }
 
-// rows returns the query of a list and the scope of its cursors. filters are the list's
-// filters other than those of RowsParams.
-func (p *RowsParams) rows(operation string, filters ...string) (graph.ListQuery, scope, error) {
-	s := scopeOf(operation, append([]string{p.Tenant, p.ID, p.Order, strconv.FormatUint(p.AsOf, 10)}, filters...)...)
+// rows opens a list: it returns its query, the scope of its cursors, and what to read it from. filters are the list's
+// filters other than those of RowsParams. The error is a problem document.
+func (a *api) rows(ctx context.Context, p *RowsParams, operation string, filters ...string) (q graph.ListQuery, s scope, g graph.Reader, err error) {
+	s = scopeOf(operation, append([]string{p.Tenant, p.ID, p.Order, strconv.FormatUint(p.AsOf, 10)}, filters...)...)
 	start, err := s.start(p.Cursor)
-	return graph.ListQuery{AsOf: p.AsOf, Start: start, Limit: p.Limit, OldestFirst: p.Order == "oldest"}, s, err
+	if err != nil {
+		return q, s, nil, err
+	}
+	if g, err = a.graph(ctx, p.id(), p.WaitParams, p.AsOfParam); err != nil {
+		return q, s, nil, a.problem(err)
+	}
+	return graph.ListQuery{AsOf: p.AsOf, Start: start, Limit: p.Limit, OldestFirst: p.Order == "oldest"}, s, g, nil
 }
 
 // scope identifies the list that a cursor belongs to: an operation with its order and

@@ -79,18 +79,8 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	if err := a.rewritable(in.RewriteParam, asked.Text); err != nil {
 		return nil, err
 	}
-	g, m, err := a.pins(ctx).Graph(ctx)
+	g, models, err := a.ofMany(ctx, in.Project, in.WaitAllParams)
 	if err != nil {
-		return nil, a.problem(err)
-	}
-	models := []view.Model{m}
-	if in.Project != "" {
-		if _, m, err = a.pins(ctx).Projects(ctx); err != nil {
-			return nil, a.problem(err)
-		}
-		models = append(models, m)
-	}
-	if err := a.awaitAll(ctx, in.WaitAllParams, models...); err != nil {
 		return nil, a.problem(err)
 	}
 	var tools *view.ToolsOf

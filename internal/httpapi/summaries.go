@@ -123,13 +123,9 @@ func mayGoOn(h huma.API, op huma.Operation) huma.Operation {
 }
 
 func (a *api) summaries(ctx context.Context, in *summariesInput) (*summariesOutput, error) {
-	q, scope, err := in.rows("list-summaries", fmt.Sprint(in.Level, in.Frontier, in.Superseded))
+	q, scope, g, err := a.rows(ctx, &in.RowsParams, "list-summaries", fmt.Sprint(in.Level, in.Frontier, in.Superseded))
 	if err != nil {
 		return nil, err
-	}
-	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
-	if err != nil {
-		return nil, a.problem(err)
 	}
 	query := graph.SummaryQuery{AsOf: q.AsOf, Level: in.Level, Frontier: in.Frontier, Superseded: in.Superseded, Limit: in.Limit + 1, OldestFirst: q.OldestFirst}
 	if q.OldestFirst {

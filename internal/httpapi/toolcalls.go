@@ -107,13 +107,9 @@ func (a *api) registerToolCalls(h huma.API) {
 }
 
 func (a *api) toolCalls(ctx context.Context, in *callsInput) (*callsOutput, error) {
-	q, scope, err := in.rows("list-tool-calls", in.TurnParam.filter(), in.Tool, in.Success)
+	q, scope, g, err := a.rows(ctx, &in.RowsParams, "list-tool-calls", in.TurnParam.filter(), in.Tool, in.Success)
 	if err != nil {
 		return nil, err
-	}
-	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
-	if err != nil {
-		return nil, a.problem(err)
 	}
 	page, err := graph.ToolCalls(ctx, g, in.id(), graph.CallQuery{
 		ListQuery: q, Tool: in.Tool, Outcome: graph.Outcome(in.Success), Turn: in.Turn.pointer(),

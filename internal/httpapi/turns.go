@@ -89,13 +89,9 @@ func (a *api) turns(ctx context.Context, in *turnsInput) (*turnsOutput, error) {
 // turnsPage reads a page of turns for an operation, and returns the view it read and the cursor of the
 // next page.
 func (a *api) turnsPage(ctx context.Context, operation string, in *RowsParams) (g graph.Reader, turns []graph.Turn, next string, err error) {
-	q, scope, err := in.rows(operation)
+	q, scope, g, err := a.rows(ctx, in, operation)
 	if err != nil {
 		return nil, nil, "", err
-	}
-	g, err = a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
-	if err != nil {
-		return nil, nil, "", a.problem(err)
 	}
 	found, err := graph.Turns(ctx, g, in.id(), q)
 	if err != nil {
@@ -105,13 +101,9 @@ func (a *api) turnsPage(ctx context.Context, operation string, in *RowsParams) (
 }
 
 func (a *api) steps(ctx context.Context, in *stepsInput) (*stepsOutput, error) {
-	q, scope, err := in.rows("list-steps", in.TurnParam.filter())
+	q, scope, g, err := a.rows(ctx, &in.RowsParams, "list-steps", in.TurnParam.filter())
 	if err != nil {
 		return nil, err
-	}
-	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
-	if err != nil {
-		return nil, a.problem(err)
 	}
 	page, err := graph.Steps(ctx, g, in.id(), graph.StepQuery{ListQuery: q, Turn: in.Turn.pointer()})
 	if err != nil {
