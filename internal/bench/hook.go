@@ -75,11 +75,7 @@ type HookFigures struct {
 // Sessions of agents without hooks are only shown to others. Without prompts it returns [ErrNoEvents].
 func RunHook(ctx context.Context, o HookOptions, say Say) (out Hook, err error) {
 	out.Machine = thisMachine()
-	all, err := readBegun(ctx, o.Events)
-	if err != nil {
-		return out, err
-	}
-	name, aliases, sessions, err := ofOneProject(all)
+	name, aliases, sessions, err := ofOneProject(ctx, o.Events)
 	if err != nil {
 		return out, err
 	}

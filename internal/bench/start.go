@@ -65,11 +65,7 @@ const (
 // it returns [ErrNoEvents].
 func RunStart(ctx context.Context, o StartOptions, say Say) (out Start, err error) {
 	out.Machine, out.MaxChars = thisMachine(), o.MaxChars
-	all, err := readBegun(ctx, o.Events)
-	if err != nil {
-		return out, err
-	}
-	name, aliases, sessions, err := ofOneProject(all)
+	name, aliases, sessions, err := ofOneProject(ctx, o.Events)
 	if err != nil {
 		return out, err
 	}
@@ -260,9 +256,13 @@ func (s *begun) touched(table *files.Table, p *events.ToolCalled) (names []strin
 	return names
 }
 
-// ofOneProject returns the sessions of the largest project. Recordings of one repository come from several machines, so
+// ofOneProject reads the sessions of the largest project of transcripts. Recordings of one repository come from several machines, so
 // projects whose folders have the same name as the largest belong to it: aliases names them.
-func ofOneProject(all []begun) (name string, aliases []string, list []begun, err error) {
+func ofOneProject(ctx context.Context, paths []string) (name string, aliases []string, list []begun, err error) {
+	all, err := readBegun(ctx, paths)
+	if err != nil {
+		return "", nil, nil, err
+	}
 	counts := map[string]int{}
 	for _, s := range all {
 		if s.place.Name != "" {
