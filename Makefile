@@ -183,9 +183,15 @@ lint-projection:
 .cache/schemathesis/installed: test/openapi/requirements.txt
 .cache/sdk/installed: sdk/python/tests/requirements.txt
 .cache/duckdb/installed: test/duckdb/requirements.txt
-.cache/python/installed .cache/schemathesis/installed .cache/sdk/installed .cache/duckdb/installed:
+.cache/python/installed .cache/schemathesis/installed .cache/sdk/installed .cache/duckdb/installed: | .cache/pip/installed
+	python3 -m venv --clear --without-pip $(@D)
+	$(PIP) -r $<
+	touch $@
+
+# One pip installs into all of these folders, because installing pip takes longer than most packages.
+PIP = PYTHONPATH=$$(echo .cache/pip/lib/python*/site-packages) $(@D)/bin/python -m pip install --quiet --disable-pip-version-check --timeout 15 --retries 2
+.cache/pip/installed:
 	python3 -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --timeout 15 --retries 2 -r $<
 	touch $@
 
 .cache/javascript/installed: examples/javascript/package-lock.json examples/javascript/package.json
@@ -194,9 +200,9 @@ lint-projection:
 	cd $(@D) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts --fetch-timeout=15000 --fetch-retries=1 --fetch-retry-mintimeout=1000
 	touch $@
 
-.cache/conformance/installed: test/mcp/requirements.txt test/mcp/package.json
-	python3 -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --timeout 15 --retries 2 -r $<
+.cache/conformance/installed: test/mcp/requirements.txt test/mcp/package.json | .cache/pip/installed
+	python3 -m venv --clear --without-pip $(@D)
+	$(PIP) -r $<
 	cp test/mcp/package.json $(@D)
 	cd $(@D) && npm install --loglevel=error --no-audit --no-fund --ignore-scripts --no-save --fetch-timeout=15000 --fetch-retries=1 --fetch-retry-mintimeout=1000
 	touch $@
