@@ -208,6 +208,17 @@ func TestTheFirstRequestAfterTheBucketWasDeletedSucceeds(t *testing.T) {
 
 func TestAWatchEndsAtOnceWhileTheServerIsDown(t *testing.T) {
 	t.Parallel()
+	const silence = 5 * time.Second // that the client waits for an answer
+	took := silence
+	for try := 0; try < 5 && took >= silence-time.Second; try++ { // a busy machine may need longer, but not each time
+		took = endOfWatchesWithoutServer(t)
+	}
+	require.Less(t, took, silence-time.Second, "each time a watch waited for the server")
+}
+
+// endOfWatchesWithoutServer returns how long several watches need to end after their server has stopped.
+func endOfWatchesWithoutServer(t *testing.T) time.Duration {
+	t.Helper()
 	server, _ := natstest.Alone(t, embedded.Config{Listen: "127.0.0.1:0"}, natsdeploy.Settings{MaxBytes: 1 << 20})
 	conn, err := nats.Connect(server.ClientURL(), nats.MaxReconnects(-1), nats.Timeout(mnemetest.Handshake)) // as the programs do
 	require.NoError(t, err)
@@ -215,6 +226,7 @@ func TestAWatchEndsAtOnceWhileTheServerIsDown(t *testing.T) {
 	c, err := NewControl(conn, "sqlite")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
 	const watches = 8 // whether one of them waits is chance
 	var began, all sync.WaitGroup
 	for range watches {
@@ -222,9 +234,8 @@ func TestAWatchEndsAtOnceWhileTheServerIsDown(t *testing.T) {
 		once := sync.OnceFunc(began.Done)
 		all.Go(func() { c.Watch(ctx, slog.New(slog.DiscardHandler), func(string) { once() }) })
 	}
-	begun, ended := make(chan struct{}), make(chan struct{})
+	begun := make(chan struct{})
 	go func() { began.Wait(); close(begun) }()
-	go func() { all.Wait(); close(ended) }()
 	require.NoError(t, c.begin(ctx, "files", Wish{}, wish(2)))
 	require.Eventually(t, func() bool {
 		_, err := c.Become(ctx, "files", c.mustGet(t, "files"), Building, "")
@@ -237,10 +248,8 @@ func TestAWatchEndsAtOnceWhileTheServerIsDown(t *testing.T) {
 		}
 	}, mnemetest.Patience, 10*time.Millisecond)
 	server.Stop()
+	stopped := time.Now()
 	stop()
-	select {
-	case <-ended:
-	case <-time.After(4 * time.Second): // the client waits 5 seconds for the server
-		t.Fatal("it waits for the server")
-	}
+	all.Wait()
+	return time.Since(stopped)
 }
