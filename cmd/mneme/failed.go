@@ -63,6 +63,9 @@ func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal, api *c
 	if g.JSON {
 		return t.json(list)
 	}
+	if *c == (FailedListCmd{}) && tenant == "" && len(list) == 0 {
+		t.say("No event was skipped.")
+	}
 	rows := make([][]any, len(list))
 	for i, f := range list {
 		rows[i] = []any{f.Projection, f.Seq, f.Class, f.Tenant, f.Conversation, f.Type, f.EventID, f.Reason}

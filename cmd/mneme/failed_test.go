@@ -23,6 +23,9 @@ func TestFailedEventsAreShownAndRetried(t *testing.T) {
 	conn, err := nats.Connect(s.ready.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
+	_, stderr, code := s.mneme("failed", "list")
+	require.Zero(t, code)
+	require.Equal(t, "No event was skipped.\n", stderr)
 	for _, subject := range []string{"mneme.default.c1.message_created", "mneme.team.c1.message_created"} {
 		_, err = conn.Request(subject, []byte("no event"), 10*time.Second)
 		require.NoError(t, err)

@@ -366,6 +366,8 @@ func TestDifferingClocksAndVersions(t *testing.T) {
 		require.NotEmpty(t, what)
 		require.Equal(t, level == OK, remedy == "")
 	}
+	_, _, remedy := Judge(httpapi.ProjectionStatus{Name: "graph", State: "absent", Store: "neo4j"}, nil)
+	require.Contains(t, remedy, "on the same Neo4j")
 
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()

@@ -269,7 +269,11 @@ func judgeState(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level L
 		name, _, _ := strings.Cut(m.Needs, "=")
 		return Warning, "its read model does not exist: " + m.Absent, "start " + program + " with the same " + name + " settings"
 	case p.State == "absent":
-		return Failed, "its read model does not exist", "start " + program + " on the same data directory, or mneme up"
+		store := "data directory"
+		if p.Store == "neo4j" {
+			store = "Neo4j"
+		}
+		return Failed, "its read model does not exist", "start " + program + " on the same " + store + ", or mneme up"
 	case p.State == "unavailable":
 		return Failed, p.Error, worker.Neo4jRemedy(projection.ErrUnavailable)
 	case p.State == "damaged", p.State == "halted" && strings.Contains(p.Error, (&projection.DamagedError{Projection: p.Name}).Summary()): // a halt has only the text

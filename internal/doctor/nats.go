@@ -95,7 +95,7 @@ func (e *examination) readable(ctx context.Context, log *eventlog.Log) {
 	case err != nil:
 		e.add(check, Warning, "the log cannot be read: "+err.Error(), "check the server's log")
 	case unreadable > 0:
-		e.add(check, Failed, fmt.Sprintf("%d events of the log cannot be read: their bytes on the disk are damaged", unreadable), "restore the log from a backup, or write the events back with mneme repair log; check the disk")
+		e.add(check, Failed, fmt.Sprintf("events of the log that cannot be read, because their bytes on the disk are damaged: %d", unreadable), "restore the log from a backup, or write the events back with mneme repair log; check the disk")
 	default:
 		e.add(check, OK, "every event can be read", "")
 	}
@@ -163,7 +163,7 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 		return
 	}
 	e.room = max(info.MaxBytes-int64(info.Bytes), 1)
-	detail := fmt.Sprintf("%d events, head %d, %s of %s, partitions: %d, replicas: %d", info.Messages, info.Head, size(info.Bytes), size(info.MaxBytes), info.Partitions, info.Replicas)
+	detail := fmt.Sprintf("events: %d, head %d, %s of %s, partitions: %d, replicas: %d", info.Messages, info.Head, size(info.Bytes), size(info.MaxBytes), info.Partitions, info.Replicas)
 	level, what, remedy := JudgeSize(info.Bytes, info.MaxBytes)
 	if what != "" {
 		detail += ": " + what
@@ -194,7 +194,7 @@ func JudgeSize(bytes uint64, maxBytes int64) (level Level, what, remedy string) 
 // MissingEvents returns what to tell a user about n events missing from the log, and what
 // to do.
 func MissingEvents(n uint64) (what, remedy string) {
-	return fmt.Sprintf("%d events are missing from the log although no removal was recorded", n),
+	return fmt.Sprintf("events missing from the log although no removal was recorded: %d", n),
 		"restore the log from a backup; do not rebuild, the read models may hold the last copy; mneme repair log writes back what they hold, mneme repair log --accept records that you removed the rest"
 }
 

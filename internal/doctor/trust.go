@@ -38,7 +38,7 @@ func (e *examination) trust() {
 		if records, err := access.NewFile(path).Read(); err != nil {
 			e.add("tokens", Failed, "MNEME_TOKENS_FILE: "+err.Error(), "correct the line; until then servers keep the tokens that they have, and none starts")
 		} else {
-			e.add("tokens", OK, fmt.Sprintf("%d tokens in %s", len(records), path), "")
+			e.add("tokens", OK, fmt.Sprintf("tokens in %s: %d", path, len(records)), "")
 		}
 	}
 	if path := os.Getenv("MNEME_QUOTAS_FILE"); path != "" {
