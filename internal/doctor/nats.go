@@ -36,7 +36,7 @@ func (e *examination) nats(ctx context.Context) {
 	what, remedy := program.Refusal(err)
 	switch {
 	case err != nil && e.WithoutNATS:
-		e.add("nats", OK, "not checked: commands go to the HTTP API, no NATS server is named, and none admits this user at "+where, "")
+		e.add("nats", OK, "not checked: commands go to the HTTP API, no NATS server is named, and none lets this user in at "+where, "")
 		return
 	case what != "":
 		e.add("nats", Failed, fmt.Sprintf("%s: %s", where, what), remedy)
