@@ -219,7 +219,7 @@ func (c *RestoreCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := b.print(g, t, "restored"); err != nil {
 		return err
 	}
-	t.remark("", "Read models catch up by themselves.", "mneme status")
+	t.remark("", "Read models that lag behind the log catch up by themselves; those that are ahead of it halt.", "mneme status")
 	return nil
 }
 
