@@ -62,7 +62,11 @@ type Message struct {
 	MoreToolCalls      bool               `json:"more_tool_calls,omitempty" doc:"the message has more calls than shown: list the steps or the tool calls of its turn"`
 }
 
-func showMessage(m graph.Message, reasoning bool) Message {
+// showMessage shows a message of a list.
+func showMessage(m graph.Message, reasoning bool) Message { return wholeMessage(m.Shown(), reasoning) }
+
+// wholeMessage shows a message as it was recorded.
+func wholeMessage(m graph.Message, reasoning bool) Message {
 	shown := Message{
 		Row: rowOf(m.Position, m.Origin), MessageID: m.MessageID, Role: m.Role, Content: m.Content.Text, Extent: extentOf(m.Content),
 		Speaker: m.Speaker, Session: m.Session, Model: m.Model, Usage: json.RawMessage(m.Usage), Origin: harness.Origin(m.Role, m.Via, m.Content.Text), References: m.References,
@@ -147,5 +151,5 @@ func (a *api) message(ctx context.Context, in *messageInput) (*output[Message], 
 			return nil, a.problem(err)
 		}
 	}
-	return &output[Message]{Body: showMessage(m, true)}, nil
+	return &output[Message]{Body: wholeMessage(m, true)}, nil
 }

@@ -136,6 +136,25 @@ func TestListsTruncateLongTextsAndShowDoesNot(t *testing.T) {
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/nobody/messages/m1", nil, "")
 }
 
+func TestListsNameImagesAndShowHasTheirData(t *testing.T) {
+	b := setup(t)
+	data := strings.Repeat("AZr3", 5_000)
+	said, returned := "See data:image/png;base64,"+data, `{"mimeType":"image/webp","data":"`+data+`"}`
+	seq := b.batch("c1", message("m1", "assistant", said), call("k1", "send", returned), result("k1", returned, true))
+	const base = "/v1/conversations/c1"
+	named := `{"mimeType":"image/webp","data":"[image/webp, 15 kB]"}`
+	listed := all[httpapi.Message](b, fmt.Sprintf("%s/messages?include_tool_calls=true&at_least=%d", base, seq), "messages")[0]
+	require.Equal(t, "See [image/png, 15 kB]", listed.Content)
+	require.Equal(t, []string{named, named}, []string{string(listed.ToolCalls[0].Arguments), listed.ToolCalls[0].Result.Result})
+
+	var m httpapi.Message
+	b.get(base+"/messages/m1", &m)
+	require.Equal(t, said, m.Content)
+	var c httpapi.ToolCall
+	b.get(base+"/tool-calls/k1", &c)
+	require.Equal(t, []string{returned, returned}, []string{string(c.Arguments), c.Result.Result})
+}
+
 func TestALongTextMissingFromTheLogIsAnError(t *testing.T) {
 	b := setup(t)
 	seq := b.batch("c1", message("short", "user", "x"), message("long", "user", strings.Repeat("x", graph.MaxBodyBytes+1)))

@@ -39,7 +39,11 @@ type ToolResult struct {
 	DurationMS *float64 `json:"duration_ms,omitempty"`
 }
 
-func showUse(u graph.ToolUse) ToolCall {
+// showUse shows a call of a list.
+func showUse(u graph.ToolUse) ToolCall { return wholeUse(u.Shown()) }
+
+// wholeUse shows a call as it was recorded.
+func wholeUse(u graph.ToolUse) ToolCall {
 	c := u.Call
 	shown := ToolCall{
 		Row: rowOf(c.Position, c.Origin), ToolCallID: c.ToolCallID, MessageID: c.MessageID, ToolName: c.ToolName,
@@ -164,5 +168,5 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], e
 			}
 		}
 	}
-	return &output[ToolCall]{Body: showUse(u)}, nil
+	return &output[ToolCall]{Body: wholeUse(u)}, nil
 }

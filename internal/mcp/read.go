@@ -208,9 +208,9 @@ func (c *call) event(ctx context.Context, v *view.View, seq uint64) (record, err
 	var w strings.Builder
 	switch p := recorded.Payload.(type) {
 	case *events.MessageCreated:
-		label(&w, named(p.Role, p.Speaker), v.ID.ID, seq, p.Content)
+		label(&w, named(p.Role, p.Speaker), v.ID.ID, seq, plain.NameData(p.Content, 0))
 	case *events.ToolCalled:
-		label(&w, "call of "+plain.Line(p.ToolName), v.ID.ID, seq, plain.JSON(string(p.Arguments)))
+		label(&w, "call of "+plain.Line(p.ToolName), v.ID.ID, seq, plain.JSON(plain.NameData(string(p.Arguments), 0)))
 		ref := graph.Ref{ID: p.ToolCallID}
 		results, err := v.Graph().Results(ctx, v.ID, []graph.Ref{ref}, graph.Latest)
 		if err != nil {
@@ -220,7 +220,7 @@ func (c *call) event(ctx context.Context, v *view.View, seq uint64) (record, err
 			writeResult(&w, v.ID.ID, &found)
 		}
 	case *events.ToolReturned:
-		label(&w, "result", v.ID.ID, seq, p.Text())
+		label(&w, "result", v.ID.ID, seq, plain.NameData(p.Text(), 0))
 		if p.Error != "" {
 			label(&w, "error", v.ID.ID, seq, p.Error)
 		}
@@ -229,7 +229,7 @@ func (c *call) event(ctx context.Context, v *view.View, seq uint64) (record, err
 		if err != nil {
 			return record{}, err
 		}
-		label(&w, recorded.Type, v.ID.ID, seq, plain.JSON(string(raw)))
+		label(&w, recorded.Type, v.ID.ID, seq, plain.JSON(plain.NameData(string(raw), 0)))
 	}
 	return record{about: fmt.Sprintf("sequence %d", seq), asOf: v.Lineage().Conversation().LastSeq, text: w.String()}, nil
 }
@@ -248,6 +248,7 @@ func named(role, speaker string) string {
 
 // kept writes a stored text, and where to find the rest of it.
 func kept(b graph.Body, seq uint64) string {
+	b = b.Shown()
 	if b.Whole() {
 		return b.Text
 	}

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -215,6 +216,20 @@ func TestAnIDNamesItsConversationAlthoughAnotherIsCalledSo(t *testing.T) {
 	require.Contains(t, a.text("memory_read", arguments{"ref": "chat#turn=1"}), "Which colour?")
 	require.Contains(t, a.text("memory_read", arguments{"ref": "shop:chat#turn=1"}), "Which price?")
 	require.Contains(t, a.text("memory_context", arguments{"conversation": "chat"}), "Which colour?")
+}
+
+func TestAnImageIsReadAsItsName(t *testing.T) {
+	b := setup(t)
+	image := "data:image/png;base64," + strings.Repeat("AZr3", 20_000)
+	b.say("default", "chat", started("shop"), said("m1", "user", "Which colour? "+image),
+		&events.ToolCalled{ToolCallID: "k1", ToolName: "look", Arguments: json.RawMessage(`{"at":"`+image+`"}`)}, &events.ToolReturned{ToolCallID: "k1", Result: events.TextResult(image)})
+	b.applied()
+	a := b.agent("", "project", "shop")
+	for _, ref := range []string{"chat#turn=1", "chat#seq=2", "chat#seq=3", "chat#seq=4"} {
+		text := a.text("memory_read", arguments{"ref": ref})
+		require.Contains(t, text, "[image/png, ")
+		require.NotContains(t, text, "AZr3AZr3")
+	}
 }
 
 func TestARefFromASearchCanBeRead(t *testing.T) {

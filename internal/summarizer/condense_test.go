@@ -233,6 +233,22 @@ func TestResultIsCondensedOnceEnoughMessagesFollow(t *testing.T) {
 	require.Equal(t, 2, b.endpoint.Calls(), "nothing that is too new, and no retry of what the model can't condense")
 }
 
+func TestAnImageIsNeitherCondensedNorShownToTheModel(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.endpoint.Reply(llmtest.Chat("shorter"))
+	image := "data:image/png;base64," + strings.Repeat("AZr3", 5_000)
+	b.publish("image",
+		&events.ToolCalled{ToolCallID: "i1", ToolName: "screenshot", Arguments: json.RawMessage(`{}`)}, &events.ToolReturned{ToolCallID: "i1", Result: events.TextResult(image)},
+		&events.ToolCalled{ToolCallID: "i2", ToolName: "open", Arguments: json.RawMessage(`{}`)}, &events.ToolReturned{ToolCallID: "i2", Result: events.TextResult(image + strings.Repeat(" and a text", 200))},
+		&events.MessageCreated{MessageID: "m1", Role: "user", Content: "go on"}, &events.MessageCreated{MessageID: "m2", Role: "user", Content: "go on"}, &events.MessageCreated{MessageID: "m3", Role: "user", Content: "go on"})
+	b.await("condensed", func() bool { return b.reactor.Figures().Condensed == 1 })
+	require.Equal(t, 1, b.endpoint.Calls(), "only the result with a long text")
+	asked := b.endpoint.Requests()[0].Text
+	require.Contains(t, asked, "[image/png, 15 kB] and a text")
+	require.NotContains(t, asked, "AZr3AZr3")
+}
+
 // The two read models apply a deletion at different times, and nobody can mend that.
 func TestADeletionThatOnlyTheGraphHasAppliedIsNoTrouble(t *testing.T) {
 	t.Parallel()

@@ -144,21 +144,21 @@ func ReadTools(ctx context.Context, src Source, q SearchQuery, list []CalledHit,
 		call, text := calls[h.Ref], ResultText(&r)
 		start, end := q.focus().on(text, h.Start, h.End, q.MaxChars)
 		hits = append(hits, ToolHit{
-			Call: call, Result: r, About: mainArgument(call.Arguments.Text), Text: excerptOf(text, start, end, q.MaxChars), Match: *match(h.Hit, best),
+			Call: call, Result: r, About: mainArgument(call.Arguments.Shown().Text), Text: excerptOf(text, start, end, q.MaxChars), Match: *match(h.Hit, best),
 		})
 	}
 	return hits, nil
 }
 
-// ResultText returns what a search sees of a result: its text and its error.
+// ResultText returns what a search sees of a result: its text, as [graph.Body.Shown] returns it, and its error.
 func ResultText(r *graph.ToolResult) graph.Body {
 	switch {
 	case r.Error == "" || r.Error == r.Result.Text:
-		return r.Result
+		return r.Result.Shown()
 	case r.Result.Text == "":
 		return graph.NewBody(r.Error)
 	}
-	b := r.Result
+	b := r.Result.Shown()
 	b.Text += "\n" + r.Error
 	b.Bytes += 1 + len(r.Error)
 	b.Chars += 1 + plain.Length(r.Error)
