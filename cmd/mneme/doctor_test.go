@@ -33,8 +33,8 @@ func TestDoctorExitsWith3AndSaysWhatToDo(t *testing.T) {
 		}
 	}
 	shown := s.person(70, nil, "doctor", "--data", filepath.Join(t.TempDir(), "gone"))
-	require.Contains(t, plain(shown), "failed   data  ")
-	require.Contains(t, plain(shown), "→ name the data directory with --data")
+	require.Contains(t, uncolored(shown), "failed   data  ")
+	require.Contains(t, uncolored(shown), "→ name the data directory with --data")
 	require.Contains(t, shown, "\x1b[31mfailed")
 }
 

@@ -9,6 +9,7 @@ import (
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/pkg/harness"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // MessagesCmd reads a conversation.
@@ -44,7 +45,9 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal, api *cli
 	reads := c.pastFlags.query().with(c.waitFlags.query())
 	if c.Message != "" {
 		return showOne(ctx, g, t, api, conversation(c.ID, "/messages/", segment(c.Message)), reads, func(whole *httpapi.Message) error {
-			return t.transcript([]httpapi.Message{*whole}, false, extent{})
+			m := *whole
+			m.Content, m.Reasoning = plain.NameData(m.Content, 0), plain.NameData(m.Reasoning, 0)
+			return t.transcript([]httpapi.Message{m}, false, extent{})
 		})
 	}
 	query := parameters{"role": c.Role, "include_tool_calls": c.ToolCalls, "include_reasoning": c.Reasoning}
@@ -200,9 +203,9 @@ func (t *terminal) showCall(c *httpapi.ToolCall) error {
 		return err
 	}
 	var out strings.Builder
-	out.WriteString("\n" + t.rule("arguments") + "\n" + indented(c.Arguments) + "\n")
+	out.WriteString("\n" + t.rule("arguments") + "\n" + plain.NameData(indented(c.Arguments), 0) + "\n")
 	if c.Result != nil {
-		out.WriteString("\n" + t.rule("result") + "\n" + console.Clean(c.Result.Result) + "\n")
+		out.WriteString("\n" + t.rule("result") + "\n" + console.Clean(plain.NameData(c.Result.Result, 0)) + "\n")
 		if c.Result.Error != "" {
 			out.WriteString("\n" + t.rule("error") + "\n" + console.Clean(c.Result.Error) + "\n")
 		}

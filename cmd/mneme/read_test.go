@@ -80,6 +80,24 @@ func TestContextInTheFormatOfAModelsAPI(t *testing.T) {
 	}
 }
 
+func TestAPersonSeesTheNameOfAnImageAndAProgramItsData(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	image := "data:image/png;base64," + strings.Repeat("AZr3", 5_000)
+	s.publish("c", userMessage("m1", "Look: "+image),
+		map[string]any{"type": "dev.mneme.tool.called.v1", "id": "k", "tool_call_id": "t1", "tool_name": "look", "arguments": map[string]any{"at": image}},
+		map[string]any{"type": "dev.mneme.tool.returned.v1", "id": "r", "tool_call_id": "t1", "result": image, "success": true})
+	s.mneme("conversations", "show", "c", "--at-least", "3")
+	for _, command := range [][]string{{"messages", "c"}, {"messages", "c", "m1"}, {"steps", "c", "--whole"}, {"tool-calls", "c"}, {"tool-calls", "c", "t1"}, {"context", "c"}} {
+		out, stderr, code := s.mneme(command...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, out, "[image/png, 15 kB]", command)
+		require.NotContains(t, out, "AZr3AZr3", command)
+	}
+	require.Equal(t, "Look: "+image, read[httpapi.Message](s, "messages", "c", "m1").Content)
+	require.Equal(t, image, read[httpapi.ToolCall](s, "tool-calls", "c", "t1").Result.Result)
+}
+
 func TestAConversationReadsAsATranscript(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
@@ -121,7 +139,7 @@ func TestAConversationReadsAsATranscript(t *testing.T) {
 	require.Contains(t, s.person(80, nil, "event", "2"), "\n  \"specversion\": \"1.0\"", "indented for a person")
 
 	for _, command := range [][]string{{"messages", "c"}, {"turns", "c"}, {"steps", "c"}, {"tool-calls", "c"}, {"conversations", "show", "c"}, {"files", "c", "--by-directory"}} {
-		for line := range strings.Lines(plain(s.person(40, nil, command...))) {
+		for line := range strings.Lines(uncolored(s.person(40, nil, command...))) {
 			require.LessOrEqual(t, console.Width(strings.TrimRight(line, "\n")), 40, "%v: %q", command, line)
 		}
 	}
@@ -305,7 +323,7 @@ func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 	require.Equal(t, "e", similar[0].ID)
 	require.Contains(t, out("conversations", "similar", "c", "--limit", "1"), "\ne\n")
 	for _, command := range [][]string{{"search", "checkpoint"}, {"conversations", "similar", "c"}} {
-		for line := range strings.Lines(plain(s.person(40, nil, command...))) {
+		for line := range strings.Lines(uncolored(s.person(40, nil, command...))) {
 			require.LessOrEqual(t, console.Width(strings.TrimRight(line, "\n")), 40, "%v: %q", command, line)
 		}
 	}
@@ -352,7 +370,7 @@ func TestAboutFindsByFileLineOrSymbol(t *testing.T) {
 	}](s, "conversations", "about", "parser.go").Conversations
 	require.Equal(t, []string{"d", "c"}, []string{list[0].ID, list[1].ID})
 	require.Len(t, list[1].References, 1)
-	for line := range strings.Lines(plain(s.person(60, nil, "conversations", "about", "parser.go"))) {
+	for line := range strings.Lines(uncolored(s.person(60, nil, "conversations", "about", "parser.go"))) {
 		require.LessOrEqual(t, console.Width(strings.TrimRight(line, "\n")), 60, "%q", line)
 	}
 	for _, wrong := range [][]string{{}, {"parser.go:0"}, {"parser.go", "--limit", "0"}, {"/"}, {"a.go", "b.go"}, {"--symbol"}} {

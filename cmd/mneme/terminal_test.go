@@ -70,8 +70,8 @@ func started(title string) map[string]any {
 	return map[string]any{"type": "dev.mneme.conversation.started.v1", "id": "start", "time": "2026-01-02T03:04:05Z", "title": title}
 }
 
-// plain removes our own colors.
-func plain(s string) string {
+// uncolored removes our own colors.
+func uncolored(s string) string {
 	for _, code := range []style{"0", bold, dim, red, green, yellow, cyan} {
 		s = strings.ReplaceAll(s, "\x1b["+string(code)+"m", "")
 	}
@@ -95,15 +95,15 @@ func TestATableFitsTheTerminalAndIsPlainInAPipe(t *testing.T) {
 		"CONVERSATION  STATUS  TURNS  MESSAGES  TOOL CALLS  CHARS  UPDATED           TITLE\n"+
 		"two           active      1         1           0      1  2026-01-02 03:04  A title of some length that goes on\n"+
 		"会話-one      active      1         1           0  1,500  2026-01-02 03:04  日本語のタイトルはとても長いです、…\n",
-		plain(s.person(112, nil, "conversations", "list")))
+		uncolored(s.person(112, nil, "conversations", "list")))
 	require.Equal(t, ""+
 		"CONVERSATION  TURNS  TITLE\n"+
 		"two               1  A title of some le…\n"+
 		"会話-one          1  日本語のタイトルは…\n",
-		plain(s.person(40, nil, "conversations", "list")))
+		uncolored(s.person(40, nil, "conversations", "list")))
 
 	for _, command := range [][]string{{"conversations", "list"}, {"conversations", "show", "two", "--messages", "0"}, {"status"}, {"tail", "--until-end"}, {"failed", "list"}, {"doctor"}, {"config"}} {
-		for line := range strings.Lines(plain(s.person(40, nil, command...))) {
+		for line := range strings.Lines(uncolored(s.person(40, nil, command...))) {
 			for shown := range strings.SplitSeq(strings.TrimRight(line, "\n"), "\r\x1b[K") { // each in the place of the one before
 				require.LessOrEqual(t, console.Width(shown), 40, "%v: %q", command, line)
 			}
@@ -117,7 +117,7 @@ func TestAnIDThatIsCutKeepsItsEnd(t *testing.T) {
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	s.publish("claude_code:8ef64fdd-df8c-41f2-ac32-d9471671f062", started("A title of some length that goes on"))
 	s.mneme("conversations", "show", "1671f062", "--at-least", "1")
-	require.Contains(t, plain(s.person(50, nil, "conversations", "list")), "-d9471671f062  ")
+	require.Contains(t, uncolored(s.person(50, nil, "conversations", "list")), "-d9471671f062  ")
 }
 
 func TestColorsAreForTerminalsUnlessRequested(t *testing.T) {
@@ -149,7 +149,7 @@ func TestWhatAgentsPublishCannotDriveTheTerminal(t *testing.T) {
 		{"tail", "--until-end"}, {"tail", "--until-end", "--json"}, {"conversations", "show", "no" + evil},
 		{"export", "turns", "--format", "csv"}, {"export", "calls", "--format", "jsonl"}, {"insights", "--by", "conversation", "--csv", "--at-least", "4"},
 	} {
-		out := plain(s.person(100, nil, command...))
+		out := uncolored(s.person(100, nil, command...))
 		require.NotEmpty(t, out, command[0])
 		for _, raw := range []string{"\x1b", "\x07", "\u009b", "\u202e"} {
 			require.NotContains(t, out, raw, "%v: %q", command, out)

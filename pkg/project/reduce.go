@@ -107,7 +107,7 @@ func (r reducer) updated(_ *Digest, e *events.Recorded) *Change {
 
 func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 	p := e.Payload.(*events.MessageCreated)
-	text := strings.TrimSpace(plain.Text(p.Content))
+	text := strings.TrimSpace(plain.Text(plain.NameData(p.Content, 0)))
 	switch {
 	case text != "" && p.Origin == events.OriginNote && p.Role == "user":
 		return &Change{Time: timeOf(e), Turn: true, Taught: []string{plain.Clip(plain.Flat(text), maxLesson)}}

@@ -70,6 +70,14 @@ func TestACallThatDidNotRunLeavesNoTrouble(t *testing.T) {
 	require.Empty(t, d.Open)
 }
 
+func TestAnImageInARequestIsNamed(t *testing.T) {
+	t.Parallel()
+	r, d := reducer{files.DefaultTable()}, &Digest{Place: PlaceOf("", "", "/w")}
+	text := "Make it look like ![this](data:image/png;base64," + strings.Repeat("AZr3", 5_000) + ") please."
+	change := r.message(d, &events.Recorded{Payload: &events.MessageCreated{Role: "user", Content: text}, Seq: 1})
+	require.Equal(t, "Make it look like ![this]([image/png, 15 kB]) please.", change.Request.Text)
+}
+
 func TestASlashCommandIsARequestAndItsArgumentsTeach(t *testing.T) {
 	t.Parallel()
 	r, d := reducer{files.DefaultTable()}, &Digest{Place: PlaceOf("", "", "/w")}

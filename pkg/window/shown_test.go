@@ -25,7 +25,7 @@ func data(size int) string {
 // is shown whole.
 func pictures(t *testing.T) window.Source {
 	t.Helper()
-	c := newTalk(t, "c").user("A zebra waits. ![it](data:image/png;base64," + data(30_000) + ") The giraffe is at the login page.").
+	c := newTalk(t, "c").user("A zebra waits. ![it](data:image/png;base64,"+data(30_000)+") The giraffe is at the login page.").
 		assistant("I look.").
 		call("k1", "screenshot", args{"page": "login"}).
 		result("k1", true, []any{args{"type": "image", "source": args{"type": "base64", "media_type": "image/png", "data": data(45_000)}}, args{"type": "text", "text": "a caption"}}).
