@@ -1,5 +1,5 @@
-// Package plain prepares recorded texts for a context: line ends, names on one line, and cutting by
-// characters. Everything counts Unicode code points.
+// Package plain prepares recorded texts for a context: line ends, names on one line, names in place of files in base64, and
+// cutting by characters. Everything counts Unicode code points.
 package plain
 
 import (
