@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // imageOf returns a data URL with a picture of a size in bytes.
@@ -71,4 +74,15 @@ func TestARowKeepsWhatWasRecorded(t *testing.T) {
 	require.Equal(t, body, use.Result.Result)
 	small := Entry{Message: &Message{Content: NewBody("hello")}}
 	require.Same(t, small.Message, small.Shown().Message, "nothing is copied")
+}
+
+func TestAModelEmbedsTheNameOfAnImage(t *testing.T) {
+	t.Parallel()
+	text := "Here it is. " + imageOf(3_000) + " It is blue. Please repeat it: " + imageOf(900) + strings.Repeat(" And so on.", 100)
+	got := passagesOf(&events.MessageCreated{Content: text})
+	require.Len(t, got, len(recall.Passages(text)), "each passage has a vector")
+	require.Equal(t, "Here it is. [image/png, 3 kB]", got[0])
+	require.Equal(t, "[image/png, 3 kB]", got[2])
+	require.Contains(t, strings.Join(got, "\n"), "[image/png, 3 kB] It is blue.\nPlease repeat it: [image/png, 1 kB]")
+	require.NotContains(t, strings.Join(got, "\n"), "AQEBAQEB")
 }
