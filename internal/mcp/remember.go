@@ -3,11 +3,13 @@ package mcp
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"time"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/frame"
+	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
@@ -98,8 +100,27 @@ func (c *call) notes(ctx context.Context, p project.Project, key string) (id eve
 		if err != nil {
 			return id, 0, err
 		}
-		if holder, ok := held[0]; !ok || !holder.Content.IsZero() {
+		if holder, ok := held[0]; ok && !holder.Content.IsZero() {
 			return id, holder.Seq, nil
+		} else if ok {
+			continue
+		}
+		if deleted, err := c.deleted(ctx, id); err != nil || !deleted {
+			return id, 0, err
 		}
 	}
+}
+
+// deleted reports whether a conversation was deleted. It asks the log, because the read model may not have applied that yet,
+// and a note that is acknowledged must not be lost.
+func (c *call) deleted(ctx context.Context, id events.ConversationID) (bool, error) {
+	m, err := c.Log.LastOfKind(ctx, id.Tenant, id.ID, events.Kind(events.TypeConversationDeleted))
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, _, invalid := m.Decode() // anyone may publish under this subject
+	return invalid == nil, nil
 }

@@ -383,6 +383,24 @@ func TestANoteIsInTheLogWhenItIsAnsweredAndOnlyOnce(t *testing.T) {
 	require.Contains(t, a.refused("memory_remember", arguments{"text": shown}), "empty")
 }
 
+func TestANoteThatFollowsADeletionAtOnceIsNotLost(t *testing.T) {
+	b := setup(t)
+	a := b.agent("", "project", "shop")
+	type noted struct {
+		Ref string
+		Seq uint64
+	}
+	list := make([]events.Payload, 1500, 1501)
+	for i := range list { // so that the deletion is in the log long before it is applied
+		list[i] = said(fmt.Sprint(i), "user", "Prices are stored in euros")
+	}
+	b.say("default", "notes:shop", append(list, &events.ConversationDeleted{})...)
+	n := value[noted](a, "memory_remember", arguments{"text": "Prices are stored in cents"})
+	require.Contains(t, n.Ref, "notes:shop#2")
+	b.appliedTo(n.Seq)
+	require.Contains(t, a.text("memory_context", nil), "Note: Prices are stored in cents")
+}
+
 func TestNotesGoOnAfterTheirConversationWasDeleted(t *testing.T) {
 	b := setup(t)
 	b.shop("default")
