@@ -496,6 +496,45 @@ func TestOneErasureAtATime(t *testing.T) {
 	}
 }
 
+// A server removes a message before it overwrites it, so a kill in between leaves a message as one that is only deleted.
+func TestAReportNamesTheEventThatAKilledServerMayNotHaveOverwritten(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "gone", "zanzibarcanary", ""), history(t, "next", "quagmiretext", ""))
+	_, err := w.eraser(nil).Ask(mnemetest.Context(t), erasure.Scope{Tenant: "default", Conversation: "gone"})
+	require.NoError(t, err)
+	require.True(t, w.until("between two messages", 1))
+
+	js, err := jetstream.New(w.log.Conn())
+	require.NoError(t, err)
+	bucket, err := natsdeploy.ApplyControl(mnemetest.Context(t), js)
+	require.NoError(t, err)
+	entry, err := bucket.Get(mnemetest.Context(t), "erasure")
+	require.NoError(t, err)
+	var record map[string]any
+	require.NoError(t, json.Unmarshal(entry.Value(), &record))
+	require.Equal(t, w.log.Conn().ConnectedServerId(), record["server"])
+	record["server"] = "the server before its restart"
+	changed, err := json.Marshal(record)
+	require.NoError(t, err)
+	_, err = bucket.Put(mnemetest.Context(t), "erasure", changed)
+	require.NoError(t, err)
+	second := uint64(record["sequences"].([]any)[1].(float64))
+	stream, err := js.Stream(mnemetest.Context(t), natsdeploy.Stream)
+	require.NoError(t, err)
+	require.NoError(t, stream.DeleteMsg(mnemetest.Context(t), second))
+
+	require.False(t, w.until("no such step", 1))
+	r, err := w.eraser(nil).Last(mnemetest.Context(t))
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(r.Report.NotReached, "\n"), fmt.Sprintf("the bytes of the event at sequence %d: the NATS server stopped", second))
+	require.NotEmpty(t, w.search("zanzibarcanary"), "so the report is right to say it")
+
+	next := w.erase(erasure.Scope{Tenant: "default", Conversation: "next"})
+	require.NotContains(t, strings.Join(next.NotReached, "\n"), "stopped")
+	require.Empty(t, w.search("quagmiretext"))
+}
+
 // A server that is down learns later that messages are gone, but does not overwrite them.
 func TestAReportNamesTheServersWhoseCopiesOfTheLogWereNotReached(t *testing.T) {
 	mnemetest.Long(t)

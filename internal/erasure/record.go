@@ -38,6 +38,7 @@ type Record struct {
 	// The messages that are being overwritten: their batch in the log, and their sequences.
 	Batch     uint64   `json:"batch,omitempty"`
 	Sequences []uint64 `json:"sequences,omitempty"`
+	Server    string   `json:"server,omitempty"` // the running NATS server that overwrites them
 
 	Rounds int `json:"rounds,omitempty"` // how often new events were found after the stores were cleaned
 

@@ -60,6 +60,12 @@ func copyOn(server string) string {
 	return fmt.Sprintf("the copy of the log on the NATS server %s, which was down or behind: when it is back it removes the messages, but does not overwrite them. Make its copy again: nats stream edit %s --replicas 1, then the same with the number from before", server, natsdeploy.Stream)
 }
 
+// interrupted says that a NATS server may have stopped between removing a message and overwriting it: it does the one before
+// the other, and cannot be asked to overwrite a message that it has removed.
+func (r *Report) interrupted(seq uint64) {
+	r.NotReached = append(r.NotReached, fmt.Sprintf("the bytes of the event at sequence %d: the NATS server stopped while it erased it, and may have removed but not overwritten it. mneme erase --prove says whether they are left", seq))
+}
+
 // keepsCopy reports whether the report says so about a server.
 func (r *Report) keepsCopy(server string) bool { return slices.Contains(r.NotReached, copyOn(server)) }
 

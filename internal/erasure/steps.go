@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -357,7 +358,7 @@ func (e *Eraser) eraseBatch(ctx context.Context, r *Record, list []erasable) err
 	if err != nil {
 		return err
 	}
-	r.Batch, r.Sequences, r.Doing = number, nil, ""
+	r.Batch, r.Sequences, r.Server, r.Doing = number, nil, e.server(), ""
 	for _, m := range list {
 		r.Sequences = append(r.Sequences, m.seq)
 		r.Report.take(m)
@@ -378,11 +379,49 @@ func (e *Eraser) finishBatch(ctx context.Context, r *Record) error {
 	if err := e.noteAway(ctx, r); err != nil {
 		return err
 	}
-	if err := e.Log.Erase(ctx, r.Batch, r.Sequences, func() { e.Step("between two messages") }); err != nil {
+	if err := e.noteInterrupted(ctx, r); err != nil {
+		return err
+	}
+	n := 0
+	if err := e.Log.Erase(ctx, r.Batch, r.Sequences, func() {
+		if server := e.server(); server != "" && server != r.Server {
+			r.Report.interrupted(r.Sequences[n])
+			r.Server = server
+		}
+		n++
+		e.Step("between two messages")
+	}); err != nil {
 		return err
 	}
 	e.Step("after a batch")
-	r.Batch, r.Sequences = 0, nil
+	r.Batch, r.Sequences, r.Server = 0, nil, ""
+	return e.records.put(ctx, r)
+}
+
+// server returns the id of the NATS server, which changes each time it starts; "" if there is none at the moment.
+func (e *Eraser) server() string { return e.Log.Conn().ConnectedServerId() }
+
+// noteInterrupted notes in the report which message another run of the NATS server erased last, because it may have stopped
+// in the midst of that.
+func (e *Eraser) noteInterrupted(ctx context.Context, r *Record) error {
+	server := e.server()
+	if r.Server == server {
+		return nil
+	}
+	var failed error
+	n := sort.Search(len(r.Sequences), func(i int) bool { // they are erased in this order
+		_, err := e.Log.Get(ctx, r.Sequences[i])
+		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
+			failed = err
+		}
+		return err == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	if r.Server = server; n > 0 {
+		r.Report.interrupted(r.Sequences[n-1])
+	}
 	return e.records.put(ctx, r)
 }
 
