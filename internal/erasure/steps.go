@@ -398,8 +398,14 @@ func (e *Eraser) finishBatch(ctx context.Context, r *Record) error {
 	return e.records.put(ctx, r)
 }
 
-// server returns the id of the NATS server, which changes each time it starts; "" if there is none at the moment.
-func (e *Eraser) server() string { return e.Log.Conn().ConnectedServerId() }
+// server returns the id of the NATS server, which changes each time it starts; "" if there is none at the moment, or if
+// it does not matter.
+func (e *Eraser) server() string {
+	if e.Mended {
+		return ""
+	}
+	return e.Log.Conn().ConnectedServerId()
+}
 
 // noteInterrupted notes in the report which message another run of the NATS server erased last, because it may have stopped
 // in the midst of that.

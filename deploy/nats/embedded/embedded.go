@@ -96,6 +96,9 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 	if err := mendChecksum(e.streamDir()); err != nil {
 		return err
 	}
+	if err := overwriteRemoved(e.streamDir()); err != nil { // a full disk is no reason not to start
+		e.log.Warn("what an erasure removed last from the log may still be in its files: start again once this works", "dir", e.streamDir(), "error", err)
+	}
 	opts := ServerOptions(ServerSettings{StoreDir: e.dir, Host: host, Port: port, MaxStore: e.serverLimit()})
 	opts.DontListen = !e.listens
 	opts.NoSigs = true // the program handles signals
