@@ -198,6 +198,23 @@ func TestACorrectionStaysAlthoughTheSessionThatItCorrectsGoesOn(t *testing.T) {
 	require.NotContains(t, text, "on Tuesdays only")
 }
 
+func TestASummaryThatComesLateDoesNotReplaceACorrection(t *testing.T) {
+	h := storetest.NewHistory()
+	for _, id := range []string{"older", "newer"} {
+		h.Add(id, &events.ConversationStarted{Project: "p"})
+		h.Add(id, said("u1", "user", "Deploy it."))
+		h.Add(id, said("a1", "assistant", "It is deployed."))
+	}
+	h.Add("newer", said("u2", "user", "No, deploys always happen on Thursdays only, not on Tuesdays."))
+	h.Add("older", &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 2, LastSeq: 3, Conversation: "They deployed.", Findings: []string{"Deploys happen on Tuesdays only."}, Method: "llm", Model: "m"})
+	s := openStore(t, t.TempDir(), h)
+	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
+	require.NoError(t, err)
+	text := c.Markdown()
+	require.Contains(t, text, "[newer, turn 2] User: No, deploys always happen on Thursdays only, not on Tuesdays.")
+	require.NotContains(t, text, "on Tuesdays only")
+}
+
 // Programs write in the user's name too. The graph counts such messages as turns, and readers look up there what a
 // context of a project names.
 func TestATurnIsTheTurnOfItsConversation(t *testing.T) {

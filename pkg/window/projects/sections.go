@@ -177,6 +177,9 @@ type lesson struct {
 	score float64
 }
 
+// moment is the sequence at which a lesson was learnt. A summary is about what was said before it, and may be written much later.
+func (l *lesson) moment() uint64 { return min(l.Seq, l.of.LastSeq) }
+
 // weights are the weights of lessons by their kind. A reason for a refusal often holds for that moment only, and a sentence
 // that was picked without a model says little by itself.
 var weights = map[string]float64{project.LessonTaught: 1, project.LessonRefused: 0.6, project.LessonSolved: 0.7, project.LessonFound: 0.8, project.LessonPicked: 0.3}
@@ -214,7 +217,7 @@ func collectLearnt(b *builder, _ int) []window.Item {
 		}
 	}
 	// A session that another one corrected may go on: the newest line counts, not that of the newest session.
-	slices.SortStableFunc(all, func(a, b lesson) int { return cmp.Compare(b.Seq, a.Seq) })
+	slices.SortStableFunc(all, func(a, b lesson) int { return cmp.Compare(b.moment(), a.moment()) })
 	var list []lesson
 	for _, l := range all {
 		if !alikeAny(l.Lesson, list) {
