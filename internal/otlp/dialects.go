@@ -98,27 +98,24 @@ func (e *entry) langfuse() (recorded, error) {
 	}
 	if asObject(e.raw(input), &request) {
 		if list := or(request.Messages, request.Input); list != nil {
-			given = attributes{input: string(list)}
+			given = attributes{input: plainText(list)}
 		}
 	}
 	c := modelCall{model: e.text("langfuse.observation.model.name"), usage: e.langfuseUsage()}
-	var err error
-	if c.input, err = given.anythingIn(input, "user"); err != nil {
-		return recorded{}, err
-	}
-	if c.output, err = e.anythingIn(output, "assistant"); err != nil {
-		return recorded{}, err
-	}
+	c.input, c.output = given.anythingIn(input, "user"), e.anythingIn(output, "assistant")
 	return e.modelCall(c)
 }
 
-// anythingIn is as messagesIn, but an object that is no message is a text.
-func (a attributes) anythingIn(key, role string) ([]message, error) {
+// anythingIn is as messagesIn, but what is no message, such as a prompt that begins with [INST], is a text.
+func (a attributes) anythingIn(key, role string) []message {
 	list, err := a.messagesIn(key, role)
+	if err != nil {
+		list = []message{{role: role}}
+	}
 	if len(list) == 1 && list[0].empty() && len(list[0].thought) == 0 {
 		list[0].texts = []string{a.text(key)}
 	}
-	return list, err
+	return list
 }
 
 // langfuseUsage returns the counts of tokens, which are a JSON text.

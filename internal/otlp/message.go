@@ -47,9 +47,10 @@ type written struct {
 	ID         string          `json:"id"`
 	Message    json.RawMessage `json:"message"` // of a choice
 
-	Type      string          `json:"type"` // of an item of the Responses API, as are the next three
+	Type      string          `json:"type"` // of an item of the Responses API, as are the next four
 	CallID    string          `json:"call_id"`
 	Arguments json.RawMessage `json:"arguments"`
+	Input     json.RawMessage `json:"input"` // of a custom tool, instead of arguments
 	Output    json.RawMessage `json:"output"`
 }
 
@@ -130,7 +131,7 @@ func (w *written) message() message {
 	}
 	switch w.Type {
 	case "function_call", "custom_tool_call":
-		return message{role: "assistant", calls: []toolCall{{w.CallID, w.Name, argumentsOf(w.Arguments)}}}
+		return message{role: "assistant", calls: []toolCall{{w.CallID, w.Name, argumentsOf(or(w.Arguments, w.Input))}}}
 	case "function_call_output", "custom_tool_call_output":
 		return message{role: "user", results: []toolResult{{call: w.CallID, result: unwrapped(w.Output)}}}
 	case "reasoning":

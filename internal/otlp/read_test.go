@@ -117,9 +117,14 @@ func TestEachLibraryTellsTheSameConversation(t *testing.T) {
 }
 
 func TestAGenerationOfLangfuseMayHaveAnyInput(t *testing.T) {
-	for in, want := range map[string]string{"a text": "user: a text", `{"question":"why"}`: `user: {"question":"why"}`, `[{"role":"user","content":"why"}]`: "user: why"} {
+	for in, want := range map[string]string{
+		"a text": "user: a text", `{"question":"why"}`: `user: {"question":"why"}`, `[{"role":"user","content":"why"}]`: "user: why",
+		"[INST] why [/INST]": "user: [INST] why [/INST]", "[1,2]": "user: [1,2]",
+		`{"tools":[],"input":"why"}`: "user: why", `{"tools":[],"input":"[INST] why [/INST]"}`: "user: [INST] why [/INST]",
+	} {
 		require.Equal(t, []string{want, "=>", `assistant: {"because":1}`}, called(t, attributes{langfuseType: "generation", "langfuse.observation.input": in, "langfuse.observation.output": `{"because":1}`}))
 	}
+	require.Equal(t, []string{`assistant: call call_1 patch"*** Begin"`}, called(t, attributes{langfuseType: "generation", "langfuse.observation.output": `{"type":"custom_tool_call","call_id":"call_1","name":"patch","input":"*** Begin"}`})[1:])
 	e := entry{attributes: attributes{langfuseType: "generation", "langfuse.observation.input": "x", "langfuse.observation.usage_details": `{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":1},"total_tokens":7}`}}
 	what, err := e.read(traces)
 	require.NoError(t, err)
