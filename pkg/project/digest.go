@@ -66,6 +66,7 @@ type Run struct {
 	Good    int    `json:"g,omitempty"` // known to have succeeded
 	Bad     int    `json:"b,omitempty"` // known to have failed
 	BadLast bool   `json:"l,omitempty"` // the newest run with a known outcome failed
+	GoodSeq uint64 `json:"q,omitempty"` // of the newest result that is known to be a success
 	Seq     uint64 `json:"s,omitempty"`
 	Turn    int    `json:"t,omitempty"`
 }
@@ -380,6 +381,7 @@ func (d *Digest) settle(c call, o *Outcome, seq uint64) {
 			continue
 		}
 		run.Good++
+		run.GoodSeq = seq
 		d.solved(r.Command, seq)
 	}
 	if c.Task != "" && !failed {

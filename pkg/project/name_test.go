@@ -232,7 +232,7 @@ func TestAFailureThatIsSolvedIsAFix(t *testing.T) {
 	apply(Change{Outcome: &Outcome{Call: "3", Success: &yes}})
 	require.Equal(t, []Fix{{Command: "make test", Trouble: "a.go:1: undefined: x", Changed: []string{"a.go"}, Seq: 6}}, d.Fixes)
 	require.Empty(t, d.Troubles)
-	require.Equal(t, Run{Command: "make test", Runs: 2, Good: 1, Bad: 1, Seq: 6}, d.Runs[0])
+	require.Equal(t, Run{Command: "make test", Runs: 2, Good: 1, Bad: 1, GoodSeq: 6, Seq: 6}, d.Runs[0])
 }
 
 func TestAFailedCallTouchesNothingWhicheverCameFirst(t *testing.T) {

@@ -166,6 +166,7 @@ func TestACommandThatSucceededInALaterSessionIsNotOpen(t *testing.T) {
 	}
 	h.Add("first", said("a", "assistant", "These fail."))
 	run("second", "k2", "make lint", &ok)
+	run("second", "k3", "make bench", nil) // nobody knows how it ended
 	h.Add("second", said("a", "assistant", "Lint works now."))
 	s := openStore(t, t.TempDir(), h)
 	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})

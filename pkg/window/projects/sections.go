@@ -165,7 +165,7 @@ func (b *builder) leftOpen(s *project.Session) (list []string) {
 func (b *builder) succeededSince(failed *project.Run) bool {
 	return slices.ContainsFunc(b.sessions, func(s project.Session) bool {
 		return slices.ContainsFunc(s.Runs, func(r project.Run) bool {
-			return r.Command == failed.Command && r.Seq > failed.Seq && r.Good > 0 && !r.BadLast
+			return r.Command == failed.Command && r.GoodSeq > failed.Seq && !r.BadLast
 		})
 	})
 }
