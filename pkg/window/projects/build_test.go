@@ -149,6 +149,27 @@ func TestANoteIsShownHoweverManyNotesAndSessionsCameSince(t *testing.T) {
 	}
 }
 
+// A slash command is no request, but a session that has only such is no notes either.
+func TestASessionWithoutARequestIsAsOldAsItIs(t *testing.T) {
+	h := storetest.NewHistory()
+	for i, animal := range strings.Fields("zebra lion tiger otter heron mouse") {
+		id := fmt.Sprint("c", i)
+		h.Add(id, &events.ConversationStarted{Project: "p"})
+		asked := said("u", "user", "Look at it.")
+		if i == 0 {
+			asked.Origin = "meta"
+		}
+		h.Add(id, asked)
+		h.Add(id, said("a", "assistant", "I did."))
+		h.Add(id, &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 2, LastSeq: 3, Conversation: "They looked.", Findings: []string{"The " + animal + " needs a " + animal + " licence."}, Method: "llm", Model: "m"})
+	}
+	s := openStore(t, t.TempDir(), h)
+	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 8_000})
+	require.NoError(t, err)
+	text := c.Markdown()
+	require.Less(t, strings.Index(text, "The lion needs"), strings.Index(text, "The zebra needs"), text)
+}
+
 func TestACommandThatSucceededInALaterSessionIsNotOpen(t *testing.T) {
 	h := storetest.NewHistory()
 	ok, failed := true, false

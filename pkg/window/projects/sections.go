@@ -203,14 +203,13 @@ func collectLearnt(b *builder, _ int) []window.Item {
 	for i := range b.sessions {
 		s, own := &b.sessions[i], len(all)
 		lessons := s.Lessons()
-		rank := i
 		for k := range lessons {
-			l := &lessons[k]
+			l, rank := &lessons[k], i
 			asked := l.Kind == project.LessonTaught && s.Request != nil && s.First.Seq == l.Seq && b.shown[shown{s.ID.ID, l.Seq}]
 			if len(l.Terms) == 0 || asked || alikeAny(l, all[own:]) { // a summary repeats what the user taught before it
 				continue
 			}
-			if s.Request == nil { // notes are as recent as their place among the notes, whatever sessions came since
+			if s.Request == nil && l.Kind == project.LessonTaught { // notes are as recent as their place among the notes, whatever sessions came since
 				rank = len(all) - own
 			}
 			all = append(all, lesson{l, s, weights[l.Kind] * (recency(rank) + s.Fit + overlap(b.query, l.Terms))})
