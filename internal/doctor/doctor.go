@@ -118,6 +118,7 @@ type examination struct {
 	answers  bool      // the HTTP API does
 	room     int64     // bytes that the log may still take, 0 if unknown
 	made     time.Time // when the log at NATS was, zero if unknown
+	noLog    bool      // NATS has none, or not for this user
 	ofNATS   []Finding
 }
 

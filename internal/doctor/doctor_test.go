@@ -168,6 +168,36 @@ func TestALogThatTheAPIDoesNotServeIsNotJudged(t *testing.T) {
 	require.Contains(t, named["log"][1].Remedy, "--nats-url")
 }
 
+// Nor need it be a server that mneme uses.
+func TestANATSServerThatShowsNoLogIsNotJudgedIfTheAPIHasOne(t *testing.T) {
+	start := func(jetStream bool) string {
+		options := embedded.ServerOptions(embedded.ServerSettings{StoreDir: t.TempDir(), Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxStore: 1 << 30})
+		options.JetStream = jetStream
+		s, err := server.NewServer(options)
+		require.NoError(t, err)
+		s.Start()
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		require.True(t, s.ReadyForConnections(mnemetest.Patience))
+		return s.ClientURL()
+	}
+	guarded := natstest.Guard(t, "acme")
+	for name, url := range map[string]string{"no stream": start(true), "no JetStream": start(false), "not for this user": guarded.As("agent-acme")} {
+		for _, without := range []bool{true, false} {
+			e := &examination{Options: Options{Client: settings.Client{URL: "http://mneme.example", NATSURL: url}, WithoutNATS: without}}
+			e.nats(mnemetest.Context(t))
+			e.ofNATS = slices.Clone(e.findings)
+			e.sameLog(time.Now())
+			if !without {
+				require.True(t, slices.ContainsFunc(e.findings, func(f Finding) bool { return f.Level == Failed }), "%s: %+v", name, e.findings)
+				continue
+			}
+			require.Len(t, e.findings, 1, name)
+			require.Equal(t, OK, e.findings[0].Level, name)
+			require.Contains(t, e.findings[0].Detail, "shows this user no log, unlike http://mneme.example", name)
+		}
+	}
+}
+
 func TestASettingThatRemovesEventsDoesNotHideTheLoss(t *testing.T) {
 	t.Parallel()
 	_, conn := natstest.Alone(t, embedded.Config{MaxBytes: 64 << 20}, natsdeploy.Settings{})

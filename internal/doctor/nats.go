@@ -70,7 +70,14 @@ func (e *examination) nats(ctx context.Context) {
 // sameLog compares the log at NATS with the one that the API serves, by the times at which they were made. Without a named
 // NATS server, the one at the usual address may be somebody else's, and is then left out.
 func (e *examination) sameLog(served time.Time) {
-	if e.made.IsZero() || served.IsZero() || e.made.Equal(served) {
+	if served.IsZero() {
+		return
+	}
+	has := "has another log than "
+	switch {
+	case e.noLog && e.WithoutNATS:
+		has = "shows this user no log, unlike "
+	case e.made.IsZero(), e.made.Equal(served):
 		return
 	}
 	api, at := settings.Redacted(e.Client.URL), settings.Redacted(e.Client.NATSURL)
@@ -81,7 +88,7 @@ func (e *examination) sameLog(served time.Time) {
 	}
 	e.room = 0
 	e.findings = slices.DeleteFunc(e.findings, func(f Finding) bool { return slices.Contains(e.ofNATS, f) })
-	e.add("nats", OK, "not checked: no NATS server is named, and the one at "+at+" has another log than "+api, "")
+	e.add("nats", OK, "not checked: no NATS server is named, and the one at "+at+" "+has+api, "")
 }
 
 // readable reads the log, as far as it gets within patience.
@@ -130,8 +137,10 @@ func (e *examination) jetStream(ctx context.Context, conn *nats.Conn, js jetstre
 	account, err := js.AccountInfo(ctx)
 	switch {
 	case err != nil && isRefused(conn.LastError()):
+		e.noLog = true
 		e.add("jetstream", Failed, "the NATS server does not let this user ask: "+conn.LastError().Error(), "connect as the user operator: docs/operations/access.md")
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		e.noLog = true
 		e.add("jetstream", Failed, "JetStream is off", "enable it in the server's configuration; deploy/nats/server.conf is a working example")
 	case err != nil:
 		e.add("jetstream", Failed, "it does not answer: "+err.Error(), "check the server's log; a cluster without a leader does not answer")
@@ -152,6 +161,7 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 	info, err := natsdeploy.Inspect(ctx, js)
 	switch {
 	case errors.Is(err, natsdeploy.ErrNoStream):
+		e.noLog = true
 		e.add("log", Failed, "there is "+err.Error(), "if it never existed, start mneme up or ingestor, which create it; if it was deleted, restore it from a backup, or without one restart mneme up or ingestor and run mneme repair log, which writes back what the read models hold; only then rebuild")
 		return
 	case errors.Is(err, natsdeploy.ErrIncompatible):
