@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,23 +160,23 @@ func OpenLog(ctx context.Context, c LogConfig) (*eventlog.Log, error) {
 		if errors.Is(err, natsdeploy.ErrIncompatible) {
 			return nil, err
 		}
-		waiting := "waiting for NATS: start its server, or correct MNEME_NATS_URL"
+		missing, remedy := "NATS", ": "+cmp.Or(remedy, "start its server, or correct MNEME_NATS_URL")
 		switch {
 		case what != "":
-			waiting, err = "waiting for NATS: "+remedy, fmt.Errorf("%w: %s", err, what)
+			err = fmt.Errorf("%w: %s", err, what)
 		case errors.Is(err, natsdeploy.ErrNoStream):
-			waiting = "waiting for the log: start ingestor, which creates it"
+			missing, remedy = "the log", ": start ingestor, which creates it"
 		case errors.Is(err, natsdeploy.ErrNoSpace), errors.Is(err, natsdeploy.ErrRestoring), errors.Is(err, natsdeploy.ErrSplitting):
-			waiting = "waiting for the log"
+			missing, remedy = "the log", ""
 		}
 		if err.Error() != reason || time.Since(said) > SayEvery {
 			said, reason = time.Now(), err.Error()
-			c.Logger.Warn(waiting, "url", settings.Redacted(c.URL), "error", err)
+			c.Logger.Warn("waiting for "+missing+remedy, "url", settings.Redacted(c.URL), "error", err)
 		}
 		select {
 		case <-time.After(RetryEvery):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("NATS at %s %w: %w", settings.Redacted(c.URL), ErrNeverAvailable, err)
+			return nil, fmt.Errorf("%s at %s %w: %w", missing, settings.Redacted(c.URL), ErrNeverAvailable, err)
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package program
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -12,6 +14,7 @@ import (
 
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -62,4 +65,31 @@ func TestWhyANATSServerRefusesAConnection(t *testing.T) {
 	what, remedy := Refusal(&tls.CertificateVerificationError{Err: parsed.VerifyHostname("nats.example.org")})
 	require.Contains(t, what, "for another name")
 	require.Contains(t, remedy, "MNEME_NATS_URL")
+}
+
+// A server that runs without the log needs something else than a server that does not run.
+func TestAProgramSaysThatItWaitsForTheLogOfAServerThatAnswers(t *testing.T) {
+	t.Parallel()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()})
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	require.True(t, s.ReadyForConnections(mnemetest.Patience))
+	ctx, cancel := context.WithCancel(mnemetest.Context(t))
+	said := &untilSaid{cancel: cancel}
+	_, err = OpenLog(ctx, LogConfig{URL: s.ClientURL(), Program: "tester", Telemetry: &telemetry.Telemetry{}, Logger: slog.New(slog.NewTextHandler(said, nil))})
+	require.ErrorIs(t, err, ErrNeverAvailable)
+	require.ErrorContains(t, err, "the log at "+s.ClientURL())
+	require.Contains(t, said.String(), "waiting for the log: start ingestor")
+}
+
+// untilSaid ends what logs to it at the first line.
+type untilSaid struct {
+	strings.Builder
+	cancel context.CancelFunc
+}
+
+func (w *untilSaid) Write(line []byte) (int, error) {
+	w.cancel()
+	return w.Builder.Write(line)
 }
