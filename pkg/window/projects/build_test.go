@@ -124,6 +124,27 @@ func TestASummaryOrATitleThatComesLateMakesNoSessionNewer(t *testing.T) {
 	require.EqualValues(t, 6, c.AsOf, "summary and title can affect the context")
 }
 
+func TestNotesAboutTwoThingsAreBothShown(t *testing.T) {
+	h := storetest.NewHistory()
+	h.Add("notes:p", &events.ConversationStarted{Project: "p"})
+	for i, text := range []string{
+		"The service orders listens on the staging port 9001 behind the proxy.",
+		"The service users listens on the staging port 9002 behind the proxy.",
+		"The service users listens on the staging port 9005 behind the proxy.",
+	} {
+		m := said(fmt.Sprint("n", i), "user", text)
+		m.Origin = events.OriginNote
+		h.Add("notes:p", m)
+	}
+	s := openStore(t, t.TempDir(), h)
+	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
+	require.NoError(t, err)
+	text := c.Markdown()
+	require.Contains(t, text, "Note: The service orders listens")
+	require.Contains(t, text, "port 9005")
+	require.NotContains(t, text, "port 9002", "it was corrected")
+}
+
 func TestANoteIsShownHoweverManyNotesAndSessionsCameSince(t *testing.T) {
 	h := storetest.NewHistory()
 	h.Add("notes:p", &events.ConversationStarted{Project: "p"})

@@ -187,9 +187,12 @@ var weights = map[string]float64{project.LessonTaught: 1, project.LessonRefused:
 // lessonLabels are the kinds of lessons as a reader sees them.
 var lessonLabels = map[string]string{project.LessonTaught: "User", project.LessonRefused: "User", project.LessonSolved: "Solved", project.LessonFound: "Found", project.LessonPicked: "Found"}
 
-// label says who taught a lesson. Where no user asked for anything, an agent was told to remember it: see events.OriginNote.
-func label(s *project.Session, l *project.Lesson) string {
-	if l.Kind == project.LessonTaught && s.Request == nil {
+// isNote reports whether an agent was told to remember a lesson: no user asked for anything there. See events.OriginNote.
+func (l *lesson) isNote() bool { return l.Kind == project.LessonTaught && l.of.Request == nil }
+
+// label says who taught a lesson.
+func (l *lesson) label() string {
+	if l.isNote() {
 		return "Note"
 	}
 	return lessonLabels[l.Kind]
@@ -204,47 +207,54 @@ func collectLearnt(b *builder, _ int) []window.Item {
 		s, own := &b.sessions[i], len(all)
 		lessons := s.Lessons()
 		for k := range lessons {
-			l, rank := &lessons[k], i
+			l, rank := lesson{Lesson: &lessons[k], of: s}, i
 			asked := l.Kind == project.LessonTaught && s.Request != nil && s.First.Seq == l.Seq && b.shown[shown{s.ID.ID, l.Seq}]
-			if len(l.Terms) == 0 || asked || alikeAny(l, all[own:]) { // a summary repeats what the user taught before it
+			if len(l.Terms) == 0 || asked || l.isRepeated(all[own:]) { // a summary repeats what the user taught before it
 				continue
 			}
-			if s.Request == nil && l.Kind == project.LessonTaught { // notes are as recent as their place among the notes, whatever sessions came since
+			if l.isNote() { // notes are as recent as their place among the notes, whatever sessions came since
 				rank = len(all) - own
 			}
-			all = append(all, lesson{l, s, weights[l.Kind] * (recency(rank) + s.Fit + overlap(b.query, l.Terms))})
+			l.score = weights[l.Kind] * (recency(rank) + s.Fit + overlap(b.query, l.Terms))
+			all = append(all, l)
 		}
 	}
 	// A session that another one corrected may go on: the newest line counts, not that of the newest session.
 	slices.SortStableFunc(all, func(a, b lesson) int { return cmp.Compare(b.moment(), a.moment()) })
 	var list []lesson
 	for _, l := range all {
-		if !alikeAny(l.Lesson, list) {
+		if !l.isRepeated(list) {
 			list = append(list, l)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b lesson) int { return cmp.Compare(b.score, a.score) })
 	items := make([]window.Item, len(list))
 	for i, l := range list {
-		items[i] = window.Item{Kind: window.KindNote, Session: l.of.ID.ID, Turn: l.Turn, Seq: l.Seq, Label: cite(l.of, l.Turn) + " " + label(l.of, l.Lesson), Text: l.Text}
+		items[i] = window.Item{Kind: window.KindNote, Session: l.of.ID.ID, Turn: l.Turn, Seq: l.Seq, Label: cite(l.of, l.Turn) + " " + l.label(), Text: l.Text}
 	}
 	return items
 }
 
-// alikeAny reports whether one of some lessons says nearly the same as another one.
-func alikeAny(l *project.Lesson, list []lesson) bool {
-	return slices.ContainsFunc(list, func(k lesson) bool { return alike(l.Terms, k.Terms) })
+// isRepeated reports whether one of some lessons says nearly the same. Two notes that differ in more than a word are two facts,
+// such as the ports of two services.
+func (l *lesson) isRepeated(list []lesson) bool {
+	return slices.ContainsFunc(list, func(k lesson) bool {
+		most := 3 * min(len(l.Terms), len(k.Terms)) / 10
+		if l.isNote() && k.isNote() {
+			most = min(most, 1)
+		}
+		return alike(l.Terms, k.Terms, most)
+	})
 }
 
-// alike reports whether two texts say nearly the same: most terms of the shorter are in the longer.
-func alike(a, b map[string]bool) bool {
+// alike reports whether at most so many terms of the shorter of two texts are not in the longer.
+func alike(a, b map[string]bool, most int) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	others := 0
 	for t := range a {
 		if !b[t] {
-			if others++; others*10 > len(a)*3 {
+			if most--; most < 0 {
 				return false
 			}
 		}
