@@ -246,9 +246,10 @@ func (a *api) projectionStatus(ctx context.Context, m view.Model, cluster *proje
 // read. Only files are compared: what reads Neo4j may lag behind.
 func (s *ProjectionStatus) findElsewhere(running []projection.Status) {
 	for _, r := range running {
-		if s.Store == "sqlite" && r.Partition == s.Partition && r.Holder != "" && r.Checkpoint.Seq > s.Checkpoint {
+		at := r.Checkpoint.Seq
+		if s.Store == "sqlite" && r.Partition == s.Partition && r.Holder != "" && at > s.Checkpoint {
 			s.State, s.Holder, s.Rate, s.Retries = string(projection.StateIdle), "", 0, 0
-			s.Error = fmt.Sprintf("%s writes this read model in another data directory, and is at sequence %d", r.Holder, r.Checkpoint.Seq)
+			s.Error = fmt.Sprintf("%s writes this read model in another data directory, and is at sequence %d", r.Holder, at)
 		}
 	}
 }
