@@ -26,19 +26,21 @@ type Data struct {
 // It reads little more than every thousandth character of a text without long words.
 func FindData(text string, rest int) iter.Seq[Data] {
 	return func(yield func(Data) bool) {
+		last := 0 // where the data before ends
 		for at := 0; ; {
 			start, end := longWord(text, at)
 			if start == end {
 				return
 			}
 			at = end
-			from, kind, ok := kindOfData(text, start, end, rest > 0 && end == len(text))
+			from, kind, ok := kindOfData(text, last, start, end, rest > 0 && end == len(text))
 			if !ok {
 				continue
 			}
 			n := (end - start) * 3 / 4
 			padded := strings.TrimLeft(text[end:min(end+2, len(text))], "=")
 			at = min(end+2, len(text)) - len(padded)
+			last = at
 			name := fmt.Sprintf("[%s, %s]", kind, sizeOf(n))
 			if rest > 0 && at == len(text) {
 				name = fmt.Sprintf("[%s, at most %s; the end is in the log]", kind, sizeOf(n+rest*3/4))
@@ -90,15 +92,16 @@ func longWord(text string, from int) (start, end int) {
 const around = 300
 
 var (
-	dataURL   = regexp.MustCompile(`(?i)data:([a-z0-9.+-]+/[a-z0-9.+-]+)?(?:;[a-z0-9.+_-]+=[a-z0-9.+_"%-]+)*;base64,$`)
+	// (?i) would match letters that are not ASCII, such as ſ.
+	dataURL   = regexp.MustCompile(`[Dd][Aa][Tt][Aa]:([A-Za-z0-9.+-]+/[A-Za-z0-9.+-]+)?(?:;[A-Za-z0-9.+_-]+=[A-Za-z0-9.+_"%-]+)*;[Bb][Aa][Ss][Ee]64,$`)
 	dataKey   = regexp.MustCompile(`"(?:data|blob)"\s*:\s*"$`)
 	mediaType = regexp.MustCompile(`"(?:media_type|mediaType|mimeType|mime_type)"\s*:\s*"([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+)`)
 )
 
-// kindOfData says what kind of file the base64 from start to end is, and from where on the text names it. open means
-// that the data may go on after the text.
-func kindOfData(text string, start, end int, open bool) (from int, kind string, ok bool) {
-	before := text[max(0, start-around):start]
+// kindOfData says what kind of file the base64 from start to end is, and from where on the text names it, which is not
+// before after. open means that the data may go on after the text.
+func kindOfData(text string, after, start, end int, open bool) (from int, kind string, ok bool) {
+	before := text[max(after, start-around):start]
 	if m := dataURL.FindStringSubmatchIndex(before); m != nil {
 		if m[2] >= 0 {
 			kind = strings.ToLower(before[m[2]:m[3]])
@@ -109,14 +112,14 @@ func kindOfData(text string, start, end int, open bool) (from int, kind string, 
 	}
 	kind = kindByContent(text[start:end])
 	if dataKey.MatchString(before) {
-		after := text[end:min(len(text), end+around)]
-		if i := strings.IndexAny(after, "{}"); i >= 0 {
-			after = after[:i]
+		behind := text[end:min(len(text), end+around)]
+		if i := strings.IndexAny(behind, "{}"); i >= 0 {
+			behind = behind[:i]
 		}
 		before = before[strings.LastIndexAny(before, "{}")+1:]
 		if m := mediaType.FindStringSubmatch(before); m != nil {
 			kind = strings.ToLower(m[1])
-		} else if m := mediaType.FindStringSubmatch(after); m != nil {
+		} else if m := mediaType.FindStringSubmatch(behind); m != nil {
 			kind = strings.ToLower(m[1])
 		} else if open && kind == "" {
 			kind = "file"

@@ -28,15 +28,17 @@ func TestDataIsNamed(t *testing.T) {
 			want: `{"content":[{"type":"image","data":"[image/avif, 15 kB]","mimeType":"image/avif"}]}`},
 		"a resource of MCP": {text: `{"uri":"file:///a","mimeType":"application/x-thing","blob":"` + unknown + `"}`,
 			want: `{"uri":"file:///a","mimeType":"application/x-thing","blob":"[application/x-thing, 15 kB]"}`},
-		"OpenAI":       {text: `{"image_url":{"url":"data:image/webp;base64,` + unknown + `"}}`, want: `{"image_url":{"url":"[image/webp, 15 kB]"}}`},
-		"Gemini":       {text: `{"inlineData":{"mimeType":"audio/wav","data":"` + unknown + `"}}`, want: `{"inlineData":{"mimeType":"audio/wav","data":"[audio/wav, 15 kB]"}}`},
-		"spaced JSON":  {text: `{"mime_type": "image/png", "data" : "` + unknown + `"}`, want: `{"mime_type": "image/png", "data" : "[image/png, 15 kB]"}`},
-		"JSON in JSON": {text: `{"text":"{\"data\":\"` + png + `\"}"}`, want: `{"text":"{\"data\":\"[image/png, 60 kB]\"}"}`},
-		"by content":   {text: `{"b64_json":"` + png + `"}`, want: `{"b64_json":"[image/png, 60 kB]"}`},
-		"bare":         {text: png, want: "[image/png, 60 kB]"},
-		"Markdown":     {text: "See ![it](data:image/png;base64," + png + ") and ![that](data:;base64," + unknown + ").", want: "See ![it]([image/png, 60 kB]) and ![that]([file, 15 kB])."},
-		"parameters":   {text: "data:text/plain;charset=utf-8;base64," + unknown, want: "[text/plain, 15 kB]"},
-		"of megabytes": {text: pngOf(2_345_678), want: "[image/png, 2.3 MB]"},
+		"OpenAI":                    {text: `{"image_url":{"url":"data:image/webp;base64,` + unknown + `"}}`, want: `{"image_url":{"url":"[image/webp, 15 kB]"}}`},
+		"Gemini":                    {text: `{"inlineData":{"mimeType":"audio/wav","data":"` + unknown + `"}}`, want: `{"inlineData":{"mimeType":"audio/wav","data":"[audio/wav, 15 kB]"}}`},
+		"spaced JSON":               {text: `{"mime_type": "image/png", "data" : "` + unknown + `"}`, want: `{"mime_type": "image/png", "data" : "[image/png, 15 kB]"}`},
+		"JSON in JSON":              {text: `{"text":"{\"data\":\"` + png + `\"}"}`, want: `{"text":"{\"data\":\"[image/png, 60 kB]\"}"}`},
+		"by content":                {text: `{"b64_json":"` + png + `"}`, want: `{"b64_json":"[image/png, 60 kB]"}`},
+		"bare":                      {text: png, want: "[image/png, 60 kB]"},
+		"Markdown":                  {text: "See ![it](data:image/png;base64," + png + ") and ![that](data:;base64," + unknown + ").", want: "See ![it]([image/png, 60 kB]) and ![that]([file, 15 kB])."},
+		"a URL that begins in data": {text: png + "data:image/webp;base64," + unknown, want: "[image/png, 60 kB]:image/webp;base64," + unknown},
+		"in capitals":               {text: "DATA:IMAGE/WEBP;BASE64," + unknown, want: "[image/webp, 15 kB]"},
+		"parameters":                {text: "data:text/plain;charset=utf-8;base64," + unknown, want: "[text/plain, 15 kB]"},
+		"of megabytes":              {text: pngOf(2_345_678), want: "[image/png, 2.3 MB]"},
 		"the beginning of a text": {text: `{"media_type":"image/png","data":"` + png, rest: 40_000,
 			want: `{"media_type":"image/png","data":"[image/png, at most 90 kB; the end is in the log]`},
 		"the beginning, its kind is further on": {text: `{"type":"image","data":"` + unknown, rest: 4_000,
@@ -49,16 +51,17 @@ func TestDataIsNamed(t *testing.T) {
 func TestWhatIsNoDataStays(t *testing.T) {
 	unknown := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x01\x9a\xf7", 5_000)))
 	for name, text := range map[string]string{
-		"short":                   `{"media_type":"image/png","data":"` + pngOf(600) + `"}`,
-		"a short URL":             "data:image/png;base64," + pngOf(600),
-		"a long word":             strings.Repeat("a", 5_000),
-		"unknown base64":          unknown,
-		"without a media type":    `{"data":"` + unknown + `"}`,
-		"another's media type":    `[{"mimeType":"image/png"},{"data":"` + unknown + `"},{"mimeType":"image/png"}]`,
-		"another member":          `{"mimeType":"text/plain","text":"` + unknown + `"}`,
-		"a path":                  strings.Repeat("/usr/lib", 500),
-		"a sentence":              strings.Repeat("data of image/png and base64. ", 500),
-		"a URL of something else": "data:image/png;base65," + unknown,
+		"short":                     `{"media_type":"image/png","data":"` + pngOf(600) + `"}`,
+		"a short URL":               "data:image/png;base64," + pngOf(600),
+		"a long word":               strings.Repeat("a", 5_000),
+		"unknown base64":            unknown,
+		"without a media type":      `{"data":"` + unknown + `"}`,
+		"another's media type":      `[{"mimeType":"image/png"},{"data":"` + unknown + `"},{"mimeType":"image/png"}]`,
+		"another member":            `{"mimeType":"text/plain","text":"` + unknown + `"}`,
+		"a path":                    strings.Repeat("/usr/lib", 500),
+		"a sentence":                strings.Repeat("data of image/png and base64. ", 500),
+		"a URL of something else":   "data:image/png;base65," + unknown,
+		"letters that are no ASCII": "data:image/png;ba\u017fe64," + unknown,
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, text, NameData(text, 0)) })
 	}
@@ -94,6 +97,7 @@ func FuzzNameData(f *testing.F) {
 	f.Add("data:image/png;base64,", 1_000, "==)", 0)
 	f.Add(`{"blob":"`, 900, "", 5_000)
 	f.Add("é", 749, "\xff", 1)
+	f.Add("", 999, "data:;base64,"+strings.Repeat("A", leastData), 0)
 	f.Fuzz(func(t *testing.T, before string, bytes int, after string, rest int) {
 		text := before + pngOf(min(max(bytes, 8), 100_000)) + after
 		rest = max(0, rest%(1<<30))
