@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -36,7 +37,7 @@ func overwriteRemoved(streamDir string) error {
 			return err
 		}
 		for r := range records(text) {
-			if r.seq()&removedBit != 0 {
+			if r.seq()&removedBit != 0 && r.intact(b.key()) {
 				seq = r.seq() &^ removedBit
 			}
 		}
@@ -47,14 +48,23 @@ func overwriteRemoved(streamDir string) error {
 	if seq == 0 {
 		return nil
 	}
-	for _, b := range slices.Backward(blocks) {
-		if first, err := b.first(); err != nil {
-			return err
-		} else if first != 0 && first <= seq {
-			return b.overwrite(seq)
+	var failed error
+	n := sort.Search(len(blocks), func(i int) bool { // a large log has thousands of blocks
+		for _, b := range blocks[i:] {
+			first, err := b.first()
+			if err != nil {
+				failed = err
+			}
+			if first != 0 {
+				return first > seq
+			}
 		}
+		return true
+	})
+	if failed != nil || n == 0 {
+		return failed
 	}
-	return nil
+	return blocks[n-1].overwrite(seq)
 }
 
 // block is a file of messages.
@@ -104,29 +114,29 @@ func (b block) first() (uint64, error) {
 	return 0, err
 }
 
+// key returns the key of the hashes in the block.
+func (b block) key() [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%s-%d", natsdeploy.Stream, b.index))
+}
+
 // overwrite overwrites a message as the server does.
 func (b block) overwrite(seq uint64) error {
 	text, err := os.ReadFile(b.path)
 	if err != nil {
 		return err
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%s-%d", natsdeploy.Stream, b.index))
 	for r := range records(text) {
 		if r.seq() != seq {
 			continue
 		}
-		if sum, err := r.sum(key[:]); err != nil || !bytes.Equal(sum, r[len(r)-recordHash:]) {
-			return err
+		if !r.intact(b.key()) {
+			return nil
 		}
 		binary.LittleEndian.PutUint32(r, uint32(len(r)))
 		binary.LittleEndian.PutUint64(r[4:], seq|erasedBit)
 		clear(r[12:recordHeader]) // its time, and the length of its subject
 		_, _ = rand.Read(r[recordHeader:])
-		sum, err := r.sum(key[:])
-		if err != nil {
-			return err
-		}
-		copy(r[len(r)-recordHash:], sum)
+		copy(r[len(r)-recordHash:], r.sum(b.key()))
 		return replaceFile(b.path, text)
 	}
 	return nil
@@ -135,13 +145,15 @@ func (b block) overwrite(seq uint64) error {
 // replaceFile replaces a file as a whole, so that a kill leaves the old one or the new one.
 func replaceFile(path string, text []byte) error {
 	temporary := path + ".tmp" // as the server calls it
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return err
+	err := os.WriteFile(temporary, text, 0o600)
+	if err == nil {
+		err = syncFile(temporary)
 	}
-	if err := syncFile(temporary); err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(temporary, path)
 	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err != nil {
+		_ = os.Remove(temporary) // the server would leave it, and the disk may be full
 		return err
 	}
 	return syncFile(filepath.Dir(path))
@@ -163,12 +175,14 @@ const (
 
 func (r record) seq() uint64 { return binary.LittleEndian.Uint64(r[4:]) }
 
+// intact reports whether a record was read as it was written. The server drops one that is not.
+func (r record) intact(key [sha256.Size]byte) bool {
+	return bytes.Equal(r.sum(key), r[len(r)-recordHash:])
+}
+
 // sum returns the hash that a record ends with.
-func (r record) sum(key []byte) ([]byte, error) {
-	hash, err := highwayhash.New64(key)
-	if err != nil {
-		return nil, err
-	}
+func (r record) sum(key [sha256.Size]byte) []byte {
+	hash, _ := highwayhash.New64(key[:]) // fails only for a key of another length
 	_, _ = hash.Write(r[4:20])
 	body := r[recordHeader : len(r)-recordHash]
 	if n := int(binary.LittleEndian.Uint16(r[20:])); binary.LittleEndian.Uint32(r)&headersBit != 0 && n+4 <= len(body) {
@@ -176,7 +190,7 @@ func (r record) sum(key []byte) ([]byte, error) {
 		body = body[n+4:]
 	}
 	_, _ = hash.Write(body)
-	return hash.Sum(nil), nil
+	return hash.Sum(nil)
 }
 
 // records yields the records of a block, up to the first one whose length makes no sense.

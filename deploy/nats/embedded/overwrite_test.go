@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,4 +82,40 @@ func TestAMessageWhoseServerWasKilledWhileItWasErasedIsOverwrittenAtTheStart(t *
 		require.EqualValues(t, messages-len(gone), info.State.Msgs)
 		require.EqualValues(t, messages, info.State.LastSeq)
 	}
+}
+
+// The server drops a note that is damaged, and the message that it names may be another one.
+func TestADamagedNoteOverwritesNothing(t *testing.T) {
+	t.Parallel()
+	e := start(t, Config{Dir: t.TempDir(), MaxBytes: minStream})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})
+	require.NoError(t, err)
+	js := connect(t, e)
+	for seq := uint64(1); seq <= 3; seq++ {
+		_, err := js.Publish(t.Context(), subject(t, "t", "c"), fmt.Appendf(nil, "canary%d", seq))
+		require.NoError(t, err)
+	}
+	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
+	require.NoError(t, err)
+	require.NoError(t, stream.DeleteMsg(t.Context(), 1))
+	e.Stop()
+	blocks, err := blocksOf(e.streamDir())
+	require.NoError(t, err)
+	require.Len(t, blocks, 1)
+	text, err := os.ReadFile(blocks[0].path)
+	require.NoError(t, err)
+	n := 0
+	for r := range records(text) {
+		if r.seq()&removedBit != 0 {
+			binary.LittleEndian.PutUint64(r[4:], 2|removedBit)
+			n++
+		}
+	}
+	require.Equal(t, 1, n)
+	require.NoError(t, os.WriteFile(blocks[0].path, text, 0o600))
+
+	require.NoError(t, overwriteRemoved(e.streamDir()))
+	after, err := os.ReadFile(blocks[0].path)
+	require.NoError(t, err)
+	require.Equal(t, text, after)
 }
