@@ -207,7 +207,7 @@ func (t *terminal) showCall(c *httpapi.ToolCall) error {
 	if c.Result != nil {
 		out.WriteString("\n" + t.rule("result") + "\n" + console.Clean(plain.NameData(c.Result.Result, 0)) + "\n")
 		if c.Result.Error != "" {
-			out.WriteString("\n" + t.rule("error") + "\n" + console.Clean(c.Result.Error) + "\n")
+			out.WriteString("\n" + t.rule("error") + "\n" + console.Clean(plain.NameData(c.Result.Error, 0)) + "\n")
 		}
 	}
 	return t.painted(out.String())

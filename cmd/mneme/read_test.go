@@ -86,7 +86,7 @@ func TestAPersonSeesTheNameOfAnImageAndAProgramItsData(t *testing.T) {
 	image := "data:image/png;base64," + strings.Repeat("AZr3", 5_000)
 	s.publish("c", userMessage("m1", "Look: "+image),
 		map[string]any{"type": "dev.mneme.tool.called.v1", "id": "k", "tool_call_id": "t1", "tool_name": "look", "arguments": map[string]any{"at": image}},
-		map[string]any{"type": "dev.mneme.tool.returned.v1", "id": "r", "tool_call_id": "t1", "result": image, "success": true})
+		map[string]any{"type": "dev.mneme.tool.returned.v1", "id": "r", "tool_call_id": "t1", "result": image, "error": "failed: " + image, "success": false})
 	s.mneme("conversations", "show", "c", "--at-least", "3")
 	for _, command := range [][]string{{"messages", "c"}, {"messages", "c", "m1"}, {"steps", "c", "--whole"}, {"tool-calls", "c"}, {"tool-calls", "c", "t1"}, {"context", "c"}} {
 		out, stderr, code := s.mneme(command...)

@@ -222,7 +222,7 @@ func (c *call) event(ctx context.Context, v *view.View, seq uint64) (record, err
 	case *events.ToolReturned:
 		label(&w, "result", v.ID.ID, seq, plain.NameData(p.Text(), 0))
 		if p.Error != "" {
-			label(&w, "error", v.ID.ID, seq, p.Error)
+			label(&w, "error", v.ID.ID, seq, plain.NameData(p.Error, 0))
 		}
 	default:
 		raw, err := json.Marshal(p)
@@ -269,6 +269,6 @@ func writeCall(w *strings.Builder, conversation string, u *graph.ToolUse) {
 func writeResult(w *strings.Builder, conversation string, r *graph.ToolResult) {
 	label(w, "result", conversation, r.Seq, kept(r.Result, r.Seq))
 	if r.Error != "" {
-		label(w, "error", conversation, r.Seq, r.Error)
+		label(w, "error", conversation, r.Seq, plain.NameData(r.Error, 0))
 	}
 }

@@ -222,7 +222,7 @@ func TestAnImageIsReadAsItsName(t *testing.T) {
 	b := setup(t)
 	image := "data:image/png;base64," + strings.Repeat("AZr3", 20_000)
 	b.say("default", "chat", started("shop"), said("m1", "user", "Which colour? "+image),
-		&events.ToolCalled{ToolCallID: "k1", ToolName: "look", Arguments: json.RawMessage(`{"at":"` + image + `"}`)}, &events.ToolReturned{ToolCallID: "k1", Result: events.TextResult(image)})
+		&events.ToolCalled{ToolCallID: "k1", ToolName: "look", Arguments: json.RawMessage(`{"at":"` + image + `"}`)}, &events.ToolReturned{ToolCallID: "k1", Result: events.TextResult(image), Error: "failed: " + image})
 	b.applied()
 	a := b.agent("", "project", "shop")
 	for _, ref := range []string{"chat#turn=1", "chat#seq=2", "chat#seq=3", "chat#seq=4"} {

@@ -58,9 +58,14 @@ func (c ToolCall) Shown() ToolCall {
 	return c
 }
 
-// Shown returns the result with its text as [Body.Shown] returns it.
+// Shown returns the result with its text as [Body.Shown] returns it, and its error likewise. If both are the same, they stay so.
 func (r ToolResult) Shown() ToolResult {
-	r.Result = r.Result.Shown()
+	same := r.Error == r.Result.Text
+	if r.Result = r.Result.Shown(); same {
+		r.Error = r.Result.Text
+	} else {
+		r.Error = plain.NameData(r.Error, 0)
+	}
 	return r
 }
 
@@ -90,9 +95,8 @@ func (e Entry) Shown() Entry {
 			e.Call = &c
 		}
 	case e.Result != nil:
-		if result := e.Result.Result.Shown(); result != e.Result.Result {
-			r := *e.Result
-			r.Result = result
+		if shown := e.Result.Shown(); shown.Result != e.Result.Result || shown.Error != e.Result.Error {
+			r := shown
 			e.Result = &r
 		}
 	}

@@ -72,6 +72,9 @@ func TestARowKeepsWhatWasRecorded(t *testing.T) {
 	use := ToolUse{Result: &ToolResult{Result: body}}
 	require.Equal(t, "[image/png, 3 kB]", use.Shown().Result.Result.Text)
 	require.Equal(t, body, use.Result.Result)
+	failed := Entry{Result: &ToolResult{Result: body, Error: body.Text}}
+	require.Equal(t, "[image/png, 3 kB]", failed.Shown().Result.Error)
+	require.Equal(t, body.Text, failed.Result.Error)
 	small := Entry{Message: &Message{Content: NewBody("hello")}}
 	require.Same(t, small.Message, small.Shown().Message, "nothing is copied")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/window"
@@ -33,6 +34,9 @@ func pictures(t *testing.T) window.Source {
 		assistant("It waits.").user("And now?").assistant("I look again.").
 		call("k3", "screenshot", args{"page": "start"}).result("k3", true, args{"content": []any{args{"type": "image", "data": data(27_000), "mimeType": "image/webp"}}}).
 		call("k4", "screenshot", args{"page": "large"}).result("k4", true, []any{args{"type": "image", "media_type": "image/png", "source": args{"data": data(150_000)}}})
+	failed, image := false, "data:image/png;base64,"+data(6_000)
+	c.call("k5", "screenshot", args{"page": "none"}).add(&events.ToolReturned{ToolCallID: "k5", Success: &failed, Result: events.TextResult(image), Error: image})
+	c.call("k6", "screenshot", args{"page": "none"}).add(&events.ToolReturned{ToolCallID: "k6", Success: &failed, Result: events.TextResult("half"), Error: "half " + image})
 	s := newStore(t)
 	s.apply(c.events)
 	rows := view.Source{Messages: s.graph, Rows: s.graph}
@@ -83,4 +87,9 @@ func TestASearchNamesImagesInsteadOfShowingTheirData(t *testing.T) {
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Text, `"data":"[image/png, 45 kB]"`)
 	require.Contains(t, found[0].Text, "a caption")
+
+	found, _, _, err = window.SearchTools(t.Context(), src, window.SearchQuery{Conversation: idOf("c"), Text: "half", Limit: 5, MaxChars: 8_000})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, "half\nhalf [image/png, 6 kB]", found[0].Text)
 }

@@ -150,15 +150,16 @@ func ReadTools(ctx context.Context, src Source, q SearchQuery, list []CalledHit,
 	return hits, nil
 }
 
-// ResultText returns what a search sees of a result: its text, as [graph.Body.Shown] returns it, and its error.
-func ResultText(r *graph.ToolResult) graph.Body {
+// ResultText returns what a search sees of a result: its text and its error, as [graph.ToolResult.Shown] returns them.
+func ResultText(result *graph.ToolResult) graph.Body {
+	r := result.Shown()
 	switch {
 	case r.Error == "" || r.Error == r.Result.Text:
-		return r.Result.Shown()
+		return r.Result
 	case r.Result.Text == "":
 		return graph.NewBody(r.Error)
 	}
-	b := r.Result.Shown()
+	b := r.Result
 	b.Text += "\n" + r.Error
 	b.Bytes += 1 + len(r.Error)
 	b.Chars += 1 + plain.Length(r.Error)
