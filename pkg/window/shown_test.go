@@ -37,6 +37,8 @@ func pictures(t *testing.T) window.Source {
 	failed, image := false, "data:image/png;base64,"+data(6_000)
 	c.call("k5", "screenshot", args{"page": "none"}).add(&events.ToolReturned{ToolCallID: "k5", Success: &failed, Result: events.TextResult(image), Error: image})
 	c.call("k6", "screenshot", args{"page": "none"}).add(&events.ToolReturned{ToolCallID: "k6", Success: &failed, Result: events.TextResult("half"), Error: "half " + image})
+	c.call("k7", "photograph", args{}).result("k7", true, "left, right: "+image)
+	c.call("k8", "photograph", args{}).result("k8", true, "left, right: "+strings.Replace(image, "AZr3", "AZr4", 1))
 	s := newStore(t)
 	s.apply(c.events)
 	rows := view.Source{Messages: s.graph, Rows: s.graph}
@@ -87,6 +89,10 @@ func TestASearchNamesImagesInsteadOfShowingTheirData(t *testing.T) {
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Text, `"data":"[image/png, 45 kB]"`)
 	require.Contains(t, found[0].Text, "a caption")
+
+	found, _, _, err = window.SearchTools(t.Context(), src, window.SearchQuery{Conversation: idOf("c"), Text: "left right", Limit: 5, MaxChars: 2_000})
+	require.NoError(t, err)
+	require.Len(t, found, 2, "two images are two results, although they have the same name")
 
 	found, _, _, err = window.SearchTools(t.Context(), src, window.SearchQuery{Conversation: idOf("c"), Text: "half", Limit: 5, MaxChars: 8_000})
 	require.NoError(t, err)

@@ -45,26 +45,27 @@ type ToolHit struct {
 // with the same text as an earlier one: agents read the same files and run the same tests many times.
 type Distinct struct {
 	Hits  []ToolHit
-	known map[shownResult]int // its place in Hits
+	known map[sameResult]int // its place in Hits
 }
 
-type shownResult struct {
+type sameResult struct {
 	conversation events.ConversationID
 	tool         string
-	text         graph.Body
+	text         graph.Body // as recorded: two images may be shown by the same name
+	err          string
 }
 
 // Add adds a result, and reports whether it is a new one.
 func (d *Distinct) Add(of events.ConversationID, h ToolHit) bool {
-	shown := shownResult{of, h.Call.ToolName, ResultText(&h.Result)}
-	if at, known := d.known[shown]; known {
+	same := sameResult{of, h.Call.ToolName, h.Result.Result, h.Result.Error}
+	if at, known := d.known[same]; known {
 		d.Hits[at].Duplicates++
 		return false
 	}
 	if d.known == nil {
-		d.known = map[shownResult]int{}
+		d.known = map[sameResult]int{}
 	}
-	d.known[shown] = len(d.Hits)
+	d.known[same] = len(d.Hits)
 	d.Hits = append(d.Hits, h)
 	return true
 }
