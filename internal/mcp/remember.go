@@ -100,13 +100,12 @@ func (c *call) notes(ctx context.Context, p project.Project, key string) (id eve
 		if err != nil {
 			return id, 0, err
 		}
-		if holder, ok := held[0]; ok && !holder.Content.IsZero() {
-			return id, holder.Seq, nil
-		} else if ok {
+		holder, ok := held[0]
+		if ok && holder.Content.IsZero() {
 			continue
 		}
 		if deleted, err := c.deleted(ctx, id); err != nil || !deleted {
-			return id, 0, err
+			return id, holder.Seq, err
 		}
 	}
 }
