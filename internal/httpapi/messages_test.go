@@ -155,6 +155,27 @@ func TestListsNameImagesAndShowHasTheirData(t *testing.T) {
 	require.Equal(t, []string{returned, returned}, []string{string(c.Arguments), c.Result.Result})
 }
 
+func TestAListNamesAnImageThatIsLongerThanItsRow(t *testing.T) {
+	b := setup(t)
+	seq := b.batch("c1", message("m1", "assistant", "I send it."), call("k1", "send", `{"mimeType":"image/webp","data":"`+strings.Repeat("AZr3", 30_000)+`"}`))
+	list := all[httpapi.ToolCall](b, fmt.Sprintf("/v1/conversations/c1/tool-calls?at_least=%d", seq), "tool_calls")
+	require.Len(t, list, 1)
+	require.JSONEq(t, `"{\"mimeType\":\"image/webp\",\"data\":\"[image/webp, at most 90 kB; the end is in the log]"`, string(list[0].Arguments))
+	require.True(t, list[0].Truncated)
+}
+
+func TestAStepNamesTheImageInAResultWithoutItsCall(t *testing.T) {
+	b := setup(t)
+	seq := b.batch("c1", message("m1", "assistant", "I look."), result("k9", "data:image/png;base64,"+strings.Repeat("AZr3", 5_000), true))
+	for _, s := range all[httpapi.Step](b, fmt.Sprintf("/v1/conversations/c1/steps?at_least=%d", seq), "steps") {
+		for _, r := range s.Results {
+			require.Equal(t, "[image/png, 15 kB]", r.Result)
+			return
+		}
+	}
+	require.Fail(t, "no step has the result")
+}
+
 func TestALongTextMissingFromTheLogIsAnError(t *testing.T) {
 	b := setup(t)
 	seq := b.batch("c1", message("short", "user", "x"), message("long", "user", strings.Repeat("x", graph.MaxBodyBytes+1)))

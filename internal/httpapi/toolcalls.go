@@ -40,7 +40,14 @@ type ToolResult struct {
 }
 
 // showUse shows a call of a list.
-func showUse(u graph.ToolUse) ToolCall { return wholeUse(u.Shown()) }
+func showUse(u graph.ToolUse) ToolCall {
+	shown := wholeUse(u.Shown())
+	if arguments := u.Call.Arguments; !arguments.Whole() && !shown.Truncated { // they end in a name, and are no JSON either
+		shown.Arguments, _ = json.Marshal(string(shown.Arguments))
+		shown.Extent = extentOf(arguments)
+	}
+	return shown
+}
 
 // wholeUse shows a call as it was recorded.
 func wholeUse(u graph.ToolUse) ToolCall {
@@ -53,13 +60,17 @@ func wholeUse(u graph.ToolUse) ToolCall {
 		shown.Arguments, _ = json.Marshal(c.Arguments.Text) // cannot fail for a string
 	}
 	if u.Result != nil {
-		r := showResult(*u.Result)
+		r := wholeResult(*u.Result)
 		shown.Result = &r
 	}
 	return shown
 }
 
-func showResult(r graph.ToolResult) ToolResult {
+// showResult shows a result of a list.
+func showResult(r graph.ToolResult) ToolResult { return wholeResult(r.Shown()) }
+
+// wholeResult shows a result as it was recorded.
+func wholeResult(r graph.ToolResult) ToolResult {
 	return ToolResult{
 		Row: rowOf(r.Position, r.Origin), ToolCallID: r.ToolCallID, Success: r.Success, NotRun: notRun(&r), Result: r.Result.Text, Extent: extentOf(r.Result),
 		Error: r.Error, DurationMS: r.DurationMS,
