@@ -150,9 +150,7 @@ func below(ctx context.Context, r Reader, tenant, root string, asOf uint64) ([]s
 type Session struct {
 	ID events.ConversationID
 	*Digest
-	Entered uint64  // sequence of its newest entry
-	Fit     float64 // how well it fits the query, at most 1; 0 without one
-	New     bool    // it is among the newest, not only found by the query
+	Fit float64 // how well it fits the query, at most 1; 0 without one
 }
 
 // Path returns the path of a file of the session as seen from the project.
@@ -183,7 +181,7 @@ func Sessions(ctx context.Context, r Reader, p Project, query []string, except .
 	for _, e := range entries {
 		if !seen[e.Conversation.ID] {
 			seen[e.Conversation.ID] = true
-			list, words = append(list, Session{ID: e.Conversation, Entered: e.Seq}), append(words, e.Words)
+			list, words = append(list, Session{ID: e.Conversation}), append(words, e.Words)
 		}
 	}
 	fits := fit(query, words)
@@ -236,15 +234,9 @@ func pick(list []Session, asked bool) []Session {
 		newest = MaxSessions / 2
 	}
 	if len(list) <= newest {
-		for i := range list {
-			list[i].New = true
-		}
 		return list
 	}
 	kept, rest := list[:newest], slices.Clone(list[newest:])
-	for i := range kept {
-		kept[i].New = true
-	}
 	slices.SortStableFunc(rest, func(a, b Session) int { return cmp.Compare(b.Fit, a.Fit) })
 	rest = slices.DeleteFunc(rest, func(s Session) bool { return s.Fit == 0 })
 	return append(slices.Clone(kept), rest[:min(len(rest), MaxSessions-newest)]...)

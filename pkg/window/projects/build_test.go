@@ -124,6 +124,14 @@ func TestASummaryOrATitleThatComesLateMakesNoSessionNewer(t *testing.T) {
 	require.EqualValues(t, 6, c.AsOf, "summary and title can affect the context")
 }
 
+// markdownOf builds the context of the project p without a query.
+func markdownOf(t *testing.T, h *storetest.History) string {
+	t.Helper()
+	c, err := Build(t.Context(), Source{Projects: openStore(t, t.TempDir(), h)}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
+	require.NoError(t, err)
+	return c.Markdown()
+}
+
 func TestNotesAboutTwoThingsAreBothShown(t *testing.T) {
 	h := storetest.NewHistory()
 	h.Add("notes:p", &events.ConversationStarted{Project: "p"})
@@ -132,14 +140,9 @@ func TestNotesAboutTwoThingsAreBothShown(t *testing.T) {
 		"The service users listens on the staging port 9002 behind the proxy.",
 		"The service users listens on the staging port 9005 behind the proxy.",
 	} {
-		m := said(fmt.Sprint("n", i), "user", text)
-		m.Origin = events.OriginNote
-		h.Add("notes:p", m)
+		h.Add("notes:p", noted(fmt.Sprint("n", i), text))
 	}
-	s := openStore(t, t.TempDir(), h)
-	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
-	require.NoError(t, err)
-	text := c.Markdown()
+	text := markdownOf(t, h)
 	require.Contains(t, text, "Note: The service orders listens")
 	require.Contains(t, text, "port 9005")
 	require.NotContains(t, text, "port 9002", "it was corrected")
@@ -150,9 +153,7 @@ func TestANoteIsShownHoweverManyNotesAndSessionsCameSince(t *testing.T) {
 	h.Add("notes:p", &events.ConversationStarted{Project: "p"})
 	for i, animal := range strings.Fields("zebra lion tiger otter heron mouse camel whale raven snail") {
 		for k, place := range strings.Fields("kitchen garden attic cellar") {
-			m := said(fmt.Sprint("n", i, k), "user", fmt.Sprintf("The %s of the %s answers on port %d.", animal, place, 9000+10*i+k))
-			m.Origin = events.OriginNote
-			h.Add("notes:p", m)
+			h.Add("notes:p", noted(fmt.Sprint("n", i, k), fmt.Sprintf("The %s of the %s answers on port %d.", animal, place, 9000+10*i+k)))
 		}
 	}
 	for i := range project.MaxSessions + 2 {
@@ -210,32 +211,21 @@ func TestACommandThatSucceededInALaterSessionIsNotOpen(t *testing.T) {
 	run("second", "k2", "make lint", &ok)
 	run("second", "k3", "make bench", nil) // nobody knows how it ended
 	h.Add("second", said("a", "assistant", "Lint works now."))
-	s := openStore(t, t.TempDir(), h)
-	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
-	require.NoError(t, err)
-	text := c.Markdown()
+	text := markdownOf(t, h)
 	require.Contains(t, text, "Ended: These fail.\n  Open: failed when last run: make bench\n")
 }
 
 func TestACorrectionStaysAlthoughTheSessionThatItCorrectsGoesOn(t *testing.T) {
 	h := storetest.NewHistory()
-	note := func(id, text string) {
-		m := said(id, "user", text)
-		m.Origin = events.OriginNote
-		h.Add("notes:p", m)
-	}
 	h.Add("notes:p", &events.ConversationStarted{Project: "p"})
-	note("n1", "Deploys happen on Tuesdays only.")
+	h.Add("notes:p", noted("n1", "Deploys happen on Tuesdays only."))
 	h.Add("c", &events.ConversationStarted{Project: "p"})
 	h.Add("c", said("u1", "user", "Deploy it."))
 	h.Add("c", said("a1", "assistant", "It is deployed."))
 	h.Add("c", said("u2", "user", "No, deploys always happen on Thursdays only, not on Tuesdays."))
 	h.Add("c", said("a2", "assistant", "Until Thursday, then."))
-	note("n2", "The database for tests is called blue.")
-	s := openStore(t, t.TempDir(), h)
-	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
-	require.NoError(t, err)
-	text := c.Markdown()
+	h.Add("notes:p", noted("n2", "The database for tests is called blue."))
+	text := markdownOf(t, h)
 	require.Contains(t, text, "[c, turn 2] User: No, deploys always happen on Thursdays only, not on Tuesdays.")
 	require.Contains(t, text, "Note: The database for tests is called blue.")
 	require.NotContains(t, text, "on Tuesdays only")
@@ -250,10 +240,7 @@ func TestASummaryThatComesLateDoesNotReplaceACorrection(t *testing.T) {
 	}
 	h.Add("newer", said("u2", "user", "No, deploys always happen on Thursdays only, not on Tuesdays."))
 	h.Add("older", &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 2, LastSeq: 3, Conversation: "They deployed.", Findings: []string{"Deploys happen on Tuesdays only."}, Method: "llm", Model: "m"})
-	s := openStore(t, t.TempDir(), h)
-	c, err := Build(t.Context(), Source{Projects: s}, Request{Tenant: "t", Project: "p", MaxChars: 4_000})
-	require.NoError(t, err)
-	text := c.Markdown()
+	text := markdownOf(t, h)
 	require.Contains(t, text, "[newer, turn 2] User: No, deploys always happen on Thursdays only, not on Tuesdays.")
 	require.NotContains(t, text, "on Tuesdays only")
 }
@@ -264,12 +251,10 @@ func TestATurnIsTheTurnOfItsConversation(t *testing.T) {
 	ctx, h := context.Background(), storetest.NewHistory()
 	meta := said("meta", "user", "Base directory for this skill: /w/skills")
 	meta.Origin = "meta"
-	note := said("note", "user", "The disk of the test server is small.")
-	note.Origin = events.OriginNote
 	h.Add("c", &events.ConversationStarted{Project: "p", Cwd: "/w", Agent: "scout"})
 	for _, m := range []*events.MessageCreated{
 		meta,
-		note,
+		noted("note", "The disk of the test server is small."),
 		said("u1", "user", "Fix the upload."),
 		said("a1", "assistant", "I look."),
 		said("stop", "user", "[Request interrupted by user]"),

@@ -60,6 +60,12 @@ func said(id, role, text string) *events.MessageCreated {
 	return &events.MessageCreated{MessageID: id, Role: role, Content: text}
 }
 
+func noted(id, text string) *events.MessageCreated {
+	m := said(id, "user", text)
+	m.Origin = events.OriginNote
+	return m
+}
+
 func TestTheContextOfAYoungConversation(t *testing.T) {
 	h := storetest.NewHistory()
 	yes, no := true, false
