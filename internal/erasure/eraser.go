@@ -42,8 +42,8 @@ type Config struct {
 	// may not run, or wait for an endpoint that does not answer; and for a NATS server of a cluster that is down or
 	// behind. Default: 30 seconds.
 	Patience time.Duration
-	// Mended says that the NATS server is the one of the package embedded: when it starts, it overwrites what a kill kept it from overwriting.
-	Mended bool
+	// EmbeddedServer says that the NATS server is the one of the package embedded: when it starts, it overwrites what a kill kept it from overwriting.
+	EmbeddedServer bool
 	// Step, if not nil, is called before each step at which a kill matters. Tests kill the process there.
 	Step func(step string)
 }

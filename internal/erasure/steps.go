@@ -401,7 +401,7 @@ func (e *Eraser) finishBatch(ctx context.Context, r *Record) error {
 // server returns the id of the NATS server, which changes each time it starts; "" if there is none at the moment, or if
 // it does not matter.
 func (e *Eraser) server() string {
-	if e.Mended {
+	if e.EmbeddedServer {
 		return ""
 	}
 	return e.Log.Conn().ConnectedServerId()

@@ -172,7 +172,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.eraser = eraser
-	i.eraser.Mended = true
+	i.eraser.EmbeddedServer = true
 	i.eraser.Start()
 	rebuilds := service.NewRebuilds(control, i.stores, models, i.Log, c.Searching)
 	config := httpapi.Config{
