@@ -53,7 +53,7 @@ func (p *Analyses) Each(size *analysis.Size, yield func(*analysis.Answer)) (next
 func (a *api) registerAnalyses(h huma.API) {
 	list := operation("list-analyses", http.MethodGet, "/v1/conversations/{id}/analyses", "List what models answered about a conversation", "summaries", 404, 422, 503, 504)
 	list.Description = "The answers of mneme analyze, and of the summarizer when a conversation was finished, read from the log."
-	huma.Register(h, list, a.analyses)
+	serve(a, h, list, a.analyses)
 }
 
 // kindInsight is the kind of the events that hold the answers.
@@ -67,15 +67,15 @@ func (a *api) analyses(ctx context.Context, in *analysesInput) (*output[Analyses
 	}
 	pins := a.pins(ctx)
 	if _, err := pins.Open(ctx, in.id(), in.at(AsOfParam{})); err != nil { // for a conversation that is unknown or deleted
-		return nil, a.problem(err)
+		return nil, err
 	}
 	sums, _, err := pins.Summaries(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	c, err := sums.Conversation(ctx, in.id())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &output[Analyses]{Body: Analyses{Turns: c.Turn, Chars: c.Chars, Analyses: []Analysis{}}}
 	out.Body.NextCursor, err = a.eachOfKind(ctx, in.id(), kindInsight, s, from, in.Limit, func(r *events.Recorded, seq uint64) {

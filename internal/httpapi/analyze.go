@@ -14,6 +14,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/analysis"
+	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
@@ -65,14 +66,14 @@ func (a *api) registerAnalyze(h huma.API) {
 	run.Description = "The model is that of the process that answers. Each answer is stored as an event of its conversation, so it is paid for once: " +
 		"the same request again asks only about conversations that have changed, or have no answer yet. If the client disconnects, the run ends, and the answers so far are kept. " +
 		"The run also ends, with `stopped`, if the model does not answer, and at a cap or the tenant's quota of model calls. One analysis per tenant runs at a time, and 4 in all; more get 429."
-	huma.Register(h, run, a.analyze)
+	serve(a, h, run, a.analyze)
 	watch := operation("watch-analyze", http.MethodPost, "/v1/analyses/stream", "Analyze, with progress", "summaries", 404, 409, 422, 503)
 	watch.Description = "As POST /v1/analyses, as server-sent events: `event: estimate` before the model is asked, `event: progress` with each conversation that is done, and at the end `event: analyzed` with the answer, or `event: error`."
 	watch.Responses = map[string]*huma.Response{"200": {
 		Description: "The stream",
 		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
-	huma.Register(h, watch, a.watchAnalyze)
+	serve(a, h, watch, a.watchAnalyze)
 }
 
 func (a *api) analyze(ctx context.Context, in *analyzeInput) (*output[AnalysisResult], error) {
@@ -81,7 +82,7 @@ func (a *api) analyze(ctx context.Context, in *analyzeInput) (*output[AnalysisRe
 		return nil, err
 	}
 	if err := r.do(ctx, func(analysis.Estimate) {}); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &output[AnalysisResult]{r.result()}, nil
 }
@@ -129,7 +130,7 @@ type run struct {
 	more     bool
 }
 
-// newAnalysis takes a place for an analysis until the request ends. Its error is a problem.
+// newAnalysis takes a place for an analysis until the request ends.
 func (a *api) newAnalysis(ctx context.Context, in *analyzeInput) (*run, error) {
 	if a.Model == nil {
 		return nil, huma.Error409Conflict("no model is configured: set MNEME_SUMMARY_WRITER to openai or anthropic, and MNEME_LLM_MODEL, for the program that serves the API")
@@ -203,7 +204,7 @@ func (r *run) Conversations(ctx context.Context) (list []analysis.Conversation, 
 		out, err := r.a.show(ctx, &showInput{ConversationParam: ConversationParam{tenant, id}})
 		end()
 		if err != nil {
-			return nil, err
+			return nil, r.a.problem(err)
 		}
 		list = append(list, analysis.Conversation{ID: out.Body.ID, Title: out.Body.Title})
 	}
@@ -217,7 +218,7 @@ func (r *run) Conversations(ctx context.Context) (list []analysis.Conversation, 
 		in.Limit = r.request.Limit - len(list)
 		out, err := r.a.list(ctx, in)
 		if err != nil {
-			return nil, err
+			return nil, r.a.problem(err)
 		}
 		for _, c := range out.Body.Conversations {
 			list = append(list, analysis.Conversation{ID: c.ID, Title: c.Title})
@@ -236,12 +237,11 @@ func (r *run) Answers(ctx context.Context, id string, yield func(*analysis.Answe
 		ctx, end := r.a.own(ctx)
 		out, err := r.a.analyses(ctx, in)
 		end()
-		var gone huma.StatusError
-		if errors.As(err, &gone) && gone.GetStatus() == http.StatusNotFound {
-			err = fmt.Errorf("%w: %w", analysis.ErrDeleted, err)
-		}
-		if err != nil {
-			return size, err
+		switch {
+		case errors.Is(err, graph.ErrNotFound):
+			return size, fmt.Errorf("%w: %w", analysis.ErrDeleted, r.a.problem(err))
+		case err != nil:
+			return size, r.a.problem(err)
 		}
 		if in.Cursor = out.Body.Each(&size, yield); in.Cursor == "" {
 			return size, nil

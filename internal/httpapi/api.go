@@ -189,6 +189,17 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	return h.OpenAPI()
 }
 
+// serve registers an operation. Errors of its handler are answered as problem documents, see [api.problem].
+func serve[In, Out any](a *api, h huma.API, op huma.Operation, handle func(context.Context, *In) (*Out, error)) {
+	huma.Register(h, op, func(ctx context.Context, in *In) (*Out, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, a.problem(err)
+		}
+		return out, nil
+	})
+}
+
 // output is an answer with a body and no headers of its own.
 type output[T any] struct{ Body T }
 

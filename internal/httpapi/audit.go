@@ -240,7 +240,7 @@ type AuditEntry struct {
 func (a *api) registerAudit(h huma.API) {
 	list := operation("list-audit", http.MethodGet, "/v1/audit", "List who changed what, and who read across conversations", "operations", 422, 503)
 	list.Description = "Entries hold no content. GET /openapi.json says for each operation whether it is audited (`x-mneme-access.audit`)."
-	huma.Register(h, list, a.listAudit)
+	serve(a, h, list, a.listAudit)
 }
 
 func (a *api) listAudit(ctx context.Context, in *auditInput) (*auditOutput, error) {

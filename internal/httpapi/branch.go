@@ -27,13 +27,13 @@ func (a *api) registerBranches(h huma.API) {
 		"Agent, model, cwd, project, profile and max_context_chars default to the values that the conversation had at the message; title and tags are not copied."
 	branch.DefaultStatus = http.StatusCreated
 	branch.MaxBodyBytes = events.MaxEventBytes
-	huma.Register(h, branch, a.branch)
+	serve(a, h, branch, a.branch)
 }
 
 func (a *api) branch(ctx context.Context, in *branchInput) (*output[Written], error) {
 	started, err := a.branchedAt(ctx, in.id(), in.Body.MessageID)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	asked := in.Body.started()
 	started.Title, started.Tags = asked.Title, asked.Tags
@@ -41,7 +41,7 @@ func (a *api) branch(ctx context.Context, in *branchInput) (*output[Written], er
 	started.Cwd, started.Project = cmp.Or(asked.Cwd, started.Cwd), cmp.Or(asked.Project, started.Project)
 	started.Profile, started.MaxContextChars = cmp.Or(asked.Profile, started.Profile), cmp.Or(asked.MaxContextChars, started.MaxContextChars)
 	id := events.ConversationID{Tenant: in.Tenant, ID: in.Body.ID}
-	return a.answer(a.start(ctx, id, in.Key, started))
+	return a.start(ctx, id, in.Key, started)
 }
 
 // branchedAt returns the first event of a branch. It copies the parent's properties as of

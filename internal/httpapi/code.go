@@ -54,7 +54,7 @@ type codeOutput struct {
 func (a *api) registerCode(h huma.API) {
 	about := operation("conversations-about-code", http.MethodGet, "/v1/code/conversations", "List the conversations about a file or a symbol", "conversations", 422, 503, 504)
 	about.Description = "Finds conversations by the references in their messages and by the files that their tool calls accessed; failed calls do not count."
-	huma.Register(h, about, a.aboutCode)
+	serve(a, h, about, a.aboutCode)
 }
 
 // check refuses a request that names no code.
@@ -79,24 +79,24 @@ func (a *api) aboutCode(ctx context.Context, in *codeInput) (*codeOutput, error)
 	}
 	g, ofGraph, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	f, ofFiles, err := a.pins(ctx).Files(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.awaitAll(ctx, in.WaitAllParams, ofGraph, ofFiles); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.unchangedList(ctx, ofGraph, ofFiles); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.admitRead(ctx, in.Tenant); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	found, more, err := graph.ConversationsAbout(ctx, g, f, in.Tenant, graph.CodeQuery{File: in.File, Line: in.Line, Name: in.Name, Limit: in.Limit})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &codeOutput{}
 	out.Body.More = more

@@ -89,12 +89,12 @@ func (a *api) registerCodebase(h huma.API) {
 	if a.Cache != nil {
 		search := operation("search-code", http.MethodGet, "/v1/projects/{project}/code/search", "Search the code of a project", "projects", 422, 503, 504)
 		search.Description = "Functions, types and other pieces of the files that mneme index has read, ranked by their words, their names and their meaning."
-		huma.Register(h, search, a.searchCode)
+		serve(a, h, search, a.searchCode)
 		a.registerCodeScope(h)
 	}
 	list := operation("list-indexed-files", http.MethodGet, "/v1/projects/{project}/code/files", "List what files of a project are indexed", "projects", 422, 503, 504)
 	list.Description = "Use the name with which the project was indexed. mneme index continues from this list if it has lost its own."
-	huma.Register(h, list, a.indexedFiles)
+	serve(a, h, list, a.indexedFiles)
 }
 
 // codebase returns the read model "code" once it has applied what the request waits for.
@@ -112,19 +112,19 @@ func (a *api) codebase(ctx context.Context, wait WaitAllParams, past AsOfParam) 
 func (a *api) searchCode(ctx context.Context, in *searchCodeInput) (*searchCodeOutput, error) {
 	r, m, err := a.codebase(ctx, in.WaitAllParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	of, err := a.projects(ctx, in.Tenant, in.WaitAllParams, in.AsOfParam, m)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	p, err := project.Find(ctx, of, in.Tenant, in.Project, in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	found, err := a.Cache.SearchCode(ctx, r, m.Generation, view.IndexesOf(p), codebase.Query{Text: in.Query, AsOf: in.seq(), Limit: in.Limit}, in.Limit)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &searchCodeOutput{}
 	out.Body.Indexes, out.Body.Scopes, out.Body.Left = each(found.Indexes, showIndex), []FoundScope{}, found.Left
@@ -140,20 +140,20 @@ func (a *api) searchCode(ctx context.Context, in *searchCodeInput) (*searchCodeO
 func (a *api) indexedFiles(ctx context.Context, in *indexedFilesInput) (*indexedFilesOutput, error) {
 	r, m, err := a.codebase(ctx, in.WaitAllParams, AsOfParam{})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.unchangedList(ctx, m); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.admitRead(ctx, in.Tenant); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	id := events.ConversationID{Tenant: in.Tenant, ID: project.Conversation(events.CodePrefix, in.Project)}
 	out := &indexedFilesOutput{}
 	out.Body.Files = []IndexedFile{}
 	scan, err := r.Scanned(ctx, id, AsOfParam{}.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if scan != nil {
 		index := showIndex(*scan)
@@ -161,7 +161,7 @@ func (a *api) indexedFiles(ctx context.Context, in *indexedFilesInput) (*indexed
 	}
 	list, err := r.Versions(ctx, id, codebase.VersionQuery{From: in.After, AsOf: AsOfParam{}.seq(), Limit: in.Limit})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	for _, v := range list {
 		out.Body.Files = append(out.Body.Files, IndexedFile{Path: v.Path, Hash: v.Hash, Removed: v.Removed, EventID: v.EventID, Seq: v.Seq, Scopes: len(v.Scopes)})

@@ -61,7 +61,7 @@ func (a *api) registerCodeScope(h huma.API) {
 	about := operation("conversations-about-scope", http.MethodGet, "/v1/projects/{project}/code/conversations", "List the conversations about a function", "projects", 404, 422, 503, 504)
 	about.Description = "Finds the conversations of a project whose messages name a function, a type or another piece of the code that mneme index has read: by a declared reference, by file and line, or by name. " +
 		"Lines are those that it had at the time of the message. Where a name is not unique, the message must also name the file."
-	huma.Register(h, about, a.aboutScope)
+	serve(a, h, about, a.aboutScope)
 }
 
 func (a *api) aboutScope(ctx context.Context, in *scopeInput) (*scopeOutput, error) {
@@ -75,25 +75,25 @@ func (a *api) aboutScope(ctx context.Context, in *scopeInput) (*scopeOutput, err
 	}
 	g, ofGraph, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	c, ofCode, err := a.pins(ctx).Code(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	_, ofProjects, err := a.pins(ctx).Projects(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.awaitAll(ctx, in.WaitAllParams, ofGraph, ofCode, ofProjects); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.beginFind(ctx, in.Tenant, in.WaitAllParams, false, ofGraph, ofCode, ofProjects); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	r, p, err := a.projectNow(ctx, in.Tenant, in.Project)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	scope, err := a.scopeOf(ctx, c, ofCode, p, in)
 	if err != nil {
@@ -101,15 +101,15 @@ func (a *api) aboutScope(ctx context.Context, in *scopeInput) (*scopeOutput, err
 	}
 	only, err := project.Entered(ctx, r, p)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	found, more, err := scope.Index.Naming(scope.Hit, graph.Latest).Conversations(ctx, g, in.Tenant, graph.CandidateQuery{Only: only, Fresh: in.AtLeast != 0})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	found, err = project.Keep(ctx, r, p, found, func(c *codebase.About) events.ConversationID { return c.ID })
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &scopeOutput{}
 	out.Body.Scope = NamedScope{Path: scope.Path, Root: scope.Root, Name: scope.Name, Kind: scope.Kind, StartLine: scope.Start, EndLine: scope.End}
@@ -145,7 +145,7 @@ func refuseQuery(parameter, message string) error {
 func (a *api) scopeOf(ctx context.Context, r codebase.Reader, m view.Model, p project.Project, in *scopeInput) (one view.Scope, err error) {
 	list, indexed, err := a.Cache.Scopes(ctx, r, m.Generation, p, view.ScopeQuery{Name: in.Name, File: in.File, Line: in.Line})
 	if err != nil {
-		return one, a.problem(err)
+		return one, err
 	}
 	switch {
 	case !indexed:

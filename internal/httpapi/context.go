@@ -66,7 +66,7 @@ func (a *api) registerContext(h huma.API) {
 		"text that neither the user nor the assistant wrote is in user messages, between marks that recorded texts cannot contain. " +
 		"The same conversation, as of the same sequence, with the same parameters, always gives the same text. If an embedding or reranking endpoint is used, embedded_up_to and reranked repeat what it contributed."
 	op.Responses = contextResponses(h)
-	huma.Register(h, op, a.context)
+	serve(a, h, op, a.context)
 }
 
 // contextResponses describes a context in each of its formats.
@@ -95,17 +95,17 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	in.Record = in.Record && exchangeOf(ctx).huma.Method() != http.MethodHead // which must not change anything
 	if in.Record {
 		if err := a.beginRecord(ctx, in); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 	}
 	c, err := a.contextOf(ctx, in)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	recorded := ""
 	if in.Record {
 		if recorded, err = a.recordContext(ctx, in, c); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 	}
 	out, err := form{format: in.Format, memory: in.Memory, framed: in.Frame, explained: in.explains(), markdown: in.IncludeMarkdown}.show(c)

@@ -132,8 +132,8 @@ type showInput struct {
 func (a *api) registerConversations(h huma.API) {
 	list := operation("list-conversations", http.MethodGet, "/v1/conversations", "List conversations", "conversations", 422, 503, 504)
 	list.Description = pagesDoc
-	huma.Register(h, list, a.list)
-	huma.Register(h, operation("show-conversation", http.MethodGet, "/v1/conversations/{id}", "Show a conversation", "conversations", 404, 422, 503, 504), a.show)
+	serve(a, h, list, a.list)
+	serve(a, h, operation("show-conversation", http.MethodGet, "/v1/conversations/{id}", "Show a conversation", "conversations", 404, 422, 503, 504), a.show)
 }
 
 // ofMany returns the read model "graph" for a read of many conversations, and all models that it needs, as the request
@@ -160,10 +160,10 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	}
 	g, models, err := a.ofMany(ctx, in.Project, in.WaitAllParams)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.unchangedList(ctx, models...); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	q := graph.ConversationQuery{
 		Limit: in.Limit, Created: in.Order == "created", Before: before,
@@ -178,7 +178,7 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 		found, err = a.listOfProject(ctx, g, in.Tenant, in.Project, q)
 	}
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &listOutput{}
 	out.Body.Conversations = each(found.Rows, show)
@@ -189,7 +189,7 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 func (a *api) show(ctx context.Context, in *showInput) (*output[Conversation], error) {
 	v, err := a.view(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	lineage := v.Lineage()
 	out := &output[Conversation]{Body: show(lineage.Own())}

@@ -47,7 +47,7 @@ const diagnosisWithin = 10 * time.Second
 func (a *api) registerDoctor(h huma.API) {
 	o := operation("doctor", http.MethodGet, "/v1/doctor", "Check what this server needs", "operations", 503)
 	o.Description = "As `mneme doctor` does: settings, limits, certificates, NATS, the log, clocks of producers, projections, disk, each with what to do about a problem. It changes nothing, and takes at most 10 s. The command also checks what only a client's machine can tell, such as its agents, and damage inside files."
-	huma.Register(h, o, a.doctor)
+	serve(a, h, o, a.doctor)
 }
 
 func (a *api) doctor(ctx context.Context, _ *struct{}) (*output[Diagnosis], error) {
@@ -60,7 +60,7 @@ func (a *api) doctor(ctx context.Context, _ *struct{}) (*output[Diagnosis], erro
 	status, err := a.status(within, nil)
 	stop()
 	if err != nil { // the checks say more about what does not answer
-		unknown := Check{Check: "status", Level: LevelFailed, Detail: "it is unknown how far the projections are: " + err.Error(), Remedy: "see the other checks, and the log of this process"}
+		unknown := Check{Check: "status", Level: LevelFailed, Detail: "it is unknown how far the projections are: " + a.problem(err).Error(), Remedy: "see the other checks, and the log of this process"}
 		return &output[Diagnosis]{Body: NewDiagnosis(append(a.Doctor(ctx, Status{}), unknown))}, nil
 	}
 	return &output[Diagnosis]{Body: NewDiagnosis(a.Doctor(ctx, status.Body))}, nil

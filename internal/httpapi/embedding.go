@@ -31,26 +31,26 @@ type EmbeddedPassage struct {
 func (a *api) registerEmbedding(h huma.API) {
 	op := operation("show-embedding", http.MethodGet, "/v1/conversations/{id}/messages/{message_id}/embedding", "Show the embedding of a message", "messages", 404, 422, 503, 504)
 	op.Description = "The vectors by which searches compare the meaning of the message: one for each passage, as they are stored."
-	huma.Register(h, op, a.embedding)
+	serve(a, h, op, a.embedding)
 }
 
 func (a *api) embedding(ctx context.Context, in *messageInput) (*output[EmbeddedMessage], error) {
 	v, err := a.view(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	ref := graph.Ref{ID: in.MessageID}
 	found, err := v.Graph().MessagesByID(ctx, in.id(), []graph.Ref{ref}, in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	m, ok := found[ref]
 	if !ok {
-		return nil, a.problem(fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound))
+		return nil, fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound)
 	}
 	e, err := v.Embedded(ctx, m.Seq)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &output[EmbeddedMessage]{Body: showEmbedded(&m, e)}, nil
 }

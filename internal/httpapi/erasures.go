@@ -62,9 +62,9 @@ func (a *api) registerErasures(h huma.API) {
 	ask.Description = "Marks the conversations as deleted, overwrites their events in the log, and has every read model overwrite their rows. It continues by itself, even after a restart: GET /v1/erasure shows it. " +
 		"Backups are not reached. What stays is a tombstone with the conversation's id, which keeps it from coming back."
 	ask.DefaultStatus = http.StatusAccepted
-	huma.Register(h, ask, a.erase)
+	serve(a, h, ask, a.erase)
 	last := operation("show-erasure", http.MethodGet, "/v1/erasure", "The running erasure, or the last one", "operations", 503, 504)
-	huma.Register(h, last, a.lastErasure)
+	serve(a, h, last, a.lastErasure)
 }
 
 func (a *api) erase(ctx context.Context, in *erasureInput) (*erasureOutput, error) {
@@ -79,7 +79,7 @@ func (a *api) erase(ctx context.Context, in *erasureInput) (*erasureOutput, erro
 	if r.DryRun {
 		list, err := a.Erasures.Look(ctx, scope)
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		out := &erasureOutput{Status: http.StatusOK, Body: Erasure{State: "dry run"}}
 		for _, f := range list {
@@ -97,7 +97,7 @@ func (a *api) erase(ctx context.Context, in *erasureInput) (*erasureOutput, erro
 	case errors.Is(err, erasure.ErrRunning):
 		return nil, huma.Error409Conflict(fmt.Sprintf("an erasure has been running since %s: wait for it, mneme status shows how far it is", record.Report.AskedAt.Format(time.RFC3339)))
 	case err != nil:
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &erasureOutput{Status: http.StatusAccepted, Body: erasureOf(&record)}, nil
 }
@@ -108,7 +108,7 @@ func (a *api) lastErasure(ctx context.Context, _ *struct{}) (*erasureOutput, err
 		return &erasureOutput{Status: http.StatusOK, Body: Erasure{State: "unreadable", Doing: err.Error()}}, nil
 	}
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &erasureOutput{Status: http.StatusOK, Body: erasureOf(&record)}, nil
 }

@@ -31,7 +31,7 @@ func (a *api) registerEvent(h huma.API) {
 		Description: "The event",
 		Content:     map[string]*huma.MediaType{events.ContentTypeEvent: {Schema: &huma.Schema{Type: huma.TypeObject}}},
 	}}
-	huma.Register(h, show, a.event)
+	serve(a, h, show, a.event)
 }
 
 func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
@@ -41,7 +41,7 @@ func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
 		return nil, missing
 	}
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	recorded, address, invalid := stored.Decode()
 	if address.Tenant != in.Tenant { // this also covers a subject that can't be parsed
@@ -49,7 +49,7 @@ func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
 	}
 	deleted, err := a.deleted(ctx, events.ConversationID{Tenant: in.Tenant, ID: address.Conversation})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if deleted {
 		return nil, missing
@@ -59,7 +59,7 @@ func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
 	}
 	body, err := events.EncodeStructured(recorded.Event)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &eventOutput{ContentType: events.ContentTypeEvent, Body: append(body, '\n')}, nil
 }

@@ -49,7 +49,7 @@ func (a *api) registerExport(h huma.API) {
 		Description: "The events",
 		Content:     map[string]*huma.MediaType{contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
 	}}
-	huma.Register(h, op, a.export)
+	serve(a, h, op, a.export)
 }
 
 // export streams a conversation from the log. For a long one it follows the log, which is
@@ -59,17 +59,17 @@ func (a *api) registerExport(h huma.API) {
 func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse, error) {
 	g, m, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if _, err := a.pins(ctx).Open(ctx, in.id(), in.at(AsOfParam{})); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	upTo, partition, err := a.exportable(ctx, m, in.id())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.admitExport(ctx); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		ctx.SetHeader("Content-Type", contentTypeLines)

@@ -67,12 +67,12 @@ type FailedDetail struct {
 }
 
 func (a *api) registerFailed(h huma.API) {
-	huma.Register(h, operation("list-failed", http.MethodGet, "/v1/failed", "Events that a projection skipped", "operations", 422, 503), a.failed)
-	huma.Register(h, operation("show-failed", http.MethodGet, "/v1/failed/{seq}", "A skipped event as the log holds it", "operations", 404, 422, 503), a.showFailed)
+	serve(a, h, operation("list-failed", http.MethodGet, "/v1/failed", "Events that a projection skipped", "operations", 422, 503), a.failed)
+	serve(a, h, operation("show-failed", http.MethodGet, "/v1/failed/{seq}", "A skipped event as the log holds it", "operations", 404, 422, 503), a.showFailed)
 	retry := operation("retry-failed", http.MethodPost, "/v1/retries", "Try skipped events again", "operations", 404, 422, 503)
 	retry.Description = "Repairs the conversations of these events from the log, each in one transaction of the process that drives its partition. " +
 		"Until it is done, reads see the conversation as it was."
-	huma.Register(h, retry, a.retry)
+	serve(a, h, retry, a.retry)
 }
 
 // failedModels returns the read models to ask: the named one, or all that exist. Summaries
@@ -87,7 +87,7 @@ func (a *api) failedModels(ctx context.Context, name string) ([]view.Model, erro
 			continue
 		}
 		if m.Err != nil {
-			return nil, a.problem(m.Err)
+			return nil, m.Err
 		}
 		list = append(list, m)
 	}
@@ -109,7 +109,7 @@ func (a *api) failed(ctx context.Context, in *failedInput) (*failedOutput, error
 			Tenant: in.Tenant, Conversation: in.Conversation, Class: projection.Class(in.Class), After: in.After, Limit: in.Limit,
 		})
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		out.Body.Failed = append(out.Body.Failed, each(list, failedEvent)...)
 	}
@@ -130,7 +130,7 @@ func (a *api) showFailed(ctx context.Context, in *showFailedInput) (*output[Fail
 	for _, m := range models {
 		list, err := failedAt(ctx, m, projection.FailedQuery{}, in.Seq)
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		list = slices.DeleteFunc(list, func(f projection.Failed) bool { return !access.MayRead(ctx, f.Conversation.Tenant) })
 		out.Body.Failed = append(out.Body.Failed, each(list, failedEvent)...)
@@ -149,12 +149,12 @@ func (a *api) whatFailed(ctx context.Context, d *FailedDetail) error {
 		return nil
 	}
 	if err != nil {
-		return a.problem(err)
+		return err
 	}
 	if address, err := events.ParseSubject(stored.Subject); err == nil {
 		deleted, err := a.deleted(ctx, events.ConversationID{Tenant: address.Tenant, ID: address.Conversation})
 		if err != nil {
-			return a.problem(err)
+			return err
 		}
 		if deleted {
 			d.Absent = "its conversation was deleted"

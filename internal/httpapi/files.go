@@ -47,7 +47,7 @@ type filesOutput struct {
 }
 
 func (a *api) registerFiles(h huma.API) {
-	huma.Register(h, operation("list-files", http.MethodGet, "/v1/conversations/{id}/files", "List the files that a conversation touched", "conversations", 404, 422, 503, 504), a.files)
+	serve(a, h, operation("list-files", http.MethodGet, "/v1/conversations/{id}/files", "List the files that a conversation touched", "conversations", 404, 422, 503, 504), a.files)
 }
 
 func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
@@ -56,15 +56,15 @@ func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
 		err = a.begin(ctx, v)
 	}
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	c, err := v.Graph().Conversation(ctx, in.id(), in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	list, err := in.read(ctx, v.Files(), in.id(), files.ExcludeOutside(c.Cwd, excluded))
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &filesOutput{}
 	if in.GroupBy == "directory" {

@@ -41,17 +41,17 @@ type healthInput struct {
 func (a *api) registerHealth(h huma.API) {
 	op := operation("show-health", http.MethodGet, "/v1/conversations/{id}/health", "Say what went wrong in a conversation", "conversations", 404, 422, 503, 504)
 	op.Description = "Applies a few rules to its messages, calls and results, and says which events each finding is based on."
-	huma.Register(h, op, a.health)
+	serve(a, h, op, a.health)
 }
 
 func (a *api) health(ctx context.Context, in *healthInput) (*output[Health], error) {
 	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	r, err := health.Check(ctx, g, in.id(), in.From, in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &output[Health]{Body: Health{
 		ConversationID: in.ID, Found: r.Found, Rows: r.Rows, Complete: r.Next == 0, NextFrom: r.Next,

@@ -72,8 +72,8 @@ func (a *api) registerHooks(h huma.API) {
 		Description: "What the hook is to print; empty for nothing",
 		Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}},
 	}}
-	huma.Register(h, op, a.takeHook)
-	huma.Register(h, operation("list-hooks", http.MethodGet, "/v1/hooks", "List the sessions whose hooks have fired", "operations", 422), a.listHooks)
+	serve(a, h, op, a.takeHook)
+	serve(a, h, operation("list-hooks", http.MethodGet, "/v1/hooks", "List the sessions whose hooks have fired", "operations", 422), a.listHooks)
 }
 
 func (a *api) takeHook(ctx context.Context, in *hookInput) (*hookOutput, error) {
@@ -90,7 +90,7 @@ func (a *api) takeHook(ctx context.Context, in *hookInput) (*hookOutput, error) 
 		text, err = "", nil // the event is taken, and an agent that is held up is worse than one that is shown nothing
 	}
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &hookOutput{"application/json", agent.Answer(event.Name, text)}, nil
 }

@@ -59,12 +59,12 @@ func (a *api) registerImport(h huma.API) {
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "one CloudEvent per line, each up to 8 MiB"}},
 	}}
-	huma.Register(h, op, a.importEvents)
+	serve(a, h, op, a.importEvents)
 }
 
 func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput, error) {
 	if err := a.admitImport(ctx, in.Tenant); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &importOutput{}
 	out.Body.Problems = []LineProblem{}

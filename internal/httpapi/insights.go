@@ -66,7 +66,7 @@ func (a *api) registerInsights(h huma.API) {
 	op := operation("read-insights", http.MethodGet, "/v1/insights", "Figures over many conversations", "insights", 404, 422, 503, 504)
 	op.Description = "Counts of what conversations did: turns, steps, tokens, calls with their outcomes and durations, errors, files, by one grouping. Days are those of the events' own times, in UTC. " +
 		"Costs are computed from the server's price file, and absent without one. Events that were deleted count nowhere."
-	huma.Register(h, op, a.insights)
+	serve(a, h, op, a.insights)
 }
 
 func (a *api) insights(ctx context.Context, in *insightsInput) (*output[Insights], error) {
@@ -75,14 +75,14 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*output[Insights
 	}
 	r, m, err := a.pins(ctx).Insight(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	models := []view.Model{m}
 	var projects project.Reader
 	if in.Project != "" {
 		var of view.Model
 		if projects, of, err = a.pins(ctx).Projects(ctx); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		models = append(models, of)
 	}
@@ -90,42 +90,42 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*output[Insights
 	if in.By == "conversation" || in.Conversation != "" {
 		var of view.Model
 		if conversations, of, err = a.pins(ctx).Graph(ctx); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		models = append(models, of)
 	}
 	if err := a.awaitAll(ctx, in.WaitAllParams, models...); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.unchangedList(ctx, models...); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.admitRead(ctx, in.Tenant); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &output[Insights]{Insights{By: in.By, Since: in.Since, Until: in.Until}}
 	q := insight.Query{Tenant: in.Tenant, By: string(in.By), Agent: in.Agent, Since: in.Since, Until: in.Until, Sort: string(in.Sort), Limit: in.Limit}
 	if in.Project != "" {
 		p, err := project.Find(ctx, projects, in.Tenant, in.Project, graph.Latest)
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		out.Body.Project, q.Projects = p.Name, p.Names
 	}
 	if in.Conversation != "" {
 		if _, err := conversations.Conversation(ctx, events.ConversationID{Tenant: in.Tenant, ID: in.Conversation}, graph.Latest); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		out.Body.Conversation, q.Conversation = in.Conversation, in.Conversation
 	}
 	report, err := a.sums.Sum(ctx, r, q, a.Prices)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out.Body.Report = *report
 	if in.By == "conversation" {
 		if err := addTitles(ctx, conversations, in.Tenant, report.Groups); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 	}
 	return out, nil

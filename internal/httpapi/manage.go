@@ -91,39 +91,32 @@ func (a *api) registerManage(h huma.API) {
 		"one atomic step. If several clients create the same conversation at once, one succeeds and the others get 409, as they do after a deletion."
 	create.DefaultStatus = http.StatusCreated
 	create.MaxBodyBytes = events.MaxEventBytes
-	huma.Register(h, create, a.create)
+	serve(a, h, create, a.create)
 
 	update := operation("update-conversation", http.MethodPatch, "/v1/conversations/{id}", "Change title, tags or status", "conversations", 404, 409, 413, 415, 422, 503, 507)
 	update.Description = "If two changes set the same property, the one with the higher sequence wins. No change is stored after the deletion of the conversation."
 	update.MaxBodyBytes = events.MaxEventBytes
-	huma.Register(h, update, a.update)
+	serve(a, h, update, a.update)
 
 	remove := operation("delete-conversation", http.MethodDelete, "/v1/conversations/{id}", "Delete a conversation", "conversations", 404, 409, 413, 422, 503, 507)
 	remove.Description = "Deletes everything derived from the conversation; later events of it are skipped. Its branches, and their branches, lose everything that they inherited through it: its own messages, and those that it inherited from its ancestors, although the ancestors still exist. The events stay in the log."
-	huma.Register(h, remove, a.remove)
+	serve(a, h, remove, a.remove)
 }
 
 func (a *api) create(ctx context.Context, in *createInput) (*output[Written], error) {
 	id := events.ConversationID{Tenant: in.Tenant, ID: in.Body.ID}
-	return a.answer(a.start(ctx, id, in.Key, in.Body.started()))
+	return a.start(ctx, id, in.Key, in.Body.started())
 }
 
 func (a *api) update(ctx context.Context, in *updateInput) (*output[Written], error) {
 	if in.Body.Title == nil && in.Body.Tags == nil && in.Body.Status == "" {
 		return nil, huma.Error422UnprocessableEntity("nothing to change: give title, tags or status", &huma.ErrorDetail{Location: "body", Message: "is empty"})
 	}
-	return a.answer(a.change(ctx, in.id(), in.Key, &events.ConversationUpdated{Title: in.Body.Title, Tags: in.Body.Tags, Status: in.Body.Status}))
+	return a.change(ctx, in.id(), in.Key, &events.ConversationUpdated{Title: in.Body.Title, Tags: in.Body.Tags, Status: in.Body.Status})
 }
 
 func (a *api) remove(ctx context.Context, in *deleteInput) (*output[Written], error) {
-	return a.answer(a.change(ctx, in.id(), in.Key, &events.ConversationDeleted{Reason: in.Reason}))
-}
-
-func (a *api) answer(out *output[Written], err error) (*output[Written], error) {
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	return out, nil
+	return a.change(ctx, in.id(), in.Key, &events.ConversationDeleted{Reason: in.Reason})
 }
 
 // start begins a conversation that has no event yet. Without an id it makes one; from a key

@@ -69,13 +69,13 @@ func (a *api) registerMemory(h huma.API) {
 	const path = "/v1/projects/{project}/memory"
 	view := operation("view-memory", http.MethodGet, path, "Read the memory of a project", "projects", 422, 503, 504)
 	view.Description = "What the command `view` of the memory tool answers: a file with numbered lines, or the list of a folder."
-	huma.Register(h, view, a.viewMemory)
+	serve(a, h, view, a.viewMemory)
 	use := operation("use-memory", http.MethodPost, path, "Carry out a command of the memory tool", "projects", 413, 415, 422, 503, 504, 507)
 	use.Description = "The six commands of the memory tool of Anthropic's API (`memory_20250818`) over the files of a project. The body is the input that the model gives to the tool, content and is_error go into the `tool_result`. " +
 		"A change is an event: it is answered once the log has acknowledged it, and the next command sees it. The files in /memories/recorded are generated from what mneme has recorded, and are read-only. " +
 		"A file has at most 64 KiB, a memory at most 256 files."
 	use.MaxBodyBytes = maxMemoryBody
-	huma.Register(h, use, a.useMemory)
+	serve(a, h, use, a.useMemory)
 }
 
 func (a *api) viewMemory(ctx context.Context, in *viewMemoryInput) (*output[MemoryAnswer], error) {
@@ -118,7 +118,7 @@ func (a *api) memory(ctx context.Context, in ProjectParam, c memory.Command) (*o
 	case errors.Is(err, eventlog.ErrConflict):
 		return nil, busy()
 	case err != nil:
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &output[MemoryAnswer]{MemoryAnswer{Content: content, Seq: seq}}, nil
 }

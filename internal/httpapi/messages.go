@@ -101,9 +101,9 @@ type messageInput struct {
 func (a *api) registerMessages(h huma.API) {
 	list := operation("list-messages", http.MethodGet, "/v1/conversations/{id}/messages", "List the messages of a conversation", "messages", 404, 422, 503, 504)
 	list.Description = pagesDoc
-	huma.Register(h, list, a.messages)
+	serve(a, h, list, a.messages)
 	show := operation("show-message", http.MethodGet, "/v1/conversations/{id}/messages/{message_id}", "Show a message with its full text", "messages", 404, 422, 503, 504)
-	huma.Register(h, show, a.message)
+	serve(a, h, show, a.message)
 }
 
 func (a *api) messages(ctx context.Context, in *messagesInput) (*messagesOutput, error) {
@@ -113,7 +113,7 @@ func (a *api) messages(ctx context.Context, in *messagesInput) (*messagesOutput,
 	}
 	page, err := graph.Messages(ctx, g, in.id(), graph.MessageListQuery{ListQuery: q, Role: in.Role, Calls: in.ToolCalls})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &messagesOutput{}
 	out.Body.Messages = each(page.Rows, func(m graph.MessageWithCalls) Message {
@@ -128,16 +128,16 @@ func (a *api) messages(ctx context.Context, in *messagesInput) (*messagesOutput,
 func (a *api) message(ctx context.Context, in *messageInput) (*output[Message], error) {
 	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	ref := graph.Ref{ID: in.MessageID}
 	found, err := g.MessagesByID(ctx, in.id(), []graph.Ref{ref}, in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	m, ok := found[ref]
 	if !ok {
-		return nil, a.problem(fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound))
+		return nil, fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound)
 	}
 	if !m.Content.Whole() || !m.Reasoning.Whole() {
 		p, err := source[*events.MessageCreated](ctx, a, in.Tenant, m.Position, m.Origin)
@@ -148,7 +148,7 @@ func (a *api) message(ctx context.Context, in *messageInput) (*output[Message], 
 			m.Reasoning, err = whole(m.Reasoning, p.Reasoning, m.Seq)
 		}
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 	}
 	return &output[Message]{Body: wholeMessage(m, true)}, nil

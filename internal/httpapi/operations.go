@@ -47,20 +47,20 @@ type Difference struct {
 }
 
 func (a *api) registerOperations(h huma.API) {
-	huma.Register(h, operation("status", http.MethodGet, "/v1/status", "State of the log and the projections", "operations", 503), a.status)
+	serve(a, h, operation("status", http.MethodGet, "/v1/status", "State of the log and the projections", "operations", 503), a.status)
 	verify := operation("verify", http.MethodPost, "/v1/verify", "Replay the log and compare it with the read models", "operations", 503)
 	verify.Description = "Takes about as long as applying the whole log did. The read models stay in use during that time."
-	huma.Register(h, verify, a.verify)
+	serve(a, h, verify, a.verify)
 	watch := operation("watch-verify", http.MethodPost, "/v1/verify/stream", "Verify, with progress", "operations", 503)
 	watch.Description = "As POST /v1/verify, as server-sent events: `event: progress` at most four times a second, and at the end `event: verified` with the answer, or `event: error`. It ends if the client disconnects."
 	watch.Responses = map[string]*huma.Response{"200": {
 		Description: "The stream",
 		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
-	huma.Register(h, watch, a.watchVerify)
+	serve(a, h, watch, a.watchVerify)
 	show := operation("list-settings", http.MethodGet, "/v1/settings", "List the settings in effect", "operations")
 	show.Description = "Those of the process that answers, each with its source. Secrets are not shown. `mneme config` shows those of other programs."
-	huma.Register(h, show, a.settings)
+	serve(a, h, show, a.settings)
 	a.registerRepairLog(h)
 	a.registerDoctor(h)
 }
@@ -79,11 +79,11 @@ func (a *api) settings(context.Context, *struct{}) (*settingsOutput, error) {
 
 func (a *api) verify(ctx context.Context, _ *struct{}) (*output[Verification], error) {
 	if err := a.limits.admitLog(ctx); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	verified, err := a.verified(ctx, func(string, uint64, uint64) {})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &output[Verification]{Body: verified}, nil
 }
@@ -100,7 +100,7 @@ const progressEvery = 250 * time.Millisecond
 
 func (a *api) watchVerify(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 	if err := a.limits.admitLog(ctx); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(h huma.Context) {
 		h.SetHeader("Content-Type", contentTypeStream)
@@ -212,7 +212,7 @@ func (a *api) positions(ctx context.Context) ([]ProjectionStatus, error) {
 		return nil, fmt.Errorf("no answer within %s", positionsWithin) // of the log or of a read model
 	}
 	if err != nil {
-		return nil, err
+		return nil, a.problem(err)
 	}
 	return out.Body.Projections, nil
 }

@@ -76,10 +76,10 @@ const (
 func (a *api) registerOutline(h huma.API) {
 	outline := operation("show-outline", http.MethodGet, "/v1/conversations/{id}/outline", "Outline a conversation", "turns", 404, 422, 503, 504)
 	outline.Description = "Where its turns and summaries are, in few bytes and without texts, for a timeline. " + pagesDoc
-	huma.Register(h, outline, a.outline)
+	serve(a, h, outline, a.outline)
 	list := operation("list-events", http.MethodGet, "/v1/conversations/{id}/events", "List the events behind a conversation's rows", "events", 404, 422, 503, 504)
 	list.Description = "The raw CloudEvents of its messages, tool calls and results. GET /v1/conversations/{id}/export has the events of every kind. " + pagesDoc
-	huma.Register(h, list, a.conversationEvents)
+	serve(a, h, list, a.conversationEvents)
 }
 
 func (a *api) outline(ctx context.Context, in *outlineInput) (*outlineOutput, error) {
@@ -103,7 +103,7 @@ func (a *api) outline(ctx context.Context, in *outlineInput) (*outlineOutput, er
 	}
 	list, err := g.Summaries(ctx, in.id(), graph.SummaryQuery{AsOf: in.seq(), Limit: maxOutlinedSummaries})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	for i := range list {
 		if s := &list[i]; s.SupersededSeq == 0 {
@@ -123,7 +123,7 @@ func (a *api) conversationEvents(ctx context.Context, in *conversationEventsInpu
 	}
 	c, err := g.Conversation(ctx, in.id(), in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	rows := graph.TranscriptQuery{Before: c.LastSeq + 1, Limit: q.Limit, OldestFirst: q.OldestFirst, CallsOnly: in.Kind == events.Kind(events.TypeToolCalled)}
 	if q.Start != 0 && q.OldestFirst {
@@ -133,7 +133,7 @@ func (a *api) conversationEvents(ctx context.Context, in *conversationEventsInpu
 	}
 	list, err := g.Transcript(ctx, in.id(), rows)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &conversationEventsOutput{}
 	out.Body.Events = []LoggedEvent{}
@@ -146,7 +146,7 @@ func (a *api) conversationEvents(ctx context.Context, in *conversationEventsInpu
 		if kind := kindOf(&list[i]); in.Kind == "" || in.Kind == kind {
 			e, err := a.logged(ctx, seq, kind)
 			if err != nil {
-				return nil, a.problem(err)
+				return nil, err
 			}
 			out.Body.Events = append(out.Body.Events, e)
 			size += len(e.Event)

@@ -31,7 +31,7 @@ type RowsParams struct {
 }
 
 // rows opens a list: it returns its query, the scope of its cursors, and what to read it from. filters are the list's
-// filters other than those of RowsParams. The error is a problem document.
+// filters other than those of RowsParams.
 func (a *api) rows(ctx context.Context, p *RowsParams, operation string, filters ...string) (q graph.ListQuery, s scope, g graph.Reader, err error) {
 	s = scopeOf(operation, append([]string{p.Tenant, p.ID, p.Order, strconv.FormatUint(p.AsOf, 10)}, filters...)...)
 	start, err := s.start(p.Cursor)
@@ -39,7 +39,7 @@ func (a *api) rows(ctx context.Context, p *RowsParams, operation string, filters
 		return q, s, nil, err
 	}
 	if g, err = a.graph(ctx, p.id(), p.WaitParams, p.AsOfParam); err != nil {
-		return q, s, nil, a.problem(err)
+		return q, s, nil, err
 	}
 	return graph.ListQuery{AsOf: p.AsOf, Start: start, Limit: p.Limit, OldestFirst: p.Order == "oldest"}, s, g, nil
 }

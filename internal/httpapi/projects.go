@@ -114,19 +114,19 @@ type unaliasInput struct {
 func (a *api) registerProjects(h huma.API) {
 	list := operation("list-projects", http.MethodGet, "/v1/projects", "List projects", "projects", 422, 503, 504)
 	list.Description = "A conversation belongs to the project that it names, else to its repository, else to the repository or the folder that it works in."
-	huma.Register(h, list, a.listProjects)
-	huma.Register(h, operation("show-project", http.MethodGet, "/v1/projects/{project}", "Show a project", "projects", 404, 422, 503, 504), a.showProject)
+	serve(a, h, list, a.listProjects)
+	serve(a, h, operation("show-project", http.MethodGet, "/v1/projects/{project}", "Show a project", "projects", 404, 422, 503, 504), a.showProject)
 	op := operation("read-project-context", http.MethodGet, "/v1/projects/{project}/context", "What a new session in a project should see", "context", 404, 422, 503, 504)
 	op.Description = "Where things stand, what was learnt, how to work here, which files matter, and what fits the query: of up to 48 conversations of the project, the newest and those that the query resembles. " +
 		"Recorded text is data, as in the context of a conversation. The same log, as of the same sequence, with the same parameters, always gives the same text."
 	op.Responses = contextResponses(h)
-	huma.Register(h, op, a.projectContext)
+	serve(a, h, op, a.projectContext)
 	a.registerMemory(h)
 	a.registerCodebase(h)
 	alias := operation("alias-project", http.MethodPut, "/v1/projects/{project}/alias", "Count a project as part of another one", "projects", 409, 413, 415, 422, 503, 504, 507)
 	alias.Description = "From then on its conversations belong to the other project. Contexts as of an earlier sequence do not change."
-	huma.Register(h, alias, a.aliasProject)
-	huma.Register(h, operation("unalias-project", http.MethodDelete, "/v1/projects/{project}/alias", "Count a project on its own again", "projects", 409, 422, 503, 504, 507), a.unaliasProject)
+	serve(a, h, alias, a.aliasProject)
+	serve(a, h, operation("unalias-project", http.MethodDelete, "/v1/projects/{project}/alias", "Count a project on its own again", "projects", 409, 422, 503, 504, 507), a.unaliasProject)
 }
 
 // projects begins a read of projects.
@@ -150,7 +150,7 @@ func (a *api) projects(ctx context.Context, tenant string, wait WaitAllParams, p
 func (a *api) listProjects(ctx context.Context, in *projectsInput) (*projectsOutput, error) {
 	r, err := a.projects(ctx, in.Tenant, in.WaitAllParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	after, err := base64.RawURLEncoding.Strict().DecodeString(in.Cursor)
 	if err != nil || !utf8.Valid(after) {
@@ -158,11 +158,11 @@ func (a *api) listProjects(ctx context.Context, in *projectsInput) (*projectsOut
 	}
 	list, next, err := project.List(ctx, r, in.Tenant, string(after), in.Limit, in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	newest, err := project.Newest(ctx, r, list)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &projectsOutput{}
 	out.Body.Projects, out.Body.NextCursor = []Project{}, base64.RawURLEncoding.EncodeToString([]byte(next))
@@ -177,15 +177,15 @@ func (a *api) listProjects(ctx context.Context, in *projectsInput) (*projectsOut
 func (a *api) showProject(ctx context.Context, in *projectInput) (*projectOutput, error) {
 	r, err := a.projects(ctx, in.Tenant, in.WaitAllParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	p, err := project.Find(ctx, r, in.Tenant, in.Project, in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	sessions, err := project.Sessions(ctx, r, p, project.QueryTerms(in.Query))
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if len(sessions) == 0 {
 		return nil, noProject(in.Project)
@@ -256,17 +256,17 @@ func (a *api) projectContext(ctx context.Context, in *projectContextInput) (*con
 	}
 	g, ofGraph, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	r, err := a.projects(ctx, in.Tenant, in.WaitAllParams, in.AsOfParam, ofGraph)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	c, err := projects.Build(ctx, a.projectSource(r, g), projects.Request{
 		Tenant: in.Tenant, Project: in.Project, Query: in.Query, MaxChars: roomWithin(in.MaxChars, in.Frame), AsOf: in.AsOf, Except: in.Except,
 	})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return form{format: in.Format, memory: in.Memory, framed: in.Frame, explained: in.Explain, markdown: in.Text}.show(c)
 }
@@ -321,11 +321,11 @@ func (a *api) aliasProject(ctx context.Context, in *aliasInput) (*output[Written
 	if project.Name(in.Body.Into) == project.Name(in.Project) {
 		return nil, huma.Error422UnprocessableEntity("a project cannot be an alias of itself", &huma.ErrorDetail{Location: "body.into", Message: "is the project itself", Value: in.Body.Into})
 	}
-	return a.answer(a.rename(ctx, in.Tenant, in.Key, &events.ProjectAliased{Project: in.Project, Into: in.Body.Into}))
+	return a.rename(ctx, in.Tenant, in.Key, &events.ProjectAliased{Project: in.Project, Into: in.Body.Into})
 }
 
 func (a *api) unaliasProject(ctx context.Context, in *unaliasInput) (*output[Written], error) {
-	return a.answer(a.rename(ctx, in.Tenant, in.Key, &events.ProjectAliased{Project: in.Project}))
+	return a.rename(ctx, in.Tenant, in.Key, &events.ProjectAliased{Project: in.Project})
 }
 
 // rename stores an event about the names of projects.

@@ -94,7 +94,7 @@ func (a *api) registerEvents(h huma.API) {
 	publish.BodyReadTimeout = time.Minute
 	publish.DefaultStatus = http.StatusCreated
 	publish.RequestBody = &huma.RequestBody{Required: true}
-	huma.Register(h, publish, a.publish)
+	serve(a, h, publish, a.publish)
 	// Set after registering, which would add that a raw body can be any bytes.
 	publish.RequestBody.Content = map[string]*huma.MediaType{
 		events.ContentTypeEvent: {Schema: eventSchema(h), Examples: singleExamples()},
@@ -106,7 +106,7 @@ func (a *api) registerEvents(h huma.API) {
 	find.Description = "Answers from the read model, which may not have applied the newest events yet."
 	find.MaxBodyBytes = 16 << 20
 	find.BodyReadTimeout = time.Minute
-	huma.Register(h, find, a.lookup)
+	serve(a, h, find, a.lookup)
 
 	a.registerEvent(h)
 }
@@ -115,7 +115,7 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	list, err := decodeBody(in.header, in.RawBody)
 	if err != nil {
 		a.Telemetry.Metrics.Refused("invalid", refused(err))
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &publishOutput{}
 	out.Body.Events = []published{}
@@ -224,7 +224,7 @@ func decodeBody(header map[string][]string, body []byte) ([]events.Event, error)
 func (a *api) lookup(ctx context.Context, in *lookupInput) (*lookupOutput, error) {
 	found, err := a.holders(ctx, in.Tenant, in.Body.Events)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &lookupOutput{}
 	out.Body.Events = found

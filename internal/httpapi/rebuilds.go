@@ -58,15 +58,15 @@ func (a *api) registerRebuilds(h huma.API) {
 		"Events that were skipped with class error are tried again. With projection all, nothing starts if any projection is already being rebuilt. " +
 		"If the log has lost events that the read model graph still holds, the rebuild is refused unless force is set; the old generation then stays until POST /v1/log/repair resolves the missing events."
 	ask.DefaultStatus = http.StatusAccepted
-	huma.Register(h, ask, a.rebuild)
+	serve(a, h, ask, a.rebuild)
 
 	list := operation("list-rebuilds", http.MethodGet, "/v1/rebuilds", "List the rebuilds and their progress", "operations", 503, 504)
 	list.Description = "The last rebuild of each projection that was ever rebuilt."
-	huma.Register(h, list, a.listRebuilds)
+	serve(a, h, list, a.listRebuilds)
 
 	cancel := operation("cancel-rebuild", http.MethodDelete, "/v1/rebuilds/{projection}", "Cancel a rebuild", "operations", 404, 409, 503, 504)
 	cancel.Description = "Removes the new generation. A rebuild that has finished by then is kept."
-	huma.Register(h, cancel, a.cancelRebuild)
+	serve(a, h, cancel, a.cancelRebuild)
 }
 
 func (a *api) rebuild(ctx context.Context, in *rebuildInput) (*rebuildsOutput, error) {
@@ -75,7 +75,7 @@ func (a *api) rebuild(ctx context.Context, in *rebuildInput) (*rebuildsOutput, e
 	}
 	if !in.Body.Force { // the check reads the whole log
 		if err := a.limits.acquireLog(ctx); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		defer a.limits.verifying.Release(1)
 	}
@@ -106,7 +106,7 @@ func (a *api) rebuilds(list []rebuild.Progress, err error) (*rebuildsOutput, err
 	case errors.Is(err, rebuild.ErrNotRebuilding):
 		return nil, huma.Error409Conflict(err.Error())
 	case err != nil:
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &rebuildsOutput{}
 	out.Body.Rebuilds = each(list, rebuildOf)

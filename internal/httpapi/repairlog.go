@@ -50,23 +50,23 @@ func (a *api) registerRepairLog(h huma.API) {
 	repair := operation("repair-log", http.MethodPost, "/v1/log/repair", "Write events back to the log that only the read model holds", "operations", 415, 422, 503)
 	repair.Description = "For a log that has lost events. Compares all conversations that are not deleted; events that the read model holds in full are published again with their old identity, " +
 		"at the end of the log. A repair takes about as long as reading the log and the read model once, and can be repeated."
-	huma.Register(h, repair, a.repairLog)
+	serve(a, h, repair, a.repairLog)
 }
 
 func (a *api) repairLog(ctx context.Context, in *repairLogInput) (*output[LogRepair], error) {
 	if err := a.limits.admitLog(ctx); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	g, _, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	report, err := salvage.Repair(ctx, a.Log, g, salvage.Options{DryRun: in.Body.DryRun, Accept: in.Body.Accept})
 	if err != nil && report.Events > 0 && !in.Body.DryRun {
 		return nil, huma.Error503ServiceUnavailable(fmt.Sprintf("%d events were written back, then: %v", report.Restored, err))
 	}
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &output[LogRepair]{LogRepair{
 		DryRun: in.Body.DryRun, Missing: report.Missing, Left: report.Left, Events: report.Events, Restored: report.Restored, Inexact: report.Inexact,

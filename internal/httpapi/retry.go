@@ -80,7 +80,7 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*output[Retry], error)
 		case errors.As(err, &several):
 			return nil, ambiguous(several, "body.conversation")
 		case err != nil:
-			return nil, a.problem(err)
+			return nil, err
 		}
 		r.Conversation = id
 	}
@@ -96,7 +96,7 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*output[Retry], error)
 	return out, a.retryAll(ctx, targets, &out.Body)
 }
 
-// targets returns the conversations to repair. Its error is a problem document.
+// targets returns the conversations to repair.
 func (a *api) targets(ctx context.Context, r *RetryRequest, models []view.Model, out *Retry) ([]target, error) {
 	var list []target
 	for _, m := range models {
@@ -117,7 +117,7 @@ func (a *api) targets(ctx context.Context, r *RetryRequest, models []view.Model,
 			}
 		}
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		for _, f := range rows {
 			if access.MayRead(ctx, f.Conversation.Tenant) {
@@ -152,7 +152,7 @@ func (a *api) unique(ctx context.Context, r *RetryRequest, list []target, end ui
 			seen[name{t.Name, t.id}] = true
 			first, err := t.Store.Failed(ctx, projection.FailedQuery{Tenant: t.id.Tenant, Conversation: t.id.ID, Class: projection.Class(r.Class), Limit: 1})
 			if err != nil {
-				return nil, a.problem(err)
+				return nil, err
 			}
 			if r.After > 0 && len(first) > 0 && first[0].Seq <= r.After {
 				continue
@@ -186,7 +186,7 @@ func (a *api) retryAll(ctx context.Context, targets []target, out *Retry) error 
 				err = a.retryOne(ctx, t, at.partition, &c)
 			}
 			if ctx.Err() != nil {
-				return a.problem(ctx.Err())
+				return ctx.Err()
 			}
 			tooLarge := errors.Is(err, projection.ErrTooLarge)
 			if tooLarge {

@@ -23,7 +23,7 @@ type Access struct {
 func (a *api) registerAccess(h huma.API) {
 	op := operation("show-access", http.MethodGet, "/v1/access", "Show what you may do", "operations")
 	op.Description = "The rights of the token that the request carries. A server that asks for no token allows everything."
-	huma.Register(h, op, a.access)
+	serve(a, h, op, a.access)
 }
 
 func (a *api) access(ctx context.Context, _ *struct{}) (*output[Access], error) {

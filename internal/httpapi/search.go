@@ -136,7 +136,7 @@ var methods = map[string]recall.Method{"fused": recall.Fused, "words": recall.By
 func (a *api) registerSearch(h huma.API) {
 	op := operation("search-conversation", http.MethodGet, "/v1/conversations/{id}/search", "Search the messages or the tool results of a conversation", "messages", 404, 422, 503, 504)
 	op.Description = "Messages are ranked like the relevant past of a context: by their words, their meaning and their surroundings, and by the speaker or time that the query names. Tool results are ranked by their words; the first search for them in a conversation makes their index."
-	huma.Register(h, op, a.searchConversation)
+	serve(a, h, op, a.searchConversation)
 	a.registerSearchAll(h)
 }
 
@@ -237,7 +237,7 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 		return "", err
 	}})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	query := window.SearchQuery{
 		Conversation: in.id(), Text: asked.Text, Prefixes: asked.Prefixes, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Limit: in.Limit, MaxChars: in.MaxChars,
@@ -249,14 +249,14 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 	var next uint64
 	if kind != kindTool {
 		if next, err = searchMessages(ctx, source, query, start, out); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 	}
 	if kind != kindMessage {
 		query.From = int(min(start, maxSearchPages))
 		hits, found, further, err := window.SearchTools(ctx, source, query)
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		out.Body.ToolResults, out.Body.ToolsFrom = each(hits, showFoundResult), found.From
 		for i := range hits {

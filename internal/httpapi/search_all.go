@@ -61,10 +61,10 @@ func (a *api) registerSearchAll(h huma.API) {
 	all := operation("search", http.MethodGet, "/v1/search", "Search all conversations", "conversations", 422, 503, 504)
 	all.Description = "Finds conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best and their first messages. " +
 		"Up to 50 conversations are ranked. With filters, only the messages that they keep are found and ranked, with the titles of their conversations. With kind=tool or all it finds the results of tools in the newest conversations of a project, by their words."
-	huma.Register(h, all, a.searchAll)
+	serve(a, h, all, a.searchAll)
 	similar := operation("similar-conversations", http.MethodGet, "/v1/conversations/{id}/similar", "List conversations like this one", "conversations", 404, 422, 503, 504)
 	similar.Description = "Searches all conversations for what this one is about: its title, what its user asked for first, and its newest summary or, without one, what its user said last."
-	huma.Register(h, similar, a.similar)
+	serve(a, h, similar, a.similar)
 }
 
 func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, error) {
@@ -81,20 +81,20 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	}
 	g, models, err := a.ofMany(ctx, in.Project, in.WaitAllParams)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	var tools *view.ToolsOf
 	if kind != kindMessage {
 		if tools, err = a.toolsOf(ctx, in, keep); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 	}
 	var rewritten *window.Rewritten
 	if asked.Text, rewritten, err = a.rewriteIn(ctx, in, asked.Text); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.beginFind(ctx, in.Tenant, in.WaitAllParams, in.Rewrite, models...); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &foundOutput{}
 	if out.Body.Conversations = []FoundConversation{}; kind != kindTool {
@@ -114,7 +114,7 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	}
 	if tools != nil {
 		if out.Body.FoundTools, err = findTools(ctx, tools, in, asked, keep); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 	}
 	out.Body.Rewritten, out.Body.Contains, out.Body.Without = rewritten, asked.Contains, asked.Without
@@ -148,10 +148,10 @@ func (a *api) searchSaid(ctx context.Context, in *searchInput, g graph.Reader, a
 	}
 	r, p, err := a.projectNow(ctx, in.Tenant, in.Project)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if q.Only, err = project.Entered(ctx, r, p); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	q.Of = func(ctx context.Context, ids []events.ConversationID) ([]bool, error) { // some may have moved to another project since their entries
 		return project.Among(ctx, r, p, ids)
@@ -165,14 +165,14 @@ func (a *api) listSaid(ctx context.Context, in *searchInput, g graph.Reader, kee
 	if in.Project != "" {
 		_, p, err := a.projectNow(ctx, in.Tenant, in.Project)
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		of = &p
 	}
 	q := window.TenantQuery{ConversationQuery: window.ConversationQuery{Limit: in.Limit, Keep: keep}, Messages: in.Messages, MaxChars: in.MaxChars}
 	found, partial, err := window.ListAll(ctx, g, a.pins(ctx).Newest(ctx, in.Tenant, of, keep), q)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &foundOutput{}
 	out.Body.Conversations, out.Body.Partial = each(found, showFoundConversation), partial
@@ -186,21 +186,21 @@ func showFoundConversation(c window.ConversationFound) FoundConversation {
 func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, error) {
 	g, m, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.awaitAll(ctx, in.WaitAllParams, m); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	lineage, err := graph.LineageOf(ctx, g, in.id(), graph.Latest)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if err := a.beginFind(ctx, in.Tenant, in.WaitAllParams, false, m); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	about, err := window.AboutConversation(ctx, lineage.Graph(g), in.id())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	q := window.TenantQuery{Tenant: in.Tenant, ConversationQuery: window.ConversationQuery{Text: about, Except: in.ID, Fresh: in.AtLeast != 0}}
 	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}, in.FoundParams, q)
@@ -223,7 +223,7 @@ func (a *api) find(ctx context.Context, source window.TenantSource, shown FoundP
 	q.Limit, q.Messages, q.MaxChars = shown.Limit, shown.Messages, shown.MaxChars
 	found, model, err := window.SearchAll(ctx, source, q)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &foundOutput{}
 	out.Body.Embedding = model

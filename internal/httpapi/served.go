@@ -79,10 +79,10 @@ type RemadeContext struct {
 func (a *api) registerServed(h huma.API) {
 	list := operation("list-contexts", http.MethodGet, "/v1/conversations/{id}/contexts", "List the contexts that were shown", "context", 404, 422, 503, 504)
 	list.Description = "The contexts of the conversation that were requested with record=true, with their parameters and hashes."
-	huma.Register(h, list, a.servedList)
+	serve(a, h, list, a.servedList)
 	show := operation("show-context", http.MethodGet, "/v1/conversations/{id}/contexts/{seq}", "Rebuild a context that was shown", "context", 404, 422, 503, 504)
 	show.Description = "Builds the context with the remembered parameters as of the remembered sequence, and compares its hash. They differ if a source was erased or summaries were lost, if another version of the program chooses differently, or if the remembered event is false."
-	huma.Register(h, show, a.served)
+	serve(a, h, show, a.served)
 }
 
 // kindServed is the kind of the events that remember contexts.
@@ -152,7 +152,7 @@ func (a *api) servedList(ctx context.Context, in *servedListInput) (*servedListO
 		return nil, err
 	}
 	if _, err := a.pins(ctx).Open(ctx, in.id(), in.at(AsOfParam{})); err != nil { // for a conversation that is unknown or deleted
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &servedListOutput{}
 	out.Body.Contexts = []ServedContext{}
@@ -165,7 +165,7 @@ func (a *api) servedList(ctx context.Context, in *servedListInput) (*servedListO
 }
 
 // eachOfKind reads a page of a conversation's events of one kind from the log, oldest first. It returns the cursor of
-// the next page, "" if there is none; its error is a problem.
+// the next page, "" if there is none.
 func (a *api) eachOfKind(ctx context.Context, id events.ConversationID, kind string, s scope, from uint64, limit int, yield func(*events.Recorded, uint64)) (next string, err error) {
 	for n := 0; ; n++ {
 		m, err := a.Log.NextOfKind(ctx, id.Tenant, id.ID, kind, from)
@@ -173,7 +173,7 @@ func (a *api) eachOfKind(ctx context.Context, id events.ConversationID, kind str
 			return "", nil
 		}
 		if err != nil {
-			return "", a.problem(err)
+			return "", err
 		}
 		if n == limit {
 			return s.next(from), nil
@@ -192,7 +192,7 @@ func (a *api) served(ctx context.Context, in *servedInput) (*output[RemadeContex
 		return nil, missing
 	}
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	r, address, err := m.Decode()
 	p, ok := r.Payload.(*events.ContextServed)
@@ -209,7 +209,7 @@ func (a *api) served(ctx context.Context, in *servedInput) (*output[RemadeContex
 		Query:        p.Query, MaxChars: p.MaxChars, Strategy: p.Strategy, Condense: p.Condense, ProjectMemory: memory,
 	})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return &output[RemadeContext]{Body: RemadeContext{Served: showServed(r, in.Seq, p), Equal: c.Manifest.Hash == p.Hash, Hash: c.Manifest.Hash, Markdown: c.Markdown()}}, nil
 }

@@ -111,7 +111,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*output[Status], error) 
 	cluster, err := projection.ReadCluster(ctx, a.Log.Conn())
 	if err != nil {
 		if !a.Log.Conn().IsConnected() { // nothing below would get an answer either
-			return nil, a.problem(fmt.Errorf("%w: %w", eventlog.ErrSilent, err))
+			return nil, fmt.Errorf("%w: %w", eventlog.ErrSilent, err)
 		}
 		out.Body.ProcessesError = err.Error()
 	}
@@ -131,7 +131,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*output[Status], error) 
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out.Body.Projections = slices.Concat(lists...)
 	out.Body.Processes = processes(&cluster, out.Body.Projections)
@@ -139,13 +139,13 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*output[Status], error) 
 		return nil, err
 	}
 	if err := a.erasing(ctx, &out.Body); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	// Read the log's state last: events published since may already be applied, and no
 	// checkpoint may exceed the head.
 	state, err := a.Log.State(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
 	out.Body.Stream.MaxBytes = state.MaxBytes
@@ -188,7 +188,7 @@ func (a *api) underWay(ctx context.Context) ([]Rebuild, error) {
 	}
 	list, err := a.Rebuilds.List(ctx)
 	if err != nil && !errors.Is(err, projection.ErrUnavailable) { // the projections report it
-		return nil, a.problem(err)
+		return nil, err
 	}
 	return each(slices.DeleteFunc(list, func(p rebuild.Progress) bool { return p.State == rebuild.Serving }), rebuildOf), nil
 }

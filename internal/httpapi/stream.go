@@ -74,7 +74,7 @@ func (a *api) registerStream(h huma.API) {
 		Description: "The stream",
 		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
-	huma.Register(h, op, a.stream)
+	serve(a, h, op, a.stream)
 }
 
 func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
@@ -94,7 +94,7 @@ func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse
 	}
 	state, err := a.Log.State(ctx)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	if from > state.Head+1 {
 		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("the log ends at sequence %d", state.Head), &huma.ErrorDetail{Location: "query.from", Message: "is beyond the end of the log", Value: from})
@@ -295,7 +295,7 @@ func (a *api) statusNow(ctx context.Context) ([]byte, error) {
 	defer end()
 	out, err := a.status(ctx, nil)
 	if err != nil {
-		return nil, err
+		return nil, a.problem(err)
 	}
 	return json.Marshal(out.Body)
 }

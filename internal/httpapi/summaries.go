@@ -101,17 +101,17 @@ type Summarized struct {
 func (a *api) registerSummaries(h huma.API) {
 	list := operation("list-summaries", http.MethodGet, "/v1/conversations/{id}/summaries", "List the summaries of a conversation", "summaries", 404, 422, 503, 504)
 	list.Description = pagesDoc
-	huma.Register(h, list, a.summaries)
-	huma.Register(h, operation("show-summary", http.MethodGet, "/v1/conversations/{id}/summaries/{summary_id}", "Show a summary and what it covers", "summaries", 404, 422, 503, 504), a.summary)
+	serve(a, h, list, a.summaries)
+	serve(a, h, operation("show-summary", http.MethodGet, "/v1/conversations/{id}/summaries/{summary_id}", "Show a summary and what it covers", "summaries", 404, 422, 503, 504), a.summary)
 	now := operation("summarize", http.MethodPost, "/v1/conversations/{id}/summarize", "Summarize a conversation now", "summaries", 404, 409, 422, 503)
 	now.Description = "Writes the summaries that are due, and one for everything else that no summary covers, except the last turns."
-	huma.Register(h, mayGoOn(h, now), a.summarize)
+	serve(a, h, mayGoOn(h, now), a.summarize)
 	again := operation("resummarize", http.MethodPost, "/v1/conversations/{id}/resummarize", "Write summaries again", "summaries", 404, 409, 422, 503)
 	again.Description = "Writes a new revision of each summary, which replaces the older one; the log keeps both."
-	huma.Register(h, mayGoOn(h, again), a.resummarize)
+	serve(a, h, mayGoOn(h, again), a.resummarize)
 	shorter := operation("condense", http.MethodPost, "/v1/conversations/{id}/condense", "Have a model condense large tool results", "summaries", 404, 409, 422, 503)
 	shorter.Description = "Contexts then show the shorter text; log and graph keep the results as they are."
-	huma.Register(h, mayGoOn(h, shorter), a.condense)
+	serve(a, h, mayGoOn(h, shorter), a.condense)
 }
 
 // mayGoOn declares the answer to a request whose work takes longer than the request waits.
@@ -135,7 +135,7 @@ func (a *api) summaries(ctx context.Context, in *summariesInput) (*summariesOutp
 	}
 	rows, err := g.Summaries(ctx, in.id(), query)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &summariesOutput{}
 	if len(rows) > in.Limit {
@@ -153,15 +153,15 @@ func (a *api) summaries(ctx context.Context, in *summariesInput) (*summariesOutp
 func (a *api) summary(ctx context.Context, in *summaryInput) (*output[Summary], error) {
 	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	found, err := g.SummariesByID(ctx, in.id(), []string{in.SummaryID}, in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	s, ok := found[in.SummaryID]
 	if !ok {
-		return nil, a.problem(fmt.Errorf("summary %q of conversation %q: %w", in.SummaryID, in.ID, graph.ErrNotFound))
+		return nil, fmt.Errorf("summary %q of conversation %q: %w", in.SummaryID, in.ID, graph.ErrNotFound)
 	}
 	return &output[Summary]{Body: showSummary(s)}, nil
 }
@@ -185,7 +185,7 @@ const takeover = 4 * time.Second
 // ask sends a request to the summarizer, in whichever process it runs.
 func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request) (*summarizeOutput, error) {
 	if err := a.exists(ctx, in.id()); err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.WaitMS)*time.Millisecond)
 	defer cancel()
@@ -214,7 +214,7 @@ func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request
 	case errors.Is(err, context.DeadlineExceeded):
 		return &summarizeOutput{Status: http.StatusAccepted, Body: Summarized{Written: []string{}, Pending: true}}, nil
 	case errors.Is(err, context.Canceled):
-		return nil, a.problem(err)
+		return nil, err
 	case err != nil:
 		return nil, huma.Error503ServiceUnavailable(fmt.Sprintf("%v; %d were written before", err, len(answer.Written)))
 	}

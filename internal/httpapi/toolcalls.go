@@ -116,9 +116,9 @@ type callInput struct {
 func (a *api) registerToolCalls(h huma.API) {
 	list := operation("list-tool-calls", http.MethodGet, "/v1/conversations/{id}/tool-calls", "List the tool calls of a conversation with their results", "tool calls", 404, 422, 503, 504)
 	list.Description = pagesDoc
-	huma.Register(h, list, a.toolCalls)
+	serve(a, h, list, a.toolCalls)
 	show := operation("show-tool-call", http.MethodGet, "/v1/conversations/{id}/tool-calls/{tool_call_id}", "Show a tool call and its result with their full texts", "tool calls", 404, 422, 503, 504)
-	huma.Register(h, show, a.toolCall)
+	serve(a, h, show, a.toolCall)
 }
 
 func (a *api) toolCalls(ctx context.Context, in *callsInput) (*callsOutput, error) {
@@ -130,7 +130,7 @@ func (a *api) toolCalls(ctx context.Context, in *callsInput) (*callsOutput, erro
 		ListQuery: q, Tool: in.Tool, Outcome: graph.Outcome(in.Success), Turn: in.Turn.pointer(),
 	})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &callsOutput{}
 	out.Body.ToolCalls = each(page.Rows, showUse)
@@ -141,20 +141,20 @@ func (a *api) toolCalls(ctx context.Context, in *callsInput) (*callsOutput, erro
 func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], error) {
 	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	ref := graph.Ref{ID: in.ToolCallID}
 	calls, err := g.Calls(ctx, in.id(), []graph.Ref{ref}, in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	call, ok := calls[ref]
 	if !ok {
-		return nil, a.problem(fmt.Errorf("tool call %q of conversation %q: %w", in.ToolCallID, in.ID, graph.ErrNotFound))
+		return nil, fmt.Errorf("tool call %q of conversation %q: %w", in.ToolCallID, in.ID, graph.ErrNotFound)
 	}
 	results, err := g.Results(ctx, in.id(), []graph.Ref{call.Ref()}, in.seq())
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	u := graph.ToolUse{Call: call}
 	if !call.Arguments.Whole() {
@@ -163,7 +163,7 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], e
 			u.Call.Arguments, err = whole(call.Arguments, string(p.Arguments), call.Seq)
 		}
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 	}
 	if r, ok := results[call.Ref()]; ok {
@@ -175,7 +175,7 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], e
 				r.Result, err = whole(r.Result, p.Text(), r.Seq)
 			}
 			if err != nil {
-				return nil, a.problem(err)
+				return nil, err
 			}
 		}
 	}

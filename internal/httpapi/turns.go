@@ -70,10 +70,10 @@ type stepsOutput struct {
 func (a *api) registerTurns(h huma.API) {
 	turns := operation("list-turns", http.MethodGet, "/v1/conversations/{id}/turns", "List the turns of a conversation", "turns", 404, 422, 503, 504)
 	turns.Description = "A turn is a user message and everything up to the next one. " + pagesDoc
-	huma.Register(h, turns, a.turns)
+	serve(a, h, turns, a.turns)
 	steps := operation("list-steps", http.MethodGet, "/v1/conversations/{id}/steps", "List the steps of a conversation or of a turn", "turns", 404, 422, 503, 504)
 	steps.Description = "A step is an assistant message with the calls that follow it in the log, up to the next assistant or user message. A call's message_id may name a different message. Every call is in exactly one step. " + pagesDoc
-	huma.Register(h, steps, a.steps)
+	serve(a, h, steps, a.steps)
 }
 
 func (a *api) turns(ctx context.Context, in *turnsInput) (*turnsOutput, error) {
@@ -95,7 +95,7 @@ func (a *api) turnsPage(ctx context.Context, operation string, in *RowsParams) (
 	}
 	found, err := graph.Turns(ctx, g, in.id(), q)
 	if err != nil {
-		return nil, nil, "", a.problem(err)
+		return nil, nil, "", err
 	}
 	return g, found.Rows, scope.next(found.Next), nil
 }
@@ -107,7 +107,7 @@ func (a *api) steps(ctx context.Context, in *stepsInput) (*stepsOutput, error) {
 	}
 	page, err := graph.Steps(ctx, g, in.id(), graph.StepQuery{ListQuery: q, Turn: in.Turn.pointer()})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	out := &stepsOutput{}
 	out.Body.Steps = each(page.Rows, func(s graph.Step) Step {

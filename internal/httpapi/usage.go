@@ -42,7 +42,7 @@ type QuotaUse struct {
 func (a *api) registerQuotas(h huma.API) {
 	list := operation("list-quotas", http.MethodGet, "/v1/quotas", "List what tenants use of their quotas", "operations", 404, 422)
 	list.Description = "What tenants store is listed once any tenant has a quota for it. Without a quotas file the list is empty."
-	huma.Register(h, list, a.listQuotas)
+	serve(a, h, list, a.listQuotas)
 }
 
 func (a *api) listQuotas(_ context.Context, in *quotasInput) (*output[TenantQuotas], error) {
