@@ -43,9 +43,7 @@ func (a *aider) refuse(out *batch, err error) {
 func (a *aider) end(out *batch) {
 	first := len(out.items)
 	a.flush(out)
-	for i := range out.items[first:] {
-		out.items[first+i].Open = true
-	}
+	out.open(first, false)
 }
 
 func (a *aider) value(out *batch, raw []byte) error {

@@ -124,9 +124,6 @@ func newCline(name string) converter {
 	return c
 }
 
-func (c *cline) end(*batch)                   {}
-func (c *cline) refuse(out *batch, err error) { out.refuse(err) }
-
 func (c *cline) value(out *batch, raw []byte) error {
 	var s clineSession
 	var err error
@@ -144,20 +141,14 @@ func (c *cline) value(out *batch, raw []byte) error {
 		return errors.New("neither the folder nor the file names the task: keep the name of its folder")
 	}
 	c.folder = folderIn(string(s.SystemPrompt), clineWorkingDirectory)
-	for i, raw := range s.Messages {
-		var m clineMessage
-		if err := json.Unmarshal(raw, &m); err != nil {
-			refuseAt(out, "messages", i, err)
-			continue
-		}
+	eachPart(out, "messages", s.Messages, func(i int, m *clineMessage) error {
 		first := len(out.items)
-		c.message(out, &m)
+		c.message(out, m)
 		if i == len(s.Messages)-1 {
-			for j := range out.items[first:] {
-				out.items[first+j].Open = true // it may still be written
-			}
+			out.open(first, false) // it may still be written
 		}
-	}
+		return nil
+	})
 	return nil
 }
 

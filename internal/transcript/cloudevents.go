@@ -14,10 +14,7 @@ const SequenceExtension = "mnemesequence"
 
 // cloudEvents reads events as they were published: each line is a CloudEvent in JSON format
 // with its own id, source, time and extensions.
-type cloudEvents struct{}
-
-func (cloudEvents) end(*batch)                   {}
-func (cloudEvents) refuse(out *batch, err error) { out.refuse(err) }
+type cloudEvents struct{ immediate }
 
 func (cloudEvents) value(out *batch, raw []byte) error {
 	e, err := events.DecodeStructured(raw)

@@ -111,9 +111,6 @@ func newContinue(string) converter {
 	}
 }
 
-func (c *continues) end(*batch)                   {}
-func (c *continues) refuse(out *batch, err error) { out.refuse(err) }
-
 func (c *continues) value(out *batch, raw []byte) error {
 	var s continueSession
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -123,20 +120,14 @@ func (c *continues) value(out *batch, raw []byte) error {
 		return errors.New("sessionId: is missing")
 	}
 	c.id, c.start.Cwd = continuePrefix+string(s.SessionID), continueFolder(string(s.Folder))
-	for i, raw := range s.History {
-		var item continueItem
-		if err := json.Unmarshal(raw, &item); err != nil {
-			refuseAt(out, "history", i, err)
-			continue
-		}
+	eachPart(out, "history", s.History, func(i int, item *continueItem) error {
 		first := len(out.items)
-		c.item(out, &item)
+		c.item(out, item)
 		if i == len(s.History)-1 {
-			for j := range out.items[first:] {
-				out.items[first+j].Open = true // it may still be written
-			}
+			out.open(first, false) // it may still be written
 		}
-	}
+		return nil
+	})
 	if !continueUntitled[s.Title] {
 		c.titled(out, string(s.Title))
 	}

@@ -114,9 +114,6 @@ func (c *copilot) of(agent text) *copilotTalk {
 	return t
 }
 
-func (c *copilot) end(*batch)                   {}
-func (c *copilot) refuse(out *batch, err error) { out.refuse(err) }
-
 func (c *copilot) value(out *batch, raw []byte) error {
 	var l copilotLine
 	if err := json.Unmarshal(raw, &l); err != nil {

@@ -106,9 +106,7 @@ func (c *crush) session(ctx context.Context, tx *sql.Tx, s stored, out *batch) e
 		return err
 	}
 	if !finished {
-		for i := range out.items[last:] {
-			out.items[last+i].Open = true
-		}
+		out.open(last, false)
 	}
 	t.titled(out, s.title)
 	return nil

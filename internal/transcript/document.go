@@ -51,8 +51,15 @@ func document(list []line) []byte {
 	return bytes.ToValidUTF8(doc, []byte("\uFFFD"))
 }
 
+// immediate is the part of a converter that holds no items back.
+type immediate struct{}
+
+func (immediate) end(*batch)                   {}
+func (immediate) refuse(out *batch, err error) { out.refuse(err) }
+
 // talk adds the events of one conversation. Its start event comes first.
 type talk struct {
+	immediate
 	id, source string
 	began      string // when it started, RFC 3339; "" takes the time of the first event
 	start      events.ConversationStarted
@@ -103,9 +110,19 @@ func (t *talk) call(out *batch, id, at, message, tool string, arguments json.Raw
 	t.event(out, t.scope(id), at, &events.ToolCalled{ToolCallID: id, MessageID: message, ToolName: tool, Arguments: plain(argumentsOf(or(arguments, "{}")))})
 }
 
+// shellArguments are the arguments of a call that runs a command.
+func shellArguments(command string) json.RawMessage {
+	return json.RawMessage(`{"command":` + string(quote(command)) + `}`)
+}
+
 // answer adds the result of a call as a text.
 func (t *talk) answer(out *batch, call, at, result string, success *bool) {
-	r := &events.ToolReturned{ToolCallID: call, Success: success, Result: events.JSONResult(quote(result))}
+	t.answerAfter(out, call, at, result, success, nil)
+}
+
+// answerAfter is answer for a call that took so many milliseconds, nil if that is unknown.
+func (t *talk) answerAfter(out *batch, call, at, result string, success *bool, took *float64) {
+	r := &events.ToolReturned{ToolCallID: call, Success: success, Result: events.JSONResult(quote(result)), DurationMS: took}
 	if success != nil && !*success {
 		r.Error = result
 	}
@@ -118,6 +135,16 @@ func (t *talk) scope(call string) string {
 		return t.id + ":" + call
 	}
 	return call
+}
+
+// elapsed returns the milliseconds from a time to another one, nil if one of them is unknown or the clock was set back.
+func elapsed(from time.Time, to string) *float64 {
+	end, err := parseTime(to)
+	if err != nil || from.IsZero() || end.Before(from) {
+		return nil
+	}
+	ms := float64(end.Sub(from).Milliseconds())
+	return &ms
 }
 
 // milliseconds returns a Unix time in milliseconds as RFC 3339, "" for 0.
@@ -153,6 +180,20 @@ func stemOfDocument(name string) string {
 			}
 		}
 		return base
+	}
+}
+
+// eachPart decodes the parts of a document and passes them to take. It refuses those for which that fails.
+func eachPart[T any](out *batch, name string, parts []json.RawMessage, take func(i int, part *T) error) {
+	for i, raw := range parts {
+		var part T
+		err := json.Unmarshal(raw, &part)
+		if err == nil {
+			err = take(i, &part)
+		}
+		if err != nil {
+			refuseAt(out, name, i, err)
+		}
 	}
 }
 

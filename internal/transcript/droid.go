@@ -100,9 +100,6 @@ func newDroid(name string) converter {
 	return d
 }
 
-func (d *droid) end(*batch)                   {}
-func (d *droid) refuse(out *batch, err error) { out.refuse(err) }
-
 func (d *droid) value(out *batch, raw []byte) error {
 	var l droidLine
 	if err := json.Unmarshal(raw, &l); err != nil {
@@ -224,7 +221,7 @@ func (d *droid) ran(out *batch, l *droidLine, content string) bool {
 	}
 	d.begin(out, l)
 	id := d.id + ":" + string(l.ID) + ":bash"
-	d.call(out, id, string(l.Timestamp), d.message, "bash", json.RawMessage(`{"command":`+string(quote(string(run.Command)))+`}`))
+	d.call(out, id, string(l.Timestamp), d.message, "bash", shellArguments(string(run.Command)))
 	d.returned(out, l, id, strings.TrimSpace(string(run.Stdout)+"\n"+string(run.Stderr)), run.Exit == 0)
 	return true
 }
@@ -232,16 +229,6 @@ func (d *droid) ran(out *batch, l *droidLine, content string) bool {
 // returned adds the result of a call, with the time between the two lines.
 func (d *droid) returned(out *batch, l *droidLine, call, result string, success bool) {
 	d.begin(out, l)
-	r := &events.ToolReturned{ToolCallID: call, Success: &success, Result: events.JSONResult(quote(result))}
-	if !success {
-		r.Error = result
-	}
-	if began, ok := d.called[call]; ok {
-		delete(d.called, call)
-		if ended, err := parseTime(string(l.Timestamp)); err == nil && !began.IsZero() && !ended.Before(began) {
-			ms := float64(ended.Sub(began).Milliseconds())
-			r.DurationMS = &ms
-		}
-	}
-	d.event(out, resultPrefix+d.scope(call), string(l.Timestamp), r)
+	d.answerAfter(out, call, string(l.Timestamp), result, &success, elapsed(d.called[call], string(l.Timestamp)))
+	delete(d.called, call)
 }

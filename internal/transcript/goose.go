@@ -207,15 +207,13 @@ func (gooseStore) session(ctx context.Context, tx *sql.Tx, s stored, out *batch)
 
 // gooseFile reads the older files: a line about the session, then a message on each line.
 type gooseFile struct {
+	immediate
 	goose  *goose
 	stem   string
 	places places
 }
 
 func newGoose(name string) converter { return &gooseFile{stem: stemOfDocument(name)} }
-
-func (f *gooseFile) end(*batch)                   {}
-func (f *gooseFile) refuse(out *batch, err error) { out.refuse(err) }
 
 func (f *gooseFile) value(out *batch, raw []byte) error {
 	var head struct {

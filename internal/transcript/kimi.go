@@ -108,15 +108,11 @@ func isKimi(p *probe) bool {
 	return !p.list && p.Type == "metadata" && p.Protocol != "" && p.base() == kimiFile
 }
 
-func (k *kimi) refuse(out *batch, err error) { out.refuse(err) }
-
 // end adds the answer whose step may go on.
 func (k *kimi) end(out *batch) {
 	from := len(out.items)
 	k.finish(out)
-	for i := range out.items[from:] {
-		out.items[from+i].Open = true
-	}
+	out.open(from, false)
 }
 
 func (k *kimi) value(out *batch, raw []byte) error {
@@ -269,12 +265,8 @@ func (k *kimi) finish(out *batch) {
 
 // returned adds the result of a call.
 func (k *kimi) returned(out *batch, at string, e *kimiEvent) {
-	success, text := !e.Result.IsError, e.Result.Output.join()
-	r := &events.ToolReturned{ToolCallID: string(e.CallID), Success: &success, Result: events.JSONResult(quote(text)), DurationMS: e.Result.DurationMS}
-	if !success {
-		r.Error = text
-	}
-	k.event(out, resultPrefix+k.scope(string(e.CallID)), at, r)
+	success := !e.Result.IsError
+	k.answerAfter(out, string(e.CallID), at, e.Result.Output.join(), &success, e.Result.DurationMS)
 }
 
 // usage returns the counts of tokens under the names that pi gives them, which are known.

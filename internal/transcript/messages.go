@@ -106,6 +106,7 @@ type turnResult struct {
 // before it. A file that has grown has the same ids, and a message that does not follow the last known one begins a
 // branch.
 type messages struct {
+	immediate
 	stem string
 	line *chain // of a file that has a message on each line
 }
@@ -123,9 +124,6 @@ type chain struct {
 }
 
 func newMessages(name string) converter { return &messages{stem: stemOfDocument(name)} }
-
-func (m *messages) end(*batch)                   {}
-func (m *messages) refuse(out *batch, err error) { out.refuse(err) }
 
 func (m *messages) value(out *batch, raw []byte) error {
 	var l messageList

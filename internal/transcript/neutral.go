@@ -10,7 +10,7 @@ import (
 )
 
 // neutral reads the neutral form: each line is an event and has its own id.
-type neutral struct{}
+type neutral struct{ immediate }
 
 type neutralLine struct {
 	Kind           string          `json:"kind"`
@@ -45,9 +45,6 @@ const (
 	originCompaction = events.OriginCompaction
 	originMeta       = harness.OriginMeta // inserted by the agent's program: a skill's text, a caveat
 )
-
-func (neutral) end(*batch)                   {}
-func (neutral) refuse(out *batch, err error) { out.refuse(err) }
 
 func (neutral) value(out *batch, raw []byte) error {
 	var l neutralLine

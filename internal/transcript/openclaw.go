@@ -45,8 +45,7 @@ func (o *openClawStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (
 }
 
 func (o *openClawStore) session(ctx context.Context, tx *sql.Tx, s stored, out *batch) error {
-	p := newPiOf(openClaw)
-	p.session = s.id
+	p := newPiOf(openClaw, s.id)
 	text := "event_json, NULL"
 	if o.packed {
 		text = "event_json, event_zstd"

@@ -231,9 +231,7 @@ func (o *opencode) end(out *batch) {
 	if o.running < 0 {
 		return
 	}
-	for i := range out.items[o.running:] {
-		out.items[o.running+i].Open = true
-	}
+	out.open(o.running, false)
 }
 
 // prompt adds a user's message, and separately what the program put there.
@@ -336,10 +334,7 @@ func (o *opencode) tool(out *batch, t *talk, message, at string, p *opencodePart
 	}
 	ended := opencodeAt(p.State.Time.End)
 	if began, err := parseTime(at); err == nil && ended != "" && !began.IsZero() {
-		if end, err := parseTime(ended); err == nil && !end.Before(began) {
-			ms := float64(end.Sub(began).Milliseconds())
-			r.DurationMS = &ms
-		}
+		r.DurationMS = elapsed(began, ended)
 	} else {
 		ended = at
 	}
@@ -376,18 +371,13 @@ func (o *opencodeDocument) value(out *batch, raw []byte) error {
 	}
 	t := o.begin(stored{id: string(x.Info.ID), folder: string(x.Info.Directory)})
 	t.began = opencodeAt(x.Info.Time.Created)
-	for i, raw := range x.Messages {
-		var m opencodeMessage
-		if err := json.Unmarshal(raw, &m); err != nil {
-			refuseAt(out, "messages", i, err)
-			continue
-		}
+	eachPart(out, "messages", x.Messages, func(_ int, m *opencodeMessage) error {
 		if m.Info.ID == "" {
-			refuseAt(out, "messages", i, errors.New("info.id: is missing"))
-			continue
+			return errors.New("info.id: is missing")
 		}
-		o.message(out, t, &m)
-	}
+		o.message(out, t, m)
+		return nil
+	})
 	o.opencode.end(out)
 	titleUnless(out, t, string(x.Info.Title))
 	return nil

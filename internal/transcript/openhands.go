@@ -72,9 +72,6 @@ func newOpenHands(name string) converter {
 	return o
 }
 
-func (o *openHands) end(*batch)                   {}
-func (o *openHands) refuse(out *batch, err error) { out.refuse(err) }
-
 func (o *openHands) value(out *batch, raw []byte) error {
 	var e openHandsEvent
 	if err := json.Unmarshal(raw, &e); err != nil {

@@ -133,10 +133,9 @@ func (p *piTexts) join() string { return strings.Join(p.texts, "\n") }
 // pi turns a session into items. An entry's id, or before version 2 its line number, identifies its place. A session is
 // a tree whose branches the user can leave; the items are all entries, in the order in which they were written.
 type pi struct {
-	piNames
-	session string // from the header, else from the file's name
+	talk    // its id is that of the header, else of the file's name
+	names   piNames
 	version string
-	started bool
 	message string               // the id of the last message
 	called  map[string]time.Time // when calls without a result were made
 	places  places
@@ -146,17 +145,20 @@ type pi struct {
 var piName = regexp.MustCompile(`_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl`)
 
 func newPi(name string) converter {
-	p := newPiOf(piItself)
 	if m := piName.FindStringSubmatch(path.Base(strings.ReplaceAll(name, `\`, "/"))); m != nil {
-		p.session = m[1]
+		return newPiOf(piItself, m[1])
+	}
+	return newPiOf(piItself, "")
+}
+
+// newPiOf returns the converter of a session, "" if only its header names it.
+func newPiOf(names piNames, session string) *pi {
+	p := &pi{names: names, called: map[string]time.Time{}, talk: talk{source: names.source, start: events.ConversationStarted{Agent: names.agent}}}
+	if session != "" {
+		p.id = names.prefix + session
 	}
 	return p
 }
-
-func newPiOf(names piNames) *pi { return &pi{piNames: names, called: map[string]time.Time{}} }
-
-func (p *pi) end(*batch)                   {}
-func (p *pi) refuse(out *batch, err error) { out.refuse(err) }
 
 // piIgnored are the known types of lines that are not part of the conversation.
 var piIgnored = map[string]bool{
@@ -176,10 +178,10 @@ func (p *pi) value(out *batch, raw []byte) error {
 	if l.Type == "session" {
 		return p.header(out, &l)
 	}
-	if p.session == "" {
+	if p.id == "" {
 		return errors.New("there is no session line before this line, and the file's name has no session id")
 	}
-	at := p.prefix + p.session + ":" + p.places.at(out.line, string(l.ID))
+	at := p.id + ":" + p.places.at(out.line, string(l.ID))
 	switch l.Type {
 	case "message":
 		if l.Message == nil {
@@ -199,13 +201,13 @@ func (p *pi) value(out *batch, raw []byte) error {
 	case "session_info":
 		if l.Name != nil {
 			title := string(*l.Name)
-			p.event(out, &l, at+":title", &events.ConversationUpdated{Title: &title})
+			p.event(out, at+":title", string(l.Timestamp), &events.ConversationUpdated{Title: &title})
 		}
 	case "":
 		return errors.New("type: is missing")
 	default:
 		if !piIgnored[string(l.Type)] {
-			out.skip(p.format, p.version, string(l.Type))
+			out.skip(p.names.format, p.version, string(l.Type))
 		}
 	}
 	return nil
@@ -219,29 +221,15 @@ func (p *pi) header(out *batch, l *piLine) error {
 	if p.started {
 		return nil
 	}
-	p.session, p.version = string(l.ID), cmp.Or(string(l.Version), "1")
-	p.start(out, l)
+	p.id, p.version = p.names.prefix+string(l.ID), cmp.Or(string(l.Version), "1")
+	p.start.Cwd, p.start.Model = string(l.Cwd), string(l.ModelID)
+	p.open(out, string(l.Timestamp))
 	return nil
 }
 
-func (p *pi) start(out *batch, l *piLine) {
-	p.started = true
-	conversation := p.prefix + p.session
-	out.event(conversation, p.source, conversation, string(l.Timestamp), &events.ConversationStarted{
-		Agent: p.agent, Cwd: string(l.Cwd), Model: string(l.ModelID),
-	})
-}
-
-func (p *pi) event(out *batch, l *piLine, id string, payload events.Payload) {
-	if !p.started {
-		p.start(out, &piLine{Timestamp: l.Timestamp})
-	}
-	out.event(p.prefix+p.session, p.source, id, string(l.Timestamp), payload)
-}
-
 func (p *pi) add(out *batch, l *piLine, id string, m *events.MessageCreated) {
-	m.MessageID, p.message = id, id
-	p.event(out, l, id, m)
+	p.message = id
+	p.say(out, id, string(l.Timestamp), m)
 }
 
 func (p *pi) said(out *batch, at string, l *piLine) error {
@@ -266,13 +254,13 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 		for n, c := range m.Content.calls {
 			id := cmp.Or(string(c.ID), at+":c"+strconv.Itoa(n+1))
 			p.called[id], _ = parseTime(string(l.Timestamp))
-			p.event(out, l, id, &events.ToolCalled{ToolCallID: id, MessageID: at, ToolName: string(c.Name), Arguments: plain(or(c.Arguments, "{}"))})
+			p.event(out, id, string(l.Timestamp), &events.ToolCalled{ToolCallID: id, MessageID: at, ToolName: string(c.Name), Arguments: plain(or(c.Arguments, "{}"))})
 		}
 	case "toolResult":
 		return p.result(out, l, string(m.ToolCallID), m.Content.join(), m.IsError || m.Details != 0)
 	case "bashExecution": // the user's own command
 		id := at + ":bash"
-		p.event(out, l, id, &events.ToolCalled{ToolCallID: id, MessageID: p.message, ToolName: "bash", Arguments: json.RawMessage(`{"command":` + string(quote(string(m.Command))) + `}`)})
+		p.call(out, id, string(l.Timestamp), p.message, "bash", shellArguments(string(m.Command)))
 		return p.result(out, l, id, string(m.Output), m.Cancelled || m.ExitCode != nil && *m.ExitCode != 0)
 	case "custom": // as a custom_message; or of a call that a tool made, whose result has what matters
 		if text := m.Content.join(); !m.Excluded && text != "" {
@@ -282,7 +270,7 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 	case "":
 		return errors.New("message.role: is missing")
 	default:
-		out.skip(p.format, p.version, messageOf(string(m.Role)))
+		out.skip(p.names.format, p.version, messageOf(string(m.Role)))
 	}
 	return nil
 }
@@ -293,17 +281,7 @@ func (p *pi) result(out *batch, l *piLine, call, text string, failed bool) error
 		return errors.New("message.toolCallId: is missing")
 	}
 	success := !failed
-	r := &events.ToolReturned{ToolCallID: call, Success: &success, Result: events.JSONResult(quote(text))}
-	if failed {
-		r.Error = text
-	}
-	if began, ok := p.called[call]; ok {
-		delete(p.called, call)
-		if ended, err := parseTime(string(l.Timestamp)); err == nil && !began.IsZero() && !ended.Before(began) {
-			ms := float64(ended.Sub(began).Milliseconds())
-			r.DurationMS = &ms
-		}
-	}
-	p.event(out, l, resultPrefix+call, r)
+	p.answerAfter(out, call, string(l.Timestamp), text, &success, elapsed(p.called[call], string(l.Timestamp)))
+	delete(p.called, call)
 	return nil
 }

@@ -85,9 +85,6 @@ func newQwen(string) converter {
 	return &qwen{talk: talk{source: "import/qwen_code", scoped: true, start: events.ConversationStarted{Agent: "Qwen Code"}}}
 }
 
-func (q *qwen) end(*batch)                   {}
-func (q *qwen) refuse(out *batch, err error) { out.refuse(err) }
-
 func (q *qwen) value(out *batch, raw []byte) error {
 	var l qwenLine
 	if err := json.Unmarshal(raw, &l); err != nil {

@@ -58,9 +58,6 @@ func newSWEAgent(name string) converter {
 	return &sweAgent{talk{id: id, source: sweAgentSource, start: events.ConversationStarted{Agent: "swe_agent"}}}
 }
 
-func (s *sweAgent) end(*batch)                   {}
-func (s *sweAgent) refuse(out *batch, err error) { out.refuse(err) }
-
 func (s *sweAgent) value(out *batch, raw []byte) error {
 	var t trajectory
 	if err := json.Unmarshal(raw, &t); err != nil {
@@ -90,14 +87,10 @@ func (s *sweAgent) value(out *batch, raw []byte) error {
 		}
 		s.say(out, s.id+":h"+strconv.Itoa(i+1), "", m)
 	}
-	for i, raw := range t.Steps {
-		var step sweStep
-		if err := json.Unmarshal(raw, &step); err != nil {
-			refuseAt(out, "trajectory", i, err)
-			continue
-		}
-		s.step(out, i, &step)
-	}
+	eachPart(out, "trajectory", t.Steps, func(i int, step *sweStep) error {
+		s.step(out, i, step)
+		return nil
+	})
 	return nil
 }
 
@@ -114,19 +107,15 @@ func (s *sweAgent) played(out *batch, history []json.RawMessage) {
 		}
 		observed.Reset()
 	}
-	for i, raw := range history {
-		var said sweSaid
-		if err := json.Unmarshal(raw, &said); err != nil {
-			refuseAt(out, "history after the first answer", i, err)
-			continue
-		}
+	eachPart(out, "history after the first answer", history, func(_ int, said *sweSaid) error {
 		if said.Role == "assistant" {
 			flush()
 			step = &sweStep{Action: said.Action, Thought: text(cmp.Or(string(said.Thought), said.Content.join()))}
 		} else {
 			observed.WriteString(said.Content.join())
 		}
-	}
+		return nil
+	})
 	flush()
 }
 
@@ -142,7 +131,7 @@ func (s *sweAgent) step(out *batch, n int, step *sweStep) {
 		tool = "bash"
 	}
 	call := id + ":call"
-	s.call(out, call, "", id, tool, json.RawMessage(`{"command":`+string(quote(command))+`}`))
+	s.call(out, call, "", id, tool, shellArguments(command))
 	r := &events.ToolReturned{ToolCallID: call, Result: events.JSONResult(quote(string(step.Observation)))}
 	if sweFailed(string(step.Observation)) {
 		r.Success, r.Error = new(bool), string(step.Observation)

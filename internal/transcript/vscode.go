@@ -260,9 +260,7 @@ func (r *vscodeRequest) add(out *batch, t *talk, last bool) {
 		t.say(out, id+":error", at, &events.MessageCreated{Role: "system", Content: string(r.Result.Error.Message), Origin: originMeta})
 	}
 	if !r.answered(last) {
-		for i := range out.items[first:] {
-			out.items[first+i].Open = true
-		}
+		out.open(first, false)
 	}
 }
 
@@ -300,7 +298,7 @@ func (r *vscodeRequest) displayed(out *batch, t *talk, id, at, model string) {
 		call := cmp.Or(string(p.CallID), id+":c"+strconv.Itoa(i+1))
 		arguments := "{}"
 		if c := p.Data.Command; c.Original != "" {
-			arguments = `{"command":` + string(quote(string(cmp.Or(c.User, c.Tool, c.Original)))) + "}"
+			arguments = string(shellArguments(string(cmp.Or(c.User, c.Tool, c.Original))))
 		}
 		t.call(out, call, at, id, cmp.Or(strings.TrimPrefix(string(p.Tool), "copilot_"), "unknown"), json.RawMessage(arguments))
 		if result := string(cmp.Or(p.Said, p.Says)); result != "" {
