@@ -47,10 +47,9 @@ CREATE TABLE scan (
 type codebaseTx struct{ *Tx }
 
 var codeStates = stateTable[codebase.State, *codebase.State]{
-	"c, tenant, id, last_seq, deleted_seq, project",
-	func(rows *sql.Rows, s *codebase.State, before ...any) error {
-		return rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq, &s.Project)...)
-	},
+	columns: []string{"project"},
+	scan:    func(s *codebase.State, scan func(...any) error) error { return scan(&s.Project) },
+	values:  func(s *codebase.State) []any { return []any{s.Project} },
 }
 
 // Load implements Work.
@@ -61,15 +60,7 @@ func (t codebaseTx) Load(ctx context.Context, list []*events.Recorded) (*codebas
 
 // Save implements Work.
 func (t codebaseTx) Save(ctx context.Context, u *codebase.Unit) error {
-	touched, err := touch(ctx, t.Tx, u.States)
-	if err != nil {
-		return err
-	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (" + codeStates.columns + ")", 6, `ON CONFLICT (c) DO UPDATE SET
-		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, project = excluded.project`}, len(touched), func(args []any, i int) []any {
-		s := touched[i]
-		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq, s.Project)
-	}); err != nil {
+	if _, err := codeStates.save(ctx, t.Tx, u.States); err != nil {
 		return err
 	}
 	if _, err := t.Insert(ctx, Insertion{Into: "version (seq, c, event_id, path, hash, removed, language, lines, left_out, scopes, bags, texts)", Width: 12}, len(u.Versions), func(args []any, i int) []any {
@@ -78,7 +69,7 @@ func (t codebaseTx) Save(ctx context.Context, u *codebase.Unit) error {
 	}); err != nil {
 		return err
 	}
-	_, err = t.Insert(ctx, Insertion{Into: "scan (c, seq, event_id, project, root, done, files)", Width: 7}, len(u.Scans), func(args []any, i int) []any {
+	_, err := t.Insert(ctx, Insertion{Into: "scan (c, seq, event_id, project, root, done, files)", Width: 7}, len(u.Scans), func(args []any, i int) []any {
 		s := &u.Scans[i].Row
 		return append(args, u.Scans[i].State.Key, s.Seq, s.EventID, s.Project, s.Root, s.Done, s.Files)
 	})

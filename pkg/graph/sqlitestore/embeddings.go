@@ -26,10 +26,8 @@ var EmbeddingsCodec = Codec[*graph.EmbeddingsUnit]{
 type embeddingsTx struct{ *Tx }
 
 var embeddedStates = stateTable[graph.EmbeddedState, *graph.EmbeddedState]{
-	"c, tenant, id, last_seq, deleted_seq",
-	func(rows *sql.Rows, s *graph.EmbeddedState, before ...any) error {
-		return rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq)...)
-	},
+	scan:   func(_ *graph.EmbeddedState, scan func(...any) error) error { return scan() },
+	values: func(*graph.EmbeddedState) []any { return nil },
 }
 
 // Load implements Work.
@@ -40,18 +38,10 @@ func (t embeddingsTx) Load(ctx context.Context, list []*events.Recorded) (*graph
 
 // Save implements Work.
 func (t embeddingsTx) Save(ctx context.Context, u *graph.EmbeddingsUnit) error {
-	touched, err := touch(ctx, t.Tx, u.States)
-	if err != nil {
+	if _, err := embeddedStates.save(ctx, t.Tx, u.States); err != nil {
 		return err
 	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (" + embeddedStates.columns + ")", 5,
-		"ON CONFLICT (c) DO UPDATE SET last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq"}, len(touched), func(args []any, i int) []any {
-		s := touched[i]
-		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq)
-	}); err != nil {
-		return err
-	}
-	_, err = t.Insert(ctx, Insertion{Into: "embedding (seq, c, message_id, dimensions, vectors)", Width: 5}, len(u.Embeddings), func(args []any, i int) []any {
+	_, err := t.Insert(ctx, Insertion{Into: "embedding (seq, c, message_id, dimensions, vectors)", Width: 5}, len(u.Embeddings), func(args []any, i int) []any {
 		e := &u.Embeddings[i].Row
 		return append(args, e.Seq, u.Embeddings[i].State.Key, e.MessageID, e.Dimensions, e.Vectors)
 	})

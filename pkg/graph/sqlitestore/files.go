@@ -38,10 +38,9 @@ func OpenFiles(ctx context.Context, path string) (*Files, error) {
 type filesTx struct{ *Tx }
 
 var filesStates = stateTable[graph.FilesState, *graph.FilesState]{
-	"c, tenant, id, cwd, turn_count, last_seq, deleted_seq",
-	func(rows *sql.Rows, s *graph.FilesState, before ...any) error {
-		return rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.Cwd, &s.TurnCount, &s.LastSeq, &s.DeletedSeq)...)
-	},
+	columns: []string{"cwd", "turn_count"},
+	scan:    func(s *graph.FilesState, scan func(...any) error) error { return scan(&s.Cwd, &s.TurnCount) },
+	values:  func(s *graph.FilesState) []any { return []any{s.Cwd, s.TurnCount} },
 }
 
 // Load implements Work.
@@ -100,7 +99,7 @@ func (t filesTx) loadWaiting(ctx context.Context, sel Selection, refs []graph.Ca
 
 // Save implements Work.
 func (t filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
-	if err := t.saveStates(ctx, u); err != nil {
+	if _, err := filesStates.save(ctx, t.Tx, u.States); err != nil {
 		return err
 	}
 	if err := t.saveWaiting(ctx, u); err != nil {
@@ -112,19 +111,6 @@ func (t filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
 		}
 	}
 	return t.saveAccesses(ctx, u.Accesses)
-}
-
-func (t filesTx) saveStates(ctx context.Context, u *graph.FilesUnit) error {
-	touched, err := touch(ctx, t.Tx, u.States)
-	if err != nil {
-		return err
-	}
-	_, err = t.Insert(ctx, Insertion{"conversation (" + filesStates.columns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
-		cwd = excluded.cwd, turn_count = excluded.turn_count, last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq`}, len(touched), func(args []any, i int) []any {
-		s := touched[i]
-		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.Cwd, s.TurnCount, s.LastSeq, s.DeletedSeq)
-	})
-	return err
 }
 
 // saveWaiting stores the calls and results that wait for each other, and deletes matched ones.

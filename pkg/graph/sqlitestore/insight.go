@@ -41,15 +41,16 @@ CREATE INDEX day_by_tenant ON day (tenant, day);
 type insightTx struct{ *Tx }
 
 var insightStates = stateTable[insight.State, *insight.State]{
-	"c, tenant, id, last_seq, deleted_seq, memory",
-	func(rows *sql.Rows, s *insight.State, before ...any) (err error) {
+	columns: []string{"memory"},
+	scan: func(s *insight.State, scan func(...any) error) (err error) {
 		var memory string
-		if err := rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq, &memory)...); err != nil {
+		if err := scan(&memory); err != nil {
 			return err
 		}
 		s.Memory, err = insight.DecodeMemory(memory)
 		return err
 	},
+	values: func(s *insight.State) []any { return []any{insight.EncodeMemory(&s.Memory)} },
 }
 
 // Load implements Work.
@@ -74,35 +75,24 @@ func (t insightTx) Load(ctx context.Context, list []*events.Recorded) (*insight.
 
 // Save implements Work.
 func (t insightTx) Save(ctx context.Context, u *insight.Unit) error {
-	touched, err := touch(ctx, t.Tx, u.States)
+	touched, err := insightStates.save(ctx, t.Tx, u.States)
 	if err != nil {
 		return err
 	}
-	type keyed struct {
-		c int64
+	type dayOf struct {
+		*insight.State
 		insight.Row
 	}
-	var days []keyed
+	var days []dayOf
 	for _, s := range touched {
 		for _, r := range s.Rows() {
-			days = append(days, keyed{s.Key, r})
+			days = append(days, dayOf{s, r})
 		}
-	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (" + insightStates.columns + ")", 6, `ON CONFLICT (c) DO UPDATE SET
-		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, memory = excluded.memory`}, len(touched), func(args []any, i int) []any {
-		s := touched[i]
-		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq, insight.EncodeMemory(&s.Memory))
-	}); err != nil {
-		return err
-	}
-	tenants := map[int64]string{}
-	for _, s := range touched {
-		tenants[s.Key] = s.ID.Tenant
 	}
 	_, err = t.Insert(ctx, Insertion{"day (c, day, tenant, id, project, agent, counts, detail)", 8, `ON CONFLICT (c, day) DO UPDATE SET
 		project = excluded.project, agent = excluded.agent, counts = excluded.counts, detail = excluded.detail`}, len(days), func(args []any, i int) []any {
 		d := &days[i]
-		return append(args, d.c, d.Day, tenants[d.c], d.Conversation, d.Project, d.Agent, d.Counts, d.Detail)
+		return append(args, d.Key, d.Day, d.ID.Tenant, d.Conversation, d.Project, d.Agent, d.Counts, d.Detail)
 	})
 	return err
 }

@@ -58,15 +58,16 @@ CREATE INDEX IF NOT EXISTS conversation_by_deletion ON conversation (tenant, del
 type projectsTx struct{ *Tx }
 
 var projectsStates = stateTable[project.State, *project.State]{
-	"c, tenant, id, last_seq, deleted_seq, digest, since",
-	func(rows *sql.Rows, s *project.State, before ...any) (err error) {
+	columns: []string{"digest", "since"},
+	scan: func(s *project.State, scan func(...any) error) (err error) {
 		var digest string
-		if err := rows.Scan(append(before, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq, &digest, &s.Since)...); err != nil {
+		if err := scan(&digest, &s.Since); err != nil {
 			return err
 		}
 		s.Digest, err = project.DecodeDigest(digest)
 		return err
 	},
+	values: func(s *project.State) []any { return []any{project.Encode(&s.Digest), s.Since} },
 }
 
 // Load implements Work.
@@ -77,15 +78,7 @@ func (t projectsTx) Load(ctx context.Context, list []*events.Recorded) (*project
 
 // Save implements Work.
 func (t projectsTx) Save(ctx context.Context, u *project.Unit) error {
-	touched, err := touch(ctx, t.Tx, u.States)
-	if err != nil {
-		return err
-	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (" + projectsStates.columns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
-		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, digest = excluded.digest, since = excluded.since`}, len(touched), func(args []any, i int) []any {
-		s := touched[i]
-		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq, project.Encode(&s.Digest), s.Since)
-	}); err != nil {
+	if _, err := projectsStates.save(ctx, t.Tx, u.States); err != nil {
 		return err
 	}
 	if _, err := t.Insert(ctx, Insertion{Into: "step (c, seq, change, base)", Width: 4}, len(u.Steps), func(args []any, i int) []any {
@@ -94,7 +87,7 @@ func (t projectsTx) Save(ctx context.Context, u *project.Unit) error {
 	}); err != nil {
 		return err
 	}
-	_, err = t.Insert(ctx, Insertion{Into: "member (tenant, kind, name, seq, c, words)", Width: 6}, len(u.Members), func(args []any, i int) []any {
+	_, err := t.Insert(ctx, Insertion{Into: "member (tenant, kind, name, seq, c, words)", Width: 6}, len(u.Members), func(args []any, i int) []any {
 		m := &u.Members[i].Row
 		return append(args, m.Conversation.Tenant, m.Kind, m.Name, m.Seq, u.Members[i].State.Key, m.Words)
 	})

@@ -29,15 +29,20 @@ type summariesTx struct{ *Tx }
 const takenColumns = "id, seq, level, first, last, first_turn, last_turn, chars, revised"
 
 var summarised = stateTable[summary.Conversation, *summary.Conversation]{
-	`c, tenant, id, first_seq, last_seq, deleted_seq, ledger, turn, chars, covered_turn, covered_chars,
-		max_context_chars, profile, titled, first_user, answered`,
-	func(rows *sql.Rows, c *summary.Conversation, before ...any) error {
+	columns:  []string{"first_seq", "ledger", "turn", "chars", "covered_turn", "covered_chars", "max_context_chars", "profile", "titled", "first_user", "answered"},
+	selected: []string{"pending", "uncovered_turns", "untitled"},
+	scan: func(c *summary.Conversation, scan func(...any) error) error {
 		var ledger string
-		if err := rows.Scan(append(before, &c.Key, &c.ID.Tenant, &c.ID.ID, &c.FirstSeq, &c.LastSeq, &c.DeletedSeq, &ledger, &c.Turn, &c.Chars, &c.CoveredTurn, &c.CoveredChars,
-			&c.MaxContextChars, &c.Profile, &c.Titled, &c.FirstUser, &c.Answered)...); err != nil {
+		if err := scan(&c.FirstSeq, &ledger, &c.Turn, &c.Chars, &c.CoveredTurn, &c.CoveredChars, &c.MaxContextChars, &c.Profile, &c.Titled, &c.FirstUser, &c.Answered); err != nil {
 			return err
 		}
 		return json.Unmarshal([]byte(ledger), &c.Ledger)
+	},
+	values: func(c *summary.Conversation) []any {
+		return []any{
+			c.FirstSeq, marshal(c.Ledger), c.Turn, c.Chars, c.CoveredTurn, c.CoveredChars, c.MaxContextChars, clean(c.Profile), c.Titled, c.FirstUser, c.Answered,
+			c.Pending(), c.Turn - c.CoveredTurn, c.Untitled(),
+		}
 	},
 }
 
@@ -101,7 +106,7 @@ func (t summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*eve
 
 // Save implements Work.
 func (t summariesTx) Save(ctx context.Context, u *summary.Unit) error {
-	touched, err := touch(ctx, t.Tx, u.States)
+	touched, err := summarised.save(ctx, t.Tx, u.States)
 	if err != nil {
 		return err
 	}
@@ -112,17 +117,6 @@ func (t summariesTx) Save(ctx context.Context, u *summary.Unit) error {
 		if _, err := t.Exec(ctx, "DELETE FROM mark WHERE c = ? AND seq <= ?", c.Key, c.Ledger.Last(1)); err != nil {
 			return err
 		}
-	}
-	if _, err := t.Insert(ctx, Insertion{"conversation (" + summarised.columns + ", pending, uncovered_turns, untitled)", 19, `ON CONFLICT (c) DO UPDATE SET
-		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, ledger = excluded.ledger, turn = excluded.turn, chars = excluded.chars,
-		covered_turn = excluded.covered_turn, covered_chars = excluded.covered_chars, max_context_chars = excluded.max_context_chars,
-		profile = excluded.profile, titled = excluded.titled, first_user = excluded.first_user, answered = excluded.answered,
-		pending = excluded.pending, uncovered_turns = excluded.uncovered_turns, untitled = excluded.untitled`}, len(touched), func(args []any, i int) []any {
-		c := touched[i]
-		return append(args, c.Key, c.ID.Tenant, c.ID.ID, c.FirstSeq, c.LastSeq, c.DeletedSeq, marshal(c.Ledger), c.Turn, c.Chars, c.CoveredTurn, c.CoveredChars,
-			c.MaxContextChars, clean(c.Profile), c.Titled, c.FirstUser, c.Answered, c.Pending(), c.Turn-c.CoveredTurn, c.Untitled())
-	}); err != nil {
-		return err
 	}
 	if _, err := t.Insert(ctx, Insertion{Into: "mark (c, seq, turn, chars)", Width: 4}, len(u.Marks), func(args []any, i int) []any {
 		m := &u.Marks[i]
@@ -185,10 +179,10 @@ func taken(q Queryer, where string, args ...any) (list []summary.Taken, err erro
 // Waiting implements summary.Reader.
 func (s *Summaries) Waiting(ctx context.Context, query summary.WaitingQuery) (list []summary.Conversation, err error) {
 	err = s.Snapshot(ctx, func(q Queryer) error {
-		rows, err := q("SELECT "+summarised.columns+` FROM conversation WHERE (tenant, id) > (?, ?) AND deleted_seq = 0
+		rows, err := q("SELECT "+summarised.list()+` FROM conversation WHERE (tenant, id) > (?, ?) AND deleted_seq = 0
 			AND (pending >= ? OR ? > 0 AND uncovered_turns >= ? OR ? AND untitled) ORDER BY tenant, id LIMIT ?`,
 			query.After.Tenant, query.After.ID, query.Pending, query.Turns, query.Turns, query.Untitled, query.Limit)
-		list, err = All(rows, err, func(rows *sql.Rows, c *summary.Conversation) error { return summarised.scan(rows, c) })
+		list, err = All(rows, err, func(rows *sql.Rows, c *summary.Conversation) error { return summarised.scanRow(rows, c) })
 		return err
 	})
 	return list, err
