@@ -46,20 +46,13 @@ func Missing(info *jetstream.StreamInfo) uint64 {
 // RecordRemoved adds to the number of removed messages, at most as many as are missing. It
 // returns how many are still missing.
 func RecordRemoved(ctx context.Context, js jetstream.JetStream, messages uint64) (missing uint64, err error) {
-	stream, err := js.Stream(ctx, Stream)
+	err = record(ctx, js, func(info *jetstream.StreamInfo, set func(key string, n uint64)) {
+		missing = Missing(info)
+		if messages = min(messages, missing); messages > 0 {
+			set(removedKey, info.State.LastSeq-info.State.Msgs-missing+messages)
+		}
+	})
 	if err != nil {
-		return 0, fmt.Errorf("stream %s: %w", Stream, err)
-	}
-	info, err := stream.Info(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("stream %s: %w", Stream, err)
-	}
-	missing = Missing(info)
-	messages = min(messages, missing)
-	if messages == 0 {
-		return missing, nil
-	}
-	if err := record(ctx, js, info.Config, removedKey, info.State.LastSeq-info.State.Msgs-missing+messages); err != nil {
 		return missing, err
 	}
 	return missing - messages, nil
@@ -69,34 +62,37 @@ func RecordRemoved(ctx context.Context, js jetstream.JetStream, messages uint64)
 // a moment. A batch whose number is not above [ErasedBatch] was counted before, and nothing changes. Count and number
 // are stored in one update, so an interrupted erasure can count its last batch again.
 func RecordErased(ctx context.Context, js jetstream.JetStream, batch, messages uint64) error {
-	stream, err := js.Stream(ctx, Stream)
-	if err != nil {
-		return fmt.Errorf("stream %s: %w", Stream, err)
-	}
-	config := stream.CachedInfo().Config
-	if batch <= ErasedBatch(config) {
-		return nil
-	}
-	config.Metadata = maps.Clone(config.Metadata)
-	config.Metadata[erasedKey] = strconv.FormatUint(batch, 10)
-	return record(ctx, js, config, removedKey, Removed(config)+messages)
+	return record(ctx, js, func(info *jetstream.StreamInfo, set func(key string, n uint64)) {
+		if batch > ErasedBatch(info.Config) {
+			set(erasedKey, batch)
+			set(removedKey, Removed(info.Config)+messages)
+		}
+	})
 }
 
 // RecordDamaged adds to the number of unreadable messages.
 func RecordDamaged(ctx context.Context, js jetstream.JetStream, messages uint64) error {
+	return record(ctx, js, func(info *jetstream.StreamInfo, set func(key string, n uint64)) {
+		set(damagedKey, Damaged(info.Config)+messages)
+	})
+}
+
+// record stores the numbers that change sets in the stream's metadata. NATS has no update that fails if another program has
+// made one since: callers must see to it that only one of them records at a time.
+func record(ctx context.Context, js jetstream.JetStream, change func(info *jetstream.StreamInfo, set func(key string, n uint64))) error {
 	stream, err := js.Stream(ctx, Stream)
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", Stream, err)
 	}
-	config := stream.CachedInfo().Config
-	return record(ctx, js, config, damagedKey, Damaged(config)+messages)
-}
-
-func record(ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig, key string, n uint64) error {
+	info := stream.CachedInfo() // js.Stream has just asked for it
+	config := info.Config
 	config.Metadata = maps.Clone(config.Metadata)
-	config.Metadata[key] = strconv.FormatUint(n, 10)
+	change(info, func(key string, n uint64) { config.Metadata[key] = strconv.FormatUint(n, 10) })
+	if maps.Equal(config.Metadata, info.Config.Metadata) {
+		return nil
+	}
 	if _, err := js.UpdateStream(ctx, config); err != nil {
-		return fmt.Errorf("record %s in stream %s: %w", key, Stream, err)
+		return fmt.Errorf("record what was removed in stream %s: %w", Stream, err)
 	}
 	return nil
 }
