@@ -204,7 +204,7 @@ func writerSpeed(ctx context.Context, s *scratch, head uint64) (float64, error) 
 		}
 		in := inputs[address.Conversation]
 		if in == nil {
-			in = &summary.Input{Level: 1}
+			in = &summary.Input{}
 			inputs[address.Conversation] = in
 		}
 		in.Entries = append(in.Entries, entry)

@@ -17,7 +17,6 @@ func (r *Reactor) input(ctx context.Context, id events.ConversationID, c summary
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(id.Tenant, id.ID), c.LastSeq); err != nil {
 		return in, nil, err
 	}
-	in = summary.Input{Level: plan.Level, FirstTurn: plan.FirstTurn, LastTurn: plan.LastTurn}
 	err = r.graph(ctx, func(g graph.Reader) error {
 		if plan.Level == 1 {
 			return r.covered(ctx, g, id, plan, &in)

@@ -175,7 +175,6 @@ func (r *Reactor) session(ctx context.Context, c summary.Conversation) (in summa
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.LastSeq); err != nil {
 		return in, err
 	}
-	in = summary.Input{Level: 1, FirstTurn: 1, LastTurn: c.Turn}
 	err = r.graph(ctx, func(g graph.Reader) error {
 		if err := r.covered(ctx, g, c.ID, summary.Plan{First: c.Ledger.Next(1, c.FirstSeq), Last: c.LastSeq}, &in); err != nil {
 			return err

@@ -180,7 +180,7 @@ func (r *Reactor) chapterID(ctx context.Context, p project.Project, plan *projec
 // writeChapter has the model write a chapter. If its answer can't be used, the chapter is written without the model,
 // because a retry would cost again and fail again; if the model does not answer, the story waits.
 func (r *Reactor) writeChapter(ctx context.Context, p project.Project, plan *project.Plan, model Analyst) (*events.StoryWritten, error) {
-	in := summary.Input{Level: plan.Level + 1, Children: plan.Texts}
+	in := summary.Input{Children: plan.Texts}
 	w := summary.Written{Method: "llm", Model: model.Model(), PromptHash: model.StoryPromptHash()}
 	var usage summary.Usage
 	var err error

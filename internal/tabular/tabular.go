@@ -48,11 +48,7 @@ func New[T any](format string, to io.Writer) (Writer[T], error) {
 		return &lines[T]{to, columns}, nil
 	case "csv":
 		w := &csvWriter[T]{to: to, columns: columns}
-		names := make([]string, len(columns))
-		for i, c := range columns {
-			names[i] = c.name
-		}
-		return w, w.line(names)
+		return w, w.line(Columns[T]())
 	}
 	return nil, fmt.Errorf("no format %q: use one of %s", format, strings.Join(Formats, ", "))
 }

@@ -19,7 +19,6 @@ var ErrUnknownFormat = errors.New("unknown transcript format")
 // Format is a way in which agents record their conversations.
 type Format struct {
 	Name string
-	Doc  string // one line for help texts
 	// Native means that the agent itself writes this format, so that nothing has examined its content before.
 	Native bool
 	// detect reports whether a line, or a document, is certainly of this format. If several formats are possible, all
@@ -50,138 +49,138 @@ type converter interface {
 }
 
 var formats = []Format{
-	{
-		Name: "neutral", Doc: "JSON lines with kind and conversation_id, of any agent",
+	{ // JSON lines with kind and conversation_id, of any agent
+		Name: "neutral",
 		detect: func(p *probe) bool {
 			return p.Kind != "" && p.ConversationID != ""
 		},
 		converter: func(string) converter { return neutral{} },
 	},
-	{
-		Name: FormatCloudEvents, Doc: "JSON lines of CloudEvents, as an export writes them",
+	{ // JSON lines of CloudEvents, as an export writes them
+		Name: FormatCloudEvents,
 		detect: func(p *probe) bool {
 			return p.SpecVersion != "" && p.Type != "" && p.Source != ""
 		},
 		converter: func(string) converter { return cloudEvents{} },
 	},
-	{
-		Name: qwenFormat, Native: true, Doc: "sessions of Qwen Code, ~/.qwen/projects/<project>/chats/<session>.jsonl",
+	{ // sessions of Qwen Code, ~/.qwen/projects/<project>/chats/<session>.jsonl
+		Name: qwenFormat, Native: true,
 		detect:    isQwen,
 		converter: newQwen,
 	},
-	{
-		Name: kimiFormat, Native: true, Doc: "sessions of Kimi Code, ~/.kimi-code/sessions/<folder>/<session>/agents/<agent>/wire.jsonl",
+	{ // sessions of Kimi Code, ~/.kimi-code/sessions/<folder>/<session>/agents/<agent>/wire.jsonl
+		Name: kimiFormat, Native: true,
 		detect:    isKimi,
 		converter: newKimi,
 	},
-	{
-		Name: droidFormat, Native: true, Doc: "sessions of Factory Droid, ~/.factory/sessions/<folder>/<session>.jsonl",
+	{ // sessions of Factory Droid, ~/.factory/sessions/<folder>/<session>.jsonl
+		Name: droidFormat, Native: true,
 		detect: func(p *probe) bool {
 			return !p.list && p.Type == "session_start" && p.ID != ""
 		},
 		converter: newDroid,
 	},
-	{
-		Name: claudeCodeFormat, Native: true, Doc: "Claude Code's own transcripts, ~/.claude/projects/<project>/<session>.jsonl",
+	{ // Claude Code's own transcripts, ~/.claude/projects/<project>/<session>.jsonl
+		Name: claudeCodeFormat, Native: true,
 		detect: func(p *probe) bool {
 			return p.Type != "" && (p.SessionID != "" || p.UUID != "" || p.LeafUUID != "" || p.MessageID != "")
 		},
 		converter: newClaudeCode,
 	},
-	{
-		Name: codexFormat, Native: true, Doc: "Codex's own rollouts, ~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<thread>.jsonl",
+	{ // Codex's own rollouts, ~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<thread>.jsonl
+		Name: codexFormat, Native: true,
 		detect: func(p *probe) bool {
 			return len(p.Payload) > 0 && p.Payload[0] == '{' && p.Timestamp != "" && codexTypes[string(p.Type)]
 		},
 		converter: newCodex,
 	},
-	{
-		Name: piFormat, Native: true, Doc: "sessions of pi and of older versions of OpenClaw, ~/.pi/agent/sessions/--<folder>--/<time>_<session>.jsonl",
+	{ // sessions of pi and of older versions of OpenClaw, ~/.pi/agent/sessions/--<folder>--/<time>_<session>.jsonl
+		Name: piFormat, Native: true,
 		detect: func(p *probe) bool {
 			return p.Type == "session" && p.ID != "" && p.Timestamp != "" && p.SessionID == ""
 		},
 		converter: newPi,
 	},
-	{
-		Name: openClawFormat, Native: true, Doc: "databases of OpenClaw, ~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite", files: []string{"openclaw-agent.sqlite"},
+	{ // databases of OpenClaw, ~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite
+		Name: openClawFormat, Native: true, files: []string{"openclaw-agent.sqlite"},
 		tables: openClawTables, store: newOpenClawStore,
 	},
-	{
-		Name: geminiFormat, Native: true, Doc: "sessions of Gemini CLI, ~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl",
+	{ // sessions of Gemini CLI, ~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl
+		Name: geminiFormat, Native: true,
 		documents: true, files: []string{"chats/session-*.json"},
 		detect:    func(p *probe) bool { return !p.list && p.SessionID != "" && p.ProjectHash != "" },
 		converter: newGemini,
 	},
-	{
-		Name: clineFormat, Native: true, Doc: "tasks of Cline, Roo Code and Kilo Code, <task>/api_conversation_history.json and <session>.messages.json",
+	{ // tasks of Cline, Roo Code and Kilo Code, <task>/api_conversation_history.json and <session>.messages.json
+		Name: clineFormat, Native: true,
 		documents: true, files: []string{clineHistory, "*" + clineMessages},
 		detect: func(p *probe) bool {
 			return p.list && p.base() == clineHistory || !p.list && isList(p.Messages) && strings.HasSuffix(p.base(), clineMessages)
 		},
 		converter: newCline,
 	},
-	{
-		Name: opencodeFormat, Native: true, Doc: "databases of opencode and Kilo, ~/.local/share/opencode/opencode.db, and what opencode export prints",
+	{ // databases of opencode and Kilo, ~/.local/share/opencode/opencode.db, and what opencode export prints
+		Name: opencodeFormat, Native: true,
 		documents: true, files: []string{"opencode*.db", "kilo*.db"},
 		detect:    func(p *probe) bool { return !p.list && isObject(p.Info) && isList(p.Messages) },
 		converter: newOpencode, tables: opencodeTables, store: newOpencodeStore,
 	},
-	{
-		Name: gooseFormat, Native: true, Doc: "databases of goose, ~/.local/share/goose/sessions/sessions.db, and its older files <session>.jsonl",
+	{ // databases of goose, ~/.local/share/goose/sessions/sessions.db, and its older files <session>.jsonl
+		Name: gooseFormat, Native: true,
 		files:     []string{"sessions/sessions.db"},
 		detect:    func(p *probe) bool { return !p.list && p.WorkingDir != "" && p.ID+p.Description != "" && p.Role == "" },
 		converter: newGoose, tables: gooseTables, store: newGooseStore,
 	},
-	{
-		Name: crushFormat, Native: true, Doc: "databases of Crush, <project>/.crush/crush.db", files: []string{"crush.db"},
+	{ // databases of Crush, <project>/.crush/crush.db
+		Name: crushFormat, Native: true, files: []string{"crush.db"},
 		tables: crushTables, store: newCrushStore,
 	},
-	{
-		Name: hermesFormat, Native: true, Doc: "the database of Hermes Agent, ~/.hermes/state.db", files: []string{"state.db"},
+	{ // the database of Hermes Agent, ~/.hermes/state.db
+		Name: hermesFormat, Native: true, files: []string{"state.db"},
 		tables: hermesTables, store: newHermesStore,
 	},
-	{
-		Name: vscodeFormat, Native: true, Doc: "sessions of VS Code's chat, User/workspaceStorage/<folder>/chatSessions/<session>.jsonl, and its older .json",
+	{ // sessions of VS Code's chat, User/workspaceStorage/<folder>/chatSessions/<session>.jsonl, and its older .json
+		Name: vscodeFormat, Native: true,
 		documents: true, files: []string{"chatSessions/*.json", "chatSessions/*.jsonl", "emptyWindowChatSessions/*.json", "emptyWindowChatSessions/*.jsonl"},
 		detect: isVSCode, converter: newVSCode,
 	},
-	{
-		Name: copilotFormat, Native: true, Doc: "sessions of GitHub Copilot CLI, ~/.copilot/session-state/<session>/events.jsonl",
+	{ // sessions of GitHub Copilot CLI, ~/.copilot/session-state/<session>/events.jsonl
+		Name: copilotFormat, Native: true,
 		detect: func(p *probe) bool {
 			return !p.list && isObject(p.Data) && p.Timestamp != "" && strings.Contains(string(p.Type), ".") && p.SpecVersion == ""
 		},
 		converter: newCopilot,
 	},
-	{
-		Name: continueFormat, Native: true, Doc: "sessions of Continue, ~/.continue/sessions/<session>.json",
+	{ // sessions of Continue, ~/.continue/sessions/<session>.json
+		Name: continueFormat, Native: true,
 		documents: true, files: []string{"sessions/????????-????-????-????-????????????.json"},
 		detect: func(p *probe) bool {
 			return !p.list && p.SessionID != "" && isList(p.History)
 		},
 		converter: newContinue,
 	},
-	{
-		Name: openHandsFormat, Native: true, Doc: "events of OpenHands, ~/.openhands/conversations/<id>/events/event-<number>-<id>.json",
+	{ // events of OpenHands, ~/.openhands/conversations/<id>/events/event-<number>-<id>.json
+		Name: openHandsFormat, Native: true,
 		documents: true, files: []string{"events/event-*.json"},
 		detect: func(p *probe) bool {
 			return !p.list && p.ID != "" && p.Timestamp != "" && p.Source != "" && openHandsKind.MatchString(string(p.Kind))
 		},
 		converter: newOpenHands,
 	},
-	{
-		Name: aiderFormat, Native: true, Doc: "Aider's chat history, <project>/.aider.chat.history.md", files: []string{".aider.chat.history.md"},
+	{ // Aider's chat history, <project>/.aider.chat.history.md
+		Name: aiderFormat, Native: true, files: []string{".aider.chat.history.md"},
 		raw: true, converter: newAider,
 	},
-	{
-		Name: sweAgentFormat, Native: true, Doc: "trajectories of SWE-agent, <run>/<instance>.traj",
+	{ // trajectories of SWE-agent, <run>/<instance>.traj
+		Name: sweAgentFormat, Native: true,
 		documents: true, files: []string{"*.traj", "*.traj.gz"},
 		detect: func(p *probe) bool {
 			return isList(p.Trajectory) && (isList(p.History) || p.Environment != "") || isList(p.History) && bytes.Contains(p.History, []byte(`"agent"`))
 		},
 		converter: newSWEAgent,
 	},
-	{
-		Name: messagesFormat, Native: true, Doc: "messages as programs send them to the APIs of OpenAI, Anthropic and Gemini, a list or one on each line",
+	{ // messages as programs send them to the APIs of OpenAI, Anthropic and Gemini, a list or one on each line
+		Name: messagesFormat, Native: true,
 		documents: true, detect: detectMessages, converter: newMessages,
 	},
 }

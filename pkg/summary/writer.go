@@ -37,13 +37,10 @@ type Entry struct {
 // Input is what a summary is written from: Entries for level 1, Children for higher levels,
 // both oldest first.
 type Input struct {
-	Level     int
-	Entries   []Entry
-	Children  []Draft
-	Files     []string // Files touched in the range, newest first.
-	Tools     []string // Tools called in the range, most frequent first.
-	FirstTurn int
-	LastTurn  int
+	Entries  []Entry
+	Children []Draft
+	Files    []string // Files touched in the range, newest first.
+	Tools    []string // Tools called in the range, most frequent first.
 }
 
 // Draft is the part of a summary that a writer decides. The rest (files, tools, counts,

@@ -70,7 +70,7 @@ func TestQuotesWhatPeopleNotedAboutChats(t *testing.T) {
 	var own, floor rouge
 	sessions := observedSessions(t)
 	for _, o := range sessions {
-		text := rendered(draftOf(t, summary.Input{Level: 1, Entries: o.entries}))
+		text := rendered(draftOf(t, summary.Input{Entries: o.entries}))
 		first := firstSentences(o.entries, length(text))
 		for _, m := range []struct {
 			text  string
@@ -161,7 +161,7 @@ func TestKeepsTheNamesASessionIsAbout(t *testing.T) {
 	var own, floor share
 	ranges := recordedRanges(t, "claude_code", 60)
 	for _, entries := range ranges {
-		text := rendered(draftOf(t, summary.Input{Level: 1, Entries: entries}))
+		text := rendered(draftOf(t, summary.Input{Entries: entries}))
 		read := asRead(entries)
 		about := aboutOf(read)
 		own.keep(about, text)
@@ -179,10 +179,10 @@ func TestConsolidationKeepsTheNamesASessionIsAbout(t *testing.T) {
 		var drafts []summary.Draft
 		var texts []string
 		for _, entries := range group {
-			drafts = append(drafts, draftOf(t, summary.Input{Level: 1, Entries: entries}))
+			drafts = append(drafts, draftOf(t, summary.Input{Entries: entries}))
 			texts = append(texts, rendered(drafts[len(drafts)-1]))
 		}
-		text := rendered(draftOf(t, summary.Input{Level: 2, Children: drafts}))
+		text := rendered(draftOf(t, summary.Input{Children: drafts}))
 		about := aboutOf(asRead(slices.Concat(group...)))
 		own.keep(about, text)
 		floor.keep(about, clip(strings.Join(texts, "\n"), length(text)))
@@ -202,7 +202,7 @@ func BenchmarkWrite(b *testing.B) {
 	b.SetBytes(int64(size))
 	for b.Loop() {
 		for _, entries := range ranges {
-			draftOf(b, summary.Input{Level: 1, Entries: entries})
+			draftOf(b, summary.Input{Entries: entries})
 		}
 	}
 }

@@ -24,7 +24,7 @@ func called(tool, arguments string) summary.Entry {
 }
 
 func level1(t testing.TB, entries ...summary.Entry) summary.Draft {
-	return draftOf(t, summary.Input{Level: 1, Entries: entries})
+	return draftOf(t, summary.Input{Entries: entries})
 }
 
 // A typical agent session: two turns with steps in between.
@@ -119,7 +119,7 @@ func TestOverlongSentenceIsCutAfterAWord(t *testing.T) {
 }
 
 func TestEmptyInputIsAnError(t *testing.T) {
-	_, _, err := Writer{}.Write(context.Background(), summary.Input{Level: 1})
+	_, _, err := Writer{}.Write(context.Background(), summary.Input{})
 	assert.ErrorIs(t, err, ErrEmpty)
 }
 
@@ -135,7 +135,7 @@ func TestChildrenAreConsolidated(t *testing.T) {
 	second.Findings = []string{"Files of 3 customers lost their last line in June.", "Version 2.4 needs Go 1.26, since it uses iterators."}
 	first.Topics, second.Topics = []string{"importer"}, []string{"release notes", "importer"}
 
-	got := draftOf(t, summary.Input{Level: 2, Children: []summary.Draft{first, second}})
+	got := draftOf(t, summary.Input{Children: []summary.Draft{first, second}})
 	assert.Equal(t, first.Conversation+"\n"+second.Conversation, got.Conversation)
 	assert.Equal(t, `Used Bash (3), Read, Edit, Write. Edited reader.go, NOTES.md. Ran go test (3). Failed: Bash "--- FAIL: TestLastLine (0.00s)". Read reader.go.`, got.Actions)
 	assert.Equal(t, []string{first.Findings[0], second.Findings[1]}, got.Findings)
@@ -143,7 +143,7 @@ func TestChildrenAreConsolidated(t *testing.T) {
 }
 
 func TestActionsWrittenByAModelAreKept(t *testing.T) {
-	got := draftOf(t, summary.Input{Level: 2, Children: []summary.Draft{
+	got := draftOf(t, summary.Input{Children: []summary.Draft{
 		{Conversation: "The user asked for a cache.", Actions: "The agent wrote cache.go. It ran the tests twice."},
 		{Conversation: "The cache was reviewed.", Actions: "Used Bash (2). Ran go test (2)."},
 	}})
@@ -157,7 +157,7 @@ func TestSameInputGivesTheSameDraftConcurrently(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				got, _, err := Writer{}.Write(context.Background(), summary.Input{Level: 1, Entries: session})
+				got, _, err := Writer{}.Write(context.Background(), summary.Input{Entries: session})
 				assert.NoError(t, err)
 				assert.Equal(t, want, got)
 			}
@@ -202,10 +202,10 @@ func TestDraftKeepsItsLimitAndIsRepeatable(t *testing.T) {
 		}
 		var children []summary.Draft
 		for range rapid.IntRange(1, 4).Draw(t, "children") {
-			children = append(children, write(summary.Input{Level: 1, Entries: rapid.SliceOfN(entry, 1, 20).Draw(t, "entries")}))
+			children = append(children, write(summary.Input{Entries: rapid.SliceOfN(entry, 1, 20).Draw(t, "entries")}))
 		}
-		parent := write(summary.Input{Level: 2, Children: children})
-		write(summary.Input{Level: 3, Children: append(children, parent)})
+		parent := write(summary.Input{Children: children})
+		write(summary.Input{Children: append(children, parent)})
 	})
 }
 
@@ -216,6 +216,6 @@ func FuzzWrite(f *testing.F) {
 		d := level1(t, message(summary.KindUser, 1, user), message(summary.KindAssistant, 1, assistant), called("Bash", arguments),
 			summary.Entry{Kind: summary.KindResult, Name: "Bash", Text: result, Failed: true})
 		sound(t, d, MaxChars)
-		sound(t, draftOf(t, summary.Input{Level: 2, Children: []summary.Draft{d, {Conversation: conversation, Actions: actions, Findings: []string{user}, Topics: []string{"a"}}}}), MaxChars)
+		sound(t, draftOf(t, summary.Input{Children: []summary.Draft{d, {Conversation: conversation, Actions: actions, Findings: []string{user}, Topics: []string{"a"}}}}), MaxChars)
 	})
 }

@@ -79,7 +79,7 @@ func TestAChapterHasAPromptOfItsOwn(t *testing.T) {
 	t.Parallel()
 	e, w := setup(t)
 	e.Reply(good(t))
-	in := summary.Input{Level: 2, Children: []summary.Draft{{Conversation: strings.Repeat("a session ", 80)}, {Conversation: strings.Repeat("another one ", 80)}}}
+	in := summary.Input{Children: []summary.Draft{{Conversation: strings.Repeat("a session ", 80)}, {Conversation: strings.Repeat("another one ", 80)}}}
 	got, _, err := w.Tell(t.Context(), in)
 	require.NoError(t, err)
 	require.Equal(t, draft(), got)

@@ -27,7 +27,7 @@ func real(t *testing.T, maxTokens int64, change ...func(*llm.Profile)) (*llmtest
 
 // told is a conversation that a small model can read.
 func told() summary.Input {
-	return summary.Input{Level: 1, FirstTurn: 1, LastTurn: 1, Files: []string{"cmd/main.go"}, Tools: []string{"read_file"}, Entries: []summary.Entry{
+	return summary.Input{Files: []string{"cmd/main.go"}, Tools: []string{"read_file"}, Entries: []summary.Entry{
 		{Seq: 1, Turn: 1, Kind: summary.KindUser, Name: "ana", Text: "The tests fail since the last release. Please find the reason and repair it."},
 		{Seq: 2, Turn: 1, Kind: summary.KindCall, Name: "read_file", Text: `{"path":"cmd/main.go"}`},
 		{Seq: 3, Turn: 1, Kind: summary.KindResult, Name: "read_file", Text: "package main // the time-out of the connection pool is 1 second"},

@@ -51,7 +51,7 @@ func timeout(d time.Duration) func(*llm.Profile) {
 
 // input has 4 turns that each read one file, with results of 600 characters.
 func input() summary.Input {
-	in := summary.Input{Level: 1, Files: []string{"cmd/main.go"}, Tools: []string{"read_file"}, FirstTurn: 1, LastTurn: 4}
+	in := summary.Input{Files: []string{"cmd/main.go"}, Tools: []string{"read_file"}}
 	for turn := 1; turn <= 4; turn++ {
 		in.Entries = append(in.Entries,
 			summary.Entry{Turn: turn, Kind: summary.KindUser, Name: "ana", Text: fmt.Sprintf("Please look for the reason of failure %d, which started after the last release.", turn)},

@@ -50,7 +50,7 @@ func TestSummariesAreConsolidated(t *testing.T) {
 	t.Parallel()
 	e, w := setup(t)
 	e.Reply(good(t))
-	in := summary.Input{Level: 2, Children: []summary.Draft{draft(), draft(), draft()}}
+	in := summary.Input{Children: []summary.Draft{draft(), draft(), draft()}}
 	_, _, err := w.Write(t.Context(), in)
 	require.NoError(t, err)
 	require.Contains(t, e.Requests()[0].Text, "summary 3: Ana wants")
