@@ -228,41 +228,32 @@ func (g *Graph) byKey(ctx context.Context, id events.ConversationID, query strin
 	return g.of(ctx, id, query, map[string]any{"in": map[string]any{"keys": slices.Compact(keys)}, "last": number(asOf)})
 }
 
-// MessagesByID implements graph.Reader.
-func (g *Graph) MessagesByID(ctx context.Context, id events.ConversationID, refs []graph.Ref, asOf uint64) (map[graph.Ref]graph.Message, error) {
-	v, err := g.byKey(ctx, id, selectMessagesByKey, refs, events.MessageKey, asOf)
+// byRef returns rows by the refs that they have, of the answer to a read.
+func byRef[T any](v *values, err error, scan func(*values) T, refOf func(*T) graph.Ref) (map[graph.Ref]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := map[graph.Ref]graph.Message{}
-	for _, m := range scanAll(v, scanMessage) {
-		found[graph.Ref{ID: m.MessageID}] = m
+	rows := map[graph.Ref]T{}
+	for _, row := range scanAll(v, scan) {
+		rows[refOf(&row)] = row
 	}
-	return found, v.err
+	return rows, v.err
+}
+
+// MessagesByID implements graph.Reader.
+func (g *Graph) MessagesByID(ctx context.Context, id events.ConversationID, refs []graph.Ref, asOf uint64) (map[graph.Ref]graph.Message, error) {
+	v, err := g.byKey(ctx, id, selectMessagesByKey, refs, events.MessageKey, asOf)
+	return byRef(v, err, scanMessage, func(m *graph.Message) graph.Ref { return graph.Ref{ID: m.MessageID} })
 }
 
 // Calls implements graph.Reader.
 func (g *Graph) Calls(ctx context.Context, id events.ConversationID, refs []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolCall, error) {
 	v, err := g.byKey(ctx, id, selectCallsByKey, refs, events.ToolCallKey, asOf)
-	if err != nil {
-		return nil, err
-	}
-	found := map[graph.Ref]graph.ToolCall{}
-	for _, c := range scanAll(v, scanCall) {
-		found[c.Ref()] = c
-	}
-	return found, v.err
+	return byRef(v, err, scanCall, (*graph.ToolCall).Ref)
 }
 
 // Results implements graph.Reader.
 func (g *Graph) Results(ctx context.Context, id events.ConversationID, refs []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolResult, error) {
 	v, err := g.byKey(ctx, id, selectResultsByKey, refs, events.ToolResultKey, asOf)
-	if err != nil {
-		return nil, err
-	}
-	found := map[graph.Ref]graph.ToolResult{}
-	for _, r := range scanAll(v, scanResult) {
-		found[r.Ref()] = r
-	}
-	return found, v.err
+	return byRef(v, err, scanResult, (*graph.ToolResult).Ref)
 }

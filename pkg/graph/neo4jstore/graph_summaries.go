@@ -182,14 +182,7 @@ func (g *Graph) Condensations(ctx context.Context, id events.ConversationID, ref
 	params := In("calls", slices.Compact(calls))
 	params["last"] = number(asOf)
 	v, err := g.of(ctx, id, selectCondensed, params)
-	if err != nil {
-		return nil, err
-	}
-	found := map[graph.Ref]graph.Condensed{}
-	for _, c := range scanAll(v, scanCondensed) {
-		found[c.Ref()] = c
-	}
-	return found, v.err
+	return byRef(v, err, scanCondensed, (*graph.Condensed).Ref)
 }
 
 var (
