@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/sony/gobreaker/v2"
 
 	"mneme.dev/mneme/pkg/internal/modelapi"
 	"mneme.dev/mneme/pkg/projection"
@@ -29,7 +28,7 @@ const retries = 2
 // the refused text.
 func (e *Embedder) embed(ctx context.Context, texts []string) ([]recall.Vector, error) {
 	within, cancel := context.WithTimeoutCause(ctx, e.config.Timeout, errSlow)
-	made, err := e.call(within, texts, retries)
+	made, err := e.vectors(within, texts, retries)
 	cancel()
 	if !refusal(err) {
 		return made, err
@@ -45,7 +44,7 @@ func (e *Embedder) embed(ctx context.Context, texts []string) ([]recall.Vector, 
 	}
 	if !e.works.Load() { // or it refuses everything, as with a wrong model
 		within, cancel := context.WithTimeoutCause(ctx, e.config.Timeout, errSlow)
-		_, probe := e.call(within, []string{"text"}, retries)
+		_, probe := e.vectors(within, []string{"text"}, retries)
 		cancel()
 		if probe != nil {
 			return nil, probe
@@ -54,25 +53,13 @@ func (e *Embedder) embed(ctx context.Context, texts []string) ([]recall.Vector, 
 	return nil, fmt.Errorf("%w: %w", projection.ErrRejected, err)
 }
 
-// call makes one call, unless the breaker answers it.
-func (e *Embedder) call(ctx context.Context, texts []string, retries int) ([]recall.Vector, error) {
-	made, err := e.breaker.Execute(func() ([]recall.Vector, error) {
-		made, err := e.ask(ctx, texts, retries)
-		e.count(func(s *Stats) {
-			s.Calls++
-			if err != nil && !gaveUp(err) {
-				s.Failures++
-				e.reason = err
-			}
-		})
-		return made, err
+// vectors makes one call, unless the breaker answers it.
+func (e *Embedder) vectors(ctx context.Context, texts []string, retries int) ([]recall.Vector, error) {
+	return e.call(func() ([]recall.Vector, error) { return e.ask(ctx, texts, retries) }, func(s *Stats, failed bool) {
+		if s.Calls++; failed {
+			s.Failures++
+		}
 	})
-	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return nil, fmt.Errorf("not asked, because it has failed: %w", e.reason)
-	}
-	return made, err
 }
 
 // ask asks until it gets an answer or an error that a retry does not help, or until no retry could

@@ -5,19 +5,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/sony/gobreaker/v2"
 	"github.com/sourcegraph/conc/pool"
 
 	"mneme.dev/mneme/pkg/graph"
-	"mneme.dev/mneme/pkg/internal/modelapi"
 	"mneme.dev/mneme/pkg/recall"
 )
 
@@ -47,18 +43,13 @@ type Config struct {
 
 // Embedder embeds texts; it implements graph.Embedder. It is safe for concurrent use.
 type Embedder struct {
+	*guarded[[]recall.Vector, Stats]
 	config  Config
 	cache   graph.EmbeddingsCache
-	api     modelapi.Endpoint
-	breaker *gobreaker.CircuitBreaker[[]recall.Vector]
 	queries queries
 
 	works      atomic.Bool  // it has embedded something
 	dimensions atomic.Int64 // of its vectors, 0 until the first one
-
-	mu     sync.Mutex
-	stats  Stats
-	reason error // of the last failure
 }
 
 // Stats counts calls and texts since the model was made.
@@ -72,8 +63,9 @@ type Stats struct {
 
 // New makes a model. Cache may be nil, because queries alone need none.
 func New(c Config, cache graph.EmbeddingsCache) (*Embedder, error) {
-	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is not the http or https URL of an API", c.URL)
+	guarded, err := newGuarded[[]recall.Vector, Stats](c.URL, c.Key, maxBody)
+	if err != nil {
+		return nil, err
 	}
 	if c.Model == "" {
 		return nil, errors.New("the embedding model has no name")
@@ -81,18 +73,8 @@ func New(c Config, cache graph.EmbeddingsCache) (*Embedder, error) {
 	if c.Batch == 0 {
 		c.Batch = DefaultBatch
 	}
-	api := modelapi.Endpoint{URL: c.URL, Header: http.Header{}, MaxBody: maxBody}
-	if c.Key != "" {
-		api.Header.Set("Authorization", "Bearer "+c.Key)
-	}
-	e := &Embedder{config: c, cache: cache, api: api}
+	e := &Embedder{guarded: guarded, config: c, cache: cache}
 	e.dimensions.Store(int64(c.Dimensions))
-	e.breaker = gobreaker.NewCircuitBreaker[[]recall.Vector](gobreaker.Settings{
-		Timeout:      30 * time.Second,
-		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 5 },
-		IsSuccessful: func(err error) bool { return err == nil || refusal(err) },
-		IsExcluded:   gaveUp,
-	})
 	return e, nil
 }
 
@@ -102,13 +84,6 @@ func (e *Embedder) Model() string {
 		return e.config.Model
 	}
 	return e.config.Model + "/" + strconv.Itoa(e.config.Dimensions)
-}
-
-// Stats returns the current counters.
-func (e *Embedder) Stats() Stats {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.stats
 }
 
 // Embed returns the vectors of a tenant's texts, one for each and of equal length. The vectors that
@@ -172,7 +147,7 @@ func (e *Embedder) Query(ctx context.Context, text string) (recall.Vector, error
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, e.config.QueryTimeout, errSlow)
 	defer cancel()
-	made, err := e.call(ctx, []string{text}, 0)
+	made, err := e.vectors(ctx, []string{text}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -237,10 +212,4 @@ func (e *Embedder) learn(dimensions int) error {
 
 func wrongDimensions(got, known int) error {
 	return fmt.Errorf("the endpoint answers with %d dimensions instead of %d: if it serves another model, give that one another name", got, known)
-}
-
-func (e *Embedder) count(change func(*Stats)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	change(&e.stats)
 }

@@ -8,17 +8,13 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"github.com/sony/gobreaker/v2"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/pkg/internal/modelapi"
 )
 
 // Shapes of requests of a reranker.
@@ -47,15 +43,10 @@ type RerankConfig struct {
 
 // Reranker scores texts by how well they answer a query. It is safe for concurrent use.
 type Reranker struct {
-	config  RerankConfig
-	api     modelapi.Endpoint
-	breaker *gobreaker.CircuitBreaker[[]float64]
-	kept    *lru.Cache[events.Digest, []float64]
-	most    atomic.Int64 // how many texts the server takes at once, 0 until it has refused some
-
-	mu     sync.Mutex
-	stats  RerankStats
-	reason error // of the last failure
+	*guarded[[]float64, RerankStats]
+	config RerankConfig
+	kept   *lru.Cache[events.Digest, []float64]
+	most   atomic.Int64 // how many texts the server takes at once, 0 until it has refused some
 }
 
 // RerankStats counts since the reranker was made.
@@ -67,23 +58,15 @@ type RerankStats struct {
 
 // NewReranker makes a reranker.
 func NewReranker(c RerankConfig) (*Reranker, error) {
-	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is not the http or https URL of an API", c.URL)
+	guarded, err := newGuarded[[]float64, RerankStats](c.URL, c.Key, maxRerankBody)
+	if err != nil {
+		return nil, err
 	}
 	if c.Model == "" && c.Shape != ShapeTexts {
 		return nil, errors.New("the reranking model has no name")
 	}
-	r := &Reranker{config: c, api: modelapi.Endpoint{URL: c.URL, Header: http.Header{}, MaxBody: maxRerankBody}}
-	if c.Key != "" {
-		r.api.Header.Set("Authorization", "Bearer "+c.Key)
-	}
+	r := &Reranker{guarded: guarded, config: c}
 	r.kept, _ = lru.New[events.Digest, []float64](keptOrders) // fails only for a size below 1
-	r.breaker = gobreaker.NewCircuitBreaker[[]float64](gobreaker.Settings{
-		Timeout:      30 * time.Second,
-		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 5 },
-		IsSuccessful: func(err error) bool { return err == nil || refusal(err) },
-		IsExcluded:   gaveUp,
-	})
 	return r, nil
 }
 
@@ -93,13 +76,6 @@ func (r *Reranker) Model() string {
 		return "tei"
 	}
 	return r.config.Model
-}
-
-// Stats returns the current counters.
-func (r *Reranker) Stats() RerankStats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stats
 }
 
 // Rerank returns a score for each text, the highest for the text that answers the query best. It does not
@@ -117,33 +93,19 @@ func (r *Reranker) Rerank(ctx context.Context, query string, texts []string) ([]
 		r.count(func(s *RerankStats) { s.Kept++ })
 		return scores, nil
 	}
-	scores, err := r.breaker.Execute(func() ([]float64, error) {
+	scores, err := r.call(func() ([]float64, error) {
 		within, cancel := context.WithTimeoutCause(ctx, r.config.Timeout, errSlow)
 		defer cancel()
-		scores, err := r.ask(within, query, texts)
-		if err != nil && !gaveUp(err) {
-			r.count(func(s *RerankStats) {
-				s.Failures++
-				r.reason = err
-			})
+		return r.ask(within, query, texts)
+	}, func(s *RerankStats, failed bool) {
+		if failed {
+			s.Failures++
 		}
-		return scores, err
 	})
-	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return nil, fmt.Errorf("not asked, because it has failed: %w", r.reason)
-	}
 	if err == nil {
 		r.kept.Add(key, scores)
 	}
 	return scores, err
-}
-
-func (r *Reranker) count(change func(*RerankStats)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change(&r.stats)
 }
 
 type rerankRequest struct {
