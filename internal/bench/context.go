@@ -207,12 +207,8 @@ func importInto(ctx context.Context, server *program, o ContextOptions) (int, er
 }
 
 func logGB(ctx context.Context, a *api) (float64, error) {
-	raw, err := a.get(ctx, "/v1/status", nil)
-	if err != nil {
-		return 0, err
-	}
 	var status struct{ Stream struct{ Bytes float64 } }
-	err = json.Unmarshal(raw, &status)
+	err := a.read(ctx, "/v1/status", nil, &status)
 	return status.Stream.Bytes / 1e9, err
 }
 

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"strconv"
 	"time"
@@ -58,43 +57,21 @@ func (out *Context) readProjects(ctx context.Context, a *api, o ContextOptions, 
 
 // projects lists the names of all projects of the tenant.
 func (a *api) projects(ctx context.Context) (names []string, err error) {
-	query := url.Values{"limit": {"1000"}}
-	for {
-		raw, err := a.get(ctx, "/v1/projects", query)
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Projects []struct {
-				Name string `json:"name"`
-			} `json:"projects"`
-			NextCursor string `json:"next_cursor"`
-		}
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, err
-		}
-		for _, p := range page.Projects {
-			names = append(names, p.Name)
-		}
-		if page.NextCursor == "" {
-			return names, nil
-		}
-		query.Set("cursor", page.NextCursor)
+	list, err := pages[struct{ Name string }](ctx, a, "/v1/projects", "projects")
+	for _, p := range list {
+		names = append(names, p.Name)
 	}
+	return names, err
 }
 
 // askedFirst lists what the newest conversations of a project asked first.
 func (a *api) askedFirst(ctx context.Context, name string) (asked []askedOf, err error) {
-	raw, err := a.get(ctx, "/v1/projects/"+url.PathEscape(name), url.Values{})
-	if err != nil {
-		return nil, err
-	}
 	var p struct {
 		Conversations []struct {
 			Asked string `json:"asked"`
 		} `json:"conversations"`
 	}
-	if err := json.Unmarshal(raw, &p); err != nil {
+	if err := a.read(ctx, "/v1/projects/"+url.PathEscape(name), url.Values{}, &p); err != nil {
 		return nil, err
 	}
 	for _, c := range p.Conversations {

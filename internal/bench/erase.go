@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -83,17 +82,16 @@ func RunErase(ctx context.Context, paths []string, o EraseOptions, say Say) (out
 		return out, err
 	}
 	began := time.Now()
-	if _, err := a.call(ctx, http.MethodPost, "/v1/erasures", nil, map[string]any{"tenant": erased, "all": true}, http.StatusAccepted); err != nil {
+	if _, err := a.send(ctx, http.MethodPost, "/v1/erasures", nil, map[string]any{"tenant": erased, "all": true}, http.StatusAccepted); err != nil {
 		return out, err
 	}
-	if _, err := a.await(ctx, "/v1/erasure", func(raw []byte) (bool, error) {
-		var state struct {
-			State        string
-			Erased, Todo uint64
-		}
-		err := json.Unmarshal(raw, &state)
-		say("%s, %d of %d events", state.State, state.Erased, state.Todo)
-		return state.State == string(erasure.Done), err
+	type erasing struct {
+		State        string
+		Erased, Todo uint64
+	}
+	if _, err := await(ctx, a, "/v1/erasure", func(e *erasing) (bool, error) {
+		say("%s, %d of %d events", e.State, e.Erased, e.Todo)
+		return e.State == string(erasure.Done), nil
 	}); err != nil {
 		return out, err
 	}

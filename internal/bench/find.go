@@ -116,7 +116,7 @@ func (out *Find) ask(ctx context.Context, a *api, questions []Question, o Recall
 
 // untitle removes a conversation's title, and returns the sequence of the event.
 func (a *api) untitle(ctx context.Context, id string) (seq uint64, err error) {
-	body, err := a.send(ctx, http.MethodPatch, conversationPath(id, ""), url.Values{}, map[string]string{"title": ""})
+	body, err := a.send(ctx, http.MethodPatch, conversationPath(id, ""), url.Values{}, map[string]string{"title": ""}, http.StatusOK)
 	var written struct{ Seq uint64 }
 	if err == nil {
 		err = json.Unmarshal(body, &written)

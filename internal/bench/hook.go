@@ -282,7 +282,7 @@ func hookEvent(name, session, folder, prompt string) map[string]string {
 // hook returns the answer to the hook of a session at a prompt, "" for nothing.
 func (a *api) hook(ctx context.Context, s *begun, p prompted) (string, error) {
 	agent, session := hook.Of(s.id)
-	raw, err := a.send(ctx, http.MethodPost, "/v1/hooks/"+agent.Name, url.Values{"as_of": {strconv.FormatUint(p.seq-1, 10)}}, hookEvent(agent.PromptEvent(), session, s.place.Folder, p.text))
+	raw, err := a.send(ctx, http.MethodPost, "/v1/hooks/"+agent.Name, url.Values{"as_of": {strconv.FormatUint(p.seq-1, 10)}}, hookEvent(agent.PromptEvent(), session, s.place.Folder, p.text), http.StatusOK)
 	if err != nil || len(raw) == 0 {
 		return "", err
 	}

@@ -164,14 +164,10 @@ func apiOf(client *http.Client, base, tenant string) *api {
 	return &api{client, strings.TrimRight(base, "/"), tenant}
 }
 
-// get reads a whole answer. Without a query it sends no tenant either, because the overall status
-// has none. If the server is overloaded, it retries when the server says.
+// get reads a whole answer. If the server is overloaded, it retries when the server says.
 func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	if query != nil && a.tenant != "" {
-		query.Set("tenant", a.tenant)
-	}
 	for began := time.Now(); ; {
-		body, later, err := a.getOnce(ctx, path, query)
+		body, later, err := a.once(ctx, http.MethodGet, path, query, nil, http.StatusOK)
 		if later == 0 || time.Since(began) > busyFor {
 			return body, err
 		}
@@ -184,26 +180,73 @@ func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, e
 // busyFor is how long a server may stay overloaded.
 const busyFor = 2 * time.Minute
 
-// getOnce reads once. If the server is overloaded, later is how long to wait before a retry.
-func (a *api) getOnce(ctx context.Context, path string, query url.Values) (body []byte, later time.Duration, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path+"?"+query.Encode(), nil)
+// read is [api.get] for an answer in JSON.
+func (a *api) read(ctx context.Context, path string, query url.Values, answer any) error {
+	raw, err := a.get(ctx, path, query)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, answer)
+}
+
+// send sends a small body and returns the answer, which must have a status.
+func (a *api) send(ctx context.Context, method, path string, query url.Values, body any, want int) ([]byte, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	answer, _, err := a.once(ctx, method, path, query, bytes.NewReader(raw), want)
+	return answer, err
+}
+
+// once sends a request once. Without a query it sends no tenant either, because the overall status has none. If the server
+// is overloaded, later is how long to wait before a retry.
+func (a *api) once(ctx context.Context, method, path string, query url.Values, body io.Reader, want int) (answer []byte, later time.Duration, err error) {
+	if query != nil && a.tenant != "" {
+		query.Set("tenant", a.tenant)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, a.base+path+"?"+query.Encode(), body)
 	if err != nil {
 		return nil, 0, err
 	}
 	request.Header.Set("Accept-Encoding", "identity") // to measure the answers and not gzip
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	response, err := a.client.Do(request)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err = io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %s: %s", path, response.Status, body)
+	answer, err = io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != want {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
 	}
 	if seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")); response.StatusCode == http.StatusServiceUnavailable {
 		later = time.Duration(seconds) * time.Second
 	}
-	return body, later, err
+	return answer, later, err
+}
+
+// pages reads a list page by page; member has its rows.
+func pages[T any](ctx context.Context, a *api, path, member string) (list []T, err error) {
+	query := url.Values{"limit": {"1000"}}
+	for {
+		var page map[string]json.RawMessage
+		if err := a.read(ctx, path, query, &page); err != nil {
+			return nil, err
+		}
+		var rows []T
+		var next string
+		if err := json.Unmarshal(page[member], &rows); err != nil {
+			return nil, err
+		}
+		list = append(list, rows...)
+		if _ = json.Unmarshal(page["next_cursor"], &next); next == "" { // it is absent at the end
+			return list, nil
+		}
+		query.Set("cursor", next)
+	}
 }
 
 // conversationPath returns the path of a conversation, or of something below it.
@@ -220,67 +263,11 @@ type listed struct {
 	ID        string `json:"id"`
 	Title     string `json:"title"`
 	TurnCount int    `json:"turn_count"`
-	FirstSeq  uint64 `json:"first_seq"`
-}
-
-// put sends a small body.
-func (a *api) put(ctx context.Context, path string, body any) error {
-	_, err := a.send(ctx, http.MethodPut, path, url.Values{}, body)
-	return err
-}
-
-// send sends a small body and returns the answer.
-func (a *api) send(ctx context.Context, method, path string, query url.Values, body any) ([]byte, error) {
-	return a.call(ctx, method, path, query, body, http.StatusOK)
-}
-
-// call is [api.send] for answers with another status. Without a query it sends no tenant either.
-func (a *api) call(ctx context.Context, method, path string, query url.Values, body any, want int) ([]byte, error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	if query != nil {
-		query.Set("tenant", a.tenant)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, a.base+path+"?"+query.Encode(), bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := a.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != want {
-		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
-	}
-	return answer, err
 }
 
 // conversations lists all conversations of the tenant.
-func (a *api) conversations(ctx context.Context) (list []listed, err error) {
-	query := url.Values{"limit": {"1000"}}
-	for {
-		raw, err := a.get(ctx, "/v1/conversations", query)
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Conversations []listed `json:"conversations"`
-			NextCursor    string   `json:"next_cursor"`
-		}
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, err
-		}
-		list = append(list, page.Conversations...)
-		if page.NextCursor == "" {
-			return list, nil
-		}
-		query.Set("cursor", page.NextCursor)
-	}
+func (a *api) conversations(ctx context.Context) ([]listed, error) {
+	return pages[listed](ctx, a, "/v1/conversations", "conversations")
 }
 
 // log opens the program's log. The caller closes its connection.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -150,14 +149,14 @@ func (p Program) forget(ctx context.Context, dir string) error {
 const poll = 20 * time.Millisecond
 
 // await polls the program's status until done accepts it. It returns how long that took.
-func (a *api) await(ctx context.Context, path string, done func(raw []byte) (bool, error)) (time.Duration, error) {
+func await[T any](ctx context.Context, a *api, path string, done func(*T) (bool, error)) (time.Duration, error) {
 	began := time.Now()
 	for {
-		raw, err := a.get(ctx, path, nil)
-		if err != nil {
+		var state T
+		if err := a.read(ctx, path, nil, &state); err != nil {
 			return 0, err
 		}
-		ok, err := done(raw)
+		ok, err := done(&state)
 		if ok || err != nil {
 			return time.Since(began), err
 		}
@@ -169,15 +168,14 @@ func (a *api) await(ctx context.Context, path string, done func(raw []byte) (boo
 
 // awaitApplied waits until the whole log is applied.
 func (a *api) awaitApplied(ctx context.Context) (time.Duration, error) {
-	return a.await(ctx, "/v1/status", func(raw []byte) (bool, error) {
-		var status struct {
-			Projections []struct {
-				State, Error string
-				Lag          uint64
-			}
+	type status struct {
+		Projections []struct {
+			State, Error string
+			Lag          uint64
 		}
-		err := json.Unmarshal(raw, &status)
-		applied := len(status.Projections) > 0
+	}
+	return await(ctx, a, "/v1/status", func(status *status) (applied bool, err error) {
+		applied = len(status.Projections) > 0
 		for _, p := range status.Projections {
 			if p.State == "halted" {
 				err = errors.Join(err, errors.New(p.Error))
@@ -191,15 +189,14 @@ func (a *api) awaitApplied(ctx context.Context) (time.Duration, error) {
 // rebuildAll requests a rebuild of everything and waits until it serves.
 func (a *api) rebuildAll(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
-	if _, err := a.call(ctx, http.MethodPost, "/v1/rebuilds", nil, map[string]string{"projection": "all"}, http.StatusAccepted); err != nil {
+	if _, err := a.send(ctx, http.MethodPost, "/v1/rebuilds", nil, map[string]string{"projection": "all"}, http.StatusAccepted); err != nil {
 		return 0, err
 	}
-	_, err := a.await(ctx, "/v1/rebuilds", func(raw []byte) (bool, error) {
-		var list struct {
-			Rebuilds []struct{ Projection, State, Error string }
-		}
-		err := json.Unmarshal(raw, &list)
-		done := len(list.Rebuilds) > 0
+	type rebuilds struct {
+		Rebuilds []struct{ Projection, State, Error string }
+	}
+	_, err := await(ctx, a, "/v1/rebuilds", func(list *rebuilds) (done bool, err error) {
+		done = len(list.Rebuilds) > 0
 		for _, r := range list.Rebuilds {
 			if !slices.Contains([]string{"building", "serving"}, r.State) {
 				err = errors.Join(err, fmt.Errorf("rebuild of %s: %s %s", r.Projection, r.State, r.Error))

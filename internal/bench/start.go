@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"path"
 	"slices"
@@ -86,7 +87,7 @@ func RunStart(ctx context.Context, o StartOptions, say Say) (out Start, err erro
 func publishing(ctx context.Context, server *program, name string, aliases []string, do func(*eventlog.Log) error) error {
 	reads := newAPI(server.http, tenant, 1)
 	for _, alias := range aliases {
-		if err := reads.put(ctx, "/v1/projects/"+url.PathEscape(alias)+"/alias", map[string]string{"into": name}); err != nil {
+		if _, err := reads.send(ctx, http.MethodPut, "/v1/projects/"+url.PathEscape(alias)+"/alias", url.Values{}, map[string]string{"into": name}, http.StatusOK); err != nil {
 			return err
 		}
 	}
