@@ -149,11 +149,34 @@ func (c *client) post(ctx context.Context, path, contentType string, body []byte
 	return json.Unmarshal(raw, answer)
 }
 
+// ask sends a question in JSON and reads a JSON answer.
+func (c *client) ask(ctx context.Context, path string, question, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	return c.post(ctx, path, "application/json", body, answer)
+}
+
 // maxPage is the most rows that the API returns in one page.
 const maxPage = 1000
 
-// pages reads a list page by page, up to limit rows; 0 means all. member is the name of
-// the rows in a page.
+// page reads the rows of a page, whose member has this name, and the cursor of the next page, "" if there is none.
+func (c *client) page(ctx context.Context, path, member string, size int, cursor string, query parameters) (rows []json.RawMessage, next string, err error) {
+	var page map[string]json.RawMessage
+	if err := c.get(ctx, path, query.with(parameters{"limit": size, "cursor": cursor}), &page); err != nil {
+		return nil, "", err
+	}
+	if err := json.Unmarshal(page[member], &rows); err != nil {
+		return nil, "", fmt.Errorf("the server's answer has no list %q: does it run another version? (mneme version)", member)
+	}
+	if raw, more := page["next_cursor"]; more {
+		err = json.Unmarshal(raw, &next)
+	}
+	return rows, next, err
+}
+
+// pages reads a list page by page, up to limit rows; 0 means all.
 func (c *client) pages(ctx context.Context, path, member string, limit int, query parameters) ([]json.RawMessage, error) {
 	if limit < 0 {
 		return nil, usageError("--limit %d: must not be negative; 0 means all", limit)
@@ -164,25 +187,15 @@ func (c *client) pages(ctx context.Context, path, member string, limit int, quer
 		if limit > 0 {
 			size = min(size, limit-len(list))
 		}
-		var page map[string]json.RawMessage
-		if err := c.get(ctx, path, query.with(parameters{"limit": size, "cursor": cursor}), &page); err != nil {
+		rows, next, err := c.page(ctx, path, member, size, cursor, query)
+		if err != nil {
 			return nil, err
 		}
-		var rows []json.RawMessage
-		if err := json.Unmarshal(page[member], &rows); err != nil {
-			return nil, fmt.Errorf("the server's answer has no list %q: does it run another version? (mneme version)", member)
-		}
 		list = append(list, rows...)
-		cursor = ""
-		if raw, more := page["next_cursor"]; more {
-			if err := json.Unmarshal(raw, &cursor); err != nil {
-				return nil, err
-			}
-		}
-		if cursor == "" || (limit > 0 && len(list) >= limit) {
-			c.more = cursor != ""
+		if c.more = next != ""; !c.more || limit > 0 && len(list) >= limit {
 			return list, nil
 		}
+		cursor = next
 	}
 }
 

@@ -84,8 +84,8 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return c.finish(ctx, g, api, t, last)
 	}
 	request.DryRun = true
-	found, err := post[httpapi.Erasure](ctx, api, request)
-	if err != nil {
+	var found httpapi.Erasure
+	if err := api.ask(ctx, "/v1/erasures", request, &found); err != nil {
 		return err
 	}
 	if c.DryRun && (g.JSON || len(found.Conversations) > 0) {
@@ -117,8 +117,8 @@ func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		}
 	}
 	request.DryRun = false
-	state, err := post[httpapi.Erasure](ctx, api, request)
-	if err != nil {
+	var state httpapi.Erasure
+	if err := api.ask(ctx, "/v1/erasures", request, &state); err != nil {
 		return err
 	}
 	return c.finish(ctx, g, api, t, state)
@@ -214,14 +214,6 @@ func (c *EraseCmd) request(g *Globals) (r httpapi.ErasureRequest, what string, e
 		r.Tenant, r.All, what = c.Name, true, "tenant "+c.Name
 	}
 	return r, what, nil
-}
-
-func post[A any](ctx context.Context, api *client, request any) (answer A, err error) {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return answer, err
-	}
-	return answer, api.post(ctx, "/v1/erasures", "application/json", body, &answer)
 }
 
 // list prints what a dry run found.

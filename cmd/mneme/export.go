@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -160,12 +159,12 @@ func exportTable[T any](ctx context.Context, e *exporting, to io.Writer, rows fu
 // eachRow reads a list page by page, and passes its rows on one by one.
 func eachRow[T any](ctx context.Context, api *client, path, member string, query parameters, visit func(*T) error) error {
 	for cursor := ""; ; {
-		var page map[string]json.RawMessage
-		if err := api.get(ctx, path, query.with(parameters{"limit": maxPage, "cursor": cursor}), &page); err != nil {
+		page, next, err := api.page(ctx, path, member, maxPage, cursor, query)
+		if err != nil {
 			return err
 		}
-		var rows []T
-		if err := json.Unmarshal(page[member], &rows); err != nil {
+		rows, err := decodeRows[T](page)
+		if err != nil {
 			return err
 		}
 		for i := range rows {
@@ -173,13 +172,7 @@ func eachRow[T any](ctx context.Context, api *client, path, member string, query
 				return err
 			}
 		}
-		cursor = ""
-		if raw, more := page["next_cursor"]; more {
-			if err := json.Unmarshal(raw, &cursor); err != nil {
-				return err
-			}
-		}
-		if cursor == "" {
+		if cursor = next; cursor == "" {
 			return nil
 		}
 	}

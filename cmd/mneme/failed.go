@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -212,12 +211,8 @@ func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal, api *
 func retryFailed(ctx context.Context, api *client, request httpapi.RetryRequest) (httpapi.Retry, error) {
 	total := httpapi.Retry{Conversations: []httpapi.RetriedConversation{}}
 	for {
-		body, err := json.Marshal(request)
-		if err != nil {
-			return total, err
-		}
 		var page httpapi.Retry
-		if err := api.post(ctx, "/v1/retries", "application/json", body, &page); err != nil {
+		if err := api.ask(ctx, "/v1/retries", request, &page); err != nil {
 			return total, err
 		}
 		total.Conversations = append(total.Conversations, page.Conversations...)

@@ -50,14 +50,8 @@ func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal, api *clie
 		if err != nil {
 			return err
 		}
-	} else {
-		body, err := json.Marshal(map[string]any{"projection": c.Projection, "force": c.Force})
-		if err != nil {
-			return err
-		}
-		if err := api.post(ctx, "/v1/rebuilds", "application/json", body, &list); err != nil {
-			return err
-		}
+	} else if err := api.ask(ctx, "/v1/rebuilds", map[string]any{"projection": c.Projection, "force": c.Force}, &list); err != nil {
+		return err
 	}
 	if len(list.Rebuilds) == 0 {
 		return errors.New("the server reports no rebuild: mneme status shows the running ones")

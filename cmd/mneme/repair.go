@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"mneme.dev/mneme/internal/console"
@@ -41,15 +40,12 @@ Examples:
 
 // Run requests the repair and prints its report.
 func (c *RepairLogCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
-	body, err := json.Marshal(map[string]bool{"dry_run": c.DryRun, "accept": c.Accept})
-	if err != nil {
-		return err
-	}
 	if isTerminal(t.err) {
 		t.say("Comparing the log with the read model graph; this takes about as long as reading both.")
 	}
 	var r httpapi.LogRepair
-	if err := api.post(ctx, "/v1/log/repair", "application/json", body, &r); err != nil {
+	err := api.ask(ctx, "/v1/log/repair", map[string]bool{"dry_run": c.DryRun, "accept": c.Accept}, &r)
+	if err != nil {
 		return err
 	}
 	if g.JSON {

@@ -232,12 +232,8 @@ func (c *client) lookup(ctx context.Context, list []events.Event) ([]importer.Kn
 	for _, e := range list {
 		question.Events = append(question.Events, identity{e.Subject, e.Source, e.ID})
 	}
-	body, err := json.Marshal(question)
-	if err != nil {
-		return nil, err
-	}
 	var answer struct{ Events []importer.Known }
-	if err := c.post(ctx, "/v1/events/lookup", "application/json", body, &answer); err != nil {
+	if err := c.ask(ctx, "/v1/events/lookup", question, &answer); err != nil {
 		return nil, fmt.Errorf("ask which events are known: %w", err)
 	}
 	if len(answer.Events) != len(list) {
