@@ -19,44 +19,45 @@ type language struct {
 // spaced are languages that separate words by spaces. Their expressions match whole words.
 var spaced = []language{
 	{ // English
-		standing: `always|never|from now on|in (?:the )?future|every time|whenever|as a rule|by default|we (?:prefer|use|don't|do not|should)|you must|must not|do not ever|don't ever|` +
-			`make sure (?:to|that|you)|remember (?:to|that)|keep in mind|prefer .{0,60} ?over|convention`,
+		standing: `always|never|from now on|in (?:the )?future,|every time|whenever|as a rule|we (?:prefer|use|don't|do not)|you must|must not|do not ever|don't ever|` +
+			`make sure (?:to|that|you)|remember (?:to|that)|keep in mind|prefer .{0,60} ?over|(?:our|by|naming) conventions?`,
 		correcting: `no|nope|not? (?:like )?that|actually|wrong|that'?s (?:not|wrong)|this is (?:not|wrong)|stop|don'?t|do not|please (?:don'?t|do not)|wait|instead|` +
-			`use .{1,60} (?:instead|rather)|you (?:forgot|missed|should have|shouldn'?t|broke)|why did you|i (?:said|told you|asked)|undo|revert`,
+			`use .{1,60} (?:instead|rather)|you (?:forgot|missed|should have|shouldn'?t|broke)|why did you|i (?:said|told you|asked|did not (?:say|ask)|didn'?t (?:say|ask))|undo|revert|` +
+			`prefer|avoid|let'?s (?:not|avoid)`,
 		passing: `hang on|no,? wait|wait (?:a|until|till)|a sec|a second|for now|keep going|just continue|let's discuss|let's talk|then i'll|i'll let you know|i'll take it from here`,
 	},
 	{ // French
-		standing: `toujours|jamais|désormais|dorénavant|à l'avenir|à partir de maintenant|chaque fois|en règle générale|par défaut|n'oublie[sz]? pas|souviens-toi|souvenez-vous|` +
-			`gardez? (?:à l'esprit|en tête)|assure-toi|assurez-vous|veillez? à|(?:on|nous) (?:n')?(?:préfère|préférons|utilise|utilisons|évite|évitons)|il ne faut|(?:tu|vous) (?:ne )?(?:dois|devez)|convention`,
+		standing: `toujours|jamais|désormais|dorénavant|à l'avenir|à partir de maintenant|chaque fois|en règle générale|n'oublie[sz]? pas|souviens-toi|souvenez-vous|` +
+			`gardez? (?:à l'esprit|en tête)|assure-toi|assurez-vous|veillez? à|(?:on|nous) (?:n')?(?:préfère|préférons|utilise|utilisons|évite|évitons)|il ne faut|(?:tu|vous) (?:ne )?(?:dois|devez)`,
 		correcting: `non|pas (?:ça|comme ça|celui|celle)|en fait|faux|c'est (?:faux|pas)|ce n'est pas|arrêtez?|s'il (?:te|vous) plaît,? n(?:e |')\pL+|n(?:e |')[\pL-]+ (?:\pL+ )?(?:pas|plus)|attend[sz]|attendez|plutôt|` +
 			`utilisez? .{1,60} plutôt|(?:tu|vous) a(?:s|vez|urais|uriez) (?:oublié|raté|cassé|dû)|pourquoi (?:as-tu|tu as|avez-vous)|j(?:e t)?'ai (?:dit|demandé)|annulez?`,
 		passing: `attend[sz]|attendez|pour l'instant|pour le moment|une seconde|un instant|continue comme ça|on en discute|discutons`,
 	},
 	{ // German
-		standing: `immer|nie|niemals|ab (?:jetzt|sofort)|von nun an|künftig|in zukunft|jedes mal|jedesmal|grundsätzlich|in der regel|standardmäßig|denkt? daran|vergiss nicht|vergesst nicht|achtet? darauf|` +
-			`(?:stelle?|stellt) sicher|wir (?:verwenden|nutzen|benutzen|bevorzugen|sollten)|du (?:musst|sollst|darfst)|konvention`,
+		standing: `immer|nie|niemals|ab (?:jetzt|sofort)|von nun an|künftig|in zukunft|jedes mal|jedesmal|grundsätzlich|in der regel|denkt? daran|vergiss nicht|vergesst nicht|achtet? darauf|` +
+			`(?:stelle?|stellt) sicher|wir (?:verwenden|nutzen|benutzen|bevorzugen)|du (?:musst|sollst|darfst)|konvention`,
 		correcting: `nein|nicht (?:so|das|dies\pL*)|eigentlich|falsch|das ist (?:nicht|falsch)|stopp?|warte|stattdessen|` +
 			`(?:bitte )?(?:ändere?|benutze?|committe?|entferne?|erstelle?|fasse?|führe?|füge?|installiere?|lass|lege?|lösche?|mache?|nimm|nutze?|pushe?|rufe?|schreibe?|setze?|starte?|teste?|verschiebe?|verwende) (?:[^,]{1,60} )?(?:nicht|nichts|keine?[nmrs]?|nie|niemals|stattdessen|lieber)|` +
 			`du (?:hast|hättest) .{1,60}(?:vergessen|übersehen|sollen)|warum hast du|ich (?:sagte|habe gesagt|hatte gesagt)|mach .{1,30} rückgängig`,
 		passing: `warte|vorerst|fürs erste|erst ?mal|moment mal|einen moment|mach (?:einfach )?weiter|lass uns (?:reden|besprechen)`,
 	},
 	{ // Spanish
-		standing: `siempre|nunca|jamás|a partir de ahora|de ahora en adelante|en el futuro|cada vez|por regla general|por defecto|no (?:te )?olvid\pL+|recuerd[ae]|asegúr(?:ate|ese)|t(?:en|enga) en cuenta|` +
-			`(?:no )?(?:preferimos|usamos|debemos)|debes|convención`,
+		standing: `siempre|nunca|jamás|a partir de ahora|de ahora en adelante|en el futuro|cada vez|por regla general|no (?:te )?olvid\pL+|recuerd[ae]|asegúr(?:ate|ese)|t(?:en|enga) en cuenta|` +
+			`(?:no )?(?:preferimos|usamos)|debes|convención`,
 		correcting: `no|así no|eso no|en realidad|está mal|(?:para|detente)[,.!]|por favor,? no|espera|en su lugar|en vez|mejor|` +
 			`usa .{1,60} en (?:su lugar|vez)|te olvidaste|(?:has|deberías haber) \pL+d[oa]|por qué (?:has|hiciste)|(?:te )?(?:dije|he dicho|pedí)|deshaz|revierte`,
 		passing: `espera|por ahora|de momento|por el momento|un segundo|un momento|sigue así`,
 	},
 	{ // Portuguese
-		standing: `sempre|nunca|jamais|a partir de agora|daqui (?:em|para) (?:diante|frente)|no futuro|(?:toda|cada) vez|como regra|por padrão|não (?:se |te )?esque[cç]\pL+|lembre(?:-se)?|certifique-se|garanta que|` +
-			`tenha em mente|(?:não )?(?:preferimos|usamos|devemos)|(?:você|tu) (?:não )?deves?|convenção`,
+		standing: `sempre|nunca|jamais|a partir de agora|daqui (?:em|para) (?:diante|frente)|no futuro|(?:toda|cada) vez|como regra|não (?:se |te )?esque[cç]\pL+|lembre(?:-se)?|certifique-se|garanta que|` +
+			`tenha em mente|(?:não )?(?:preferimos|usamos)|(?:você|tu) (?:não )?deves?|convenção`,
 		correcting: `não|assim não|isso não|na verdade|errado|(?:isso )?está errado|par[ae][,.!]|por favor,? não|esper[ae]|em vez|` +
 			`us[ae] .{1,60} em vez|(?:você|tu) (?:esquec|quebr|deveria)\pL*|por que você|eu (?:disse|pedi)|desfa[zç]a?|reverta`,
 		passing: `esper[ae]|por enquanto|por ora|um segundo|um momento|continua assim`,
 	},
 	{ // Italian
-		standing: `sempre|non \pL+ mai|mai più|d'ora in (?:poi|avanti)|in futuro|ogni volta|di regola|per impostazione predefinita|non (?:ti )?dimenticare|ricorda(?:ti)?|assicurati|tieni (?:presente|a mente)|` +
-			`(?:preferiamo|usiamo|dobbiamo)|(?:non )?devi \pL+re|convenzione`,
+		standing: `sempre|non \pL+ mai|mai più|d'ora in (?:poi|avanti)|in futuro|ogni volta|di regola|non (?:ti )?dimenticare|ricorda(?:ti)?|assicurati|tieni (?:presente|a mente)|` +
+			`(?:preferiamo|usiamo)|(?:non )?devi \pL+re|convenzione`,
 		correcting: `no|non (?:così|quello|questo|\pL+re)|in realtà|(?:è )?sbagliato|(?:fermati|basta)[,.!]|per favore,? non|aspetta|invece|` +
 			`usa .{1,60} invece|hai (?:dimenticato|saltato|rotto)|avresti dovuto|perché hai|(?:ti )?ho (?:detto|chiesto)|annulla|ripristina`,
 		passing: `aspetta|per ora|per il momento|un secondo|un attimo|continua così`,
@@ -66,17 +67,17 @@ var spaced = []language{
 // unspaced are languages that are written without spaces. Their expressions match anywhere.
 var unspaced = []language{
 	{ // Chinese
-		standing:   `总是|總是|永远|永遠|始终|始終|一律|以后|以後|今后|今後|从现在起|從現在起|每次|每当|每當|记住|記住|记得|記得|务必|務必|必须|必須|不得|切勿|默认|預設|我们(?:不|从不|应该)|我們(?:不|從不|應該)|约定|約定`,
+		standing:   `总是|總是|永远|永遠|始终|始終|一律|以后|以後|今后|今後|从现在起|從現在起|每次|每当|每當|记住|記住|记得|記得|务必|務必|必须|必須|不得|切勿|我们(?:不|从不)|我們(?:不|從不)|约定|約定`,
 		correcting: `不要|别|別|不是|不对|不對|错了|錯了|停|等等|等一下|撤销|撤銷|回滚|还原|還原|应该|應該|你忘|为什么你|為什麼你|你为什么|你為什麼|我说过|我說過|请不要|請不要|请勿|請勿|改用`,
 		passing:    `等等|等一下|暂时|暫時|先这样|先這樣|继续吧|繼續吧`,
 	},
 	{ // Japanese
-		standing:   `常に|いつも|必ず|決して|絶対に|今後|これからは|毎回|忘れないで|覚えておいて|原則|デフォルトで|規約|してはいけ|しないこと`,
+		standing:   `常に|いつも|必ず|決して|絶対に|今後|これからは|毎回|忘れないで|覚えておいて|原則|規約|してはいけ|しないこと`,
 		correcting: `いや|いいえ|違う|違います|ちがう|そうじゃ|そうでは|待って|やめて|止めて|なぜ|元に戻して|.{1,30}(?:じゃなくて|ではなく|しないで)`,
 		passing:    `待って|とりあえず|一旦`,
 	},
 	{ // Thai
-		standing:   `เสมอ|ทุกครั้ง|ห้าม|จากนี้ไป|ต่อจากนี้|อย่าลืม|จำไว้|ต้องไม่|โดย(?:ค่าเริ่มต้น|ปริยาย)|เราไม่ใช้`,
+		standing:   `เสมอ|ทุกครั้ง|ห้าม|จากนี้ไป|ต่อจากนี้|อย่าลืม|จำไว้|ต้องไม่|เราไม่ใช้`,
 		correcting: `ไม่(?:ใช่|ถูก|ต้อง|ควร|เอา|ใช้|ให้)|(?:กรุณา|โปรด)?อย่า|หยุด|ผิด(?:$|[^\p{Thai}]|แล้ว|ไฟล์)|เดี๋ยวก่อน|รอก่อน|ทำไมคุณ|ย้อนกลับ|ยกเลิก`,
 		passing:    `เดี๋ยวก่อน|รอก่อน|รอสักครู่|ชั่วคราว`,
 	},
@@ -100,8 +101,16 @@ var unspaced = []language{
 // asking matches the end of a question in languages that use no question mark.
 var asking = regexp.MustCompile(`(?:(?:ไหม|มั้ย|รึเปล่า)\s*(?:ครับ|คะ|ค่ะ)?|ບໍ|လား|လဲ)[\s။.]*$`)
 
-// still are expressions with a word of [language].standing that state a fact.
-var still = strings.NewReplacer("toujours pas", "", "immer noch", "", "\u2019", "'")
+// still are expressions with words of [language].standing that instruct nobody: they state a fact, or say what "we" do only if or
+// where something is so.
+var (
+	still   = regexp.MustCompile(`toujours pas|immer noch|\b(?:is|are|was|were|can) (?:always|never)\b|\b(?:if|so|can|could|should|where|when|once) we\b|\bwe (?:don't|do not) need\b`)
+	quoting = strings.NewReplacer("\u2019", "'")
+)
+
+func withoutFacts(text string) string {
+	return still.ReplaceAllString(quoting.Replace(strings.ToLower(text)), "")
+}
 
 var (
 	standing   = anyOf(`(?:^|[^\pL\pN_])`, `(?:$|[^\pL\pN_])`, ``, func(l language) string { return l.standing })
@@ -125,15 +134,15 @@ func anyOf(before, after, begin string, of func(language) string) func() *regexp
 }
 
 // instructs reports whether a text has an instruction that holds beyond the moment.
-func instructs(text string) bool { return standing().MatchString(still.Replace(strings.ToLower(text))) }
+func instructs(text string) bool { return standing().MatchString(withoutFacts(text)) }
 
 // corrects reports whether a text begins like a correction.
 func corrects(text string) bool {
-	return correcting().MatchString(still.Replace(strings.ToLower(text)))
+	return correcting().MatchString(withoutFacts(text))
 }
 
 // passes reports whether a text holds for the moment only.
-func passes(text string) bool { return passing().MatchString(still.Replace(strings.ToLower(text))) }
+func passes(text string) bool { return passing().MatchString(withoutFacts(text)) }
 
 // isUnspaced reports whether a text has characters of a language that is written without spaces.
 func isUnspaced(text string) bool { return strings.ContainsFunc(text, recall.Unspaced) }

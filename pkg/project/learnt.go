@@ -28,7 +28,7 @@ type occasion int
 const (
 	opening  occasion = iota // nothing was done yet that could be corrected
 	later                    // the first sentences may correct what the agent did
-	refusing                 // a call was refused, so the first sentences say what was wrong with it
+	refusing                 // a command was refused, so the first sentences say what was wrong with it
 )
 
 // lessons of what a user said: what it corrects, and what it asks for in general.
@@ -62,8 +62,8 @@ func asks(s string) bool {
 
 // spoken reports whether a sentence is natural language: mostly words, not a log or code.
 func spoken(s string) bool {
-	if strings.ContainsAny(s, "{}|\t<>") {
-		return false
+	if strings.ContainsAny(s, "{}|\t<>") || strings.Contains(s, ":=") || strings.Contains(s, " //") || strings.Count(s, `"`)%2 == 1 {
+		return false // half of a quotation is a piece of a pasted text
 	}
 	letters, spaces := 0, 0
 	for _, r := range s {

@@ -12,11 +12,12 @@ import (
 
 // Kinds of a [Lesson].
 const (
-	LessonTaught  = "taught"  // the user corrected the agent, or asked for something in general
-	LessonRefused = "refused" // the user refused a call and said why
-	LessonSolved  = "solved"  // a failure and its solution
-	LessonFound   = "found"   // a finding that a model wrote
-	LessonPicked  = "picked"  // a finding that was picked without a model
+	LessonTaught    = "taught"    // a note, or what the user asked for in general
+	LessonCorrected = "corrected" // the user corrected what the agent did
+	LessonRefused   = "refused"   // the user refused a call and said why
+	LessonSolved    = "solved"    // a failure and its solution
+	LessonFound     = "found"     // a finding that a model wrote
+	LessonPicked    = "picked"    // a finding that was picked without a model
 )
 
 // Lesson is something that a conversation taught.
@@ -55,8 +56,11 @@ func (d *Digest) learnt() (list []Lesson) {
 	for _, t := range slices.Backward(d.Taught) {
 		kind, said := LessonTaught, t.Text
 		before, call, refused := strings.Cut(t.Text, refusedCall)
-		if refused {
+		switch {
+		case refused:
 			kind, said = LessonRefused, before
+		case d.Request != nil && !instructs(said):
+			kind = LessonCorrected
 		}
 		// Without a request it is a note, which says what its writer meant it to.
 		if d.Request == nil || correctionStandsAlone(said) && !(refused && ofTheMoment(said, call)) {

@@ -212,7 +212,43 @@ func TestLessonsOfOtherLanguages(t *testing.T) {
 	}
 	require.Equal(t, []string{"不要修改生成的文件。", "提交前必须运行测试。"}, lessons("不要修改生成的文件。提交前必须运行测试。", later))
 	require.Equal(t, []string{"កុំកែឯកសារដែលបានបង្កើត។", "ត្រូវរត់តេស្តជានិច្ច។"}, lessons("កុំកែឯកសារដែលបានបង្កើត។ ត្រូវរត់តេស្តជានិច្ច។", later))
+}
+
+func TestWhatIsSaidOfTheTaskAtHandIsNoInstruction(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"I think we should also keep the owner of an upload.",
+		"Wir sollten auch den Besitzer eines Uploads speichern.",
+		"Debemos guardar también el dueño de la subida.",
+		"我们应该也保存上传的所有者。",
+		"The retry of an upload is off by default.",
+		"Der Upload wird standardmäßig nicht wiederholt.",
+		"アップロードの再試行はデフォルトで無効です。",
+		"Hide the notice in the future state of the gallery.",
+		"You can always open the gallery to see what was uploaded.",
+		"The second argument of upload is never used anywhere.",
+		"Review the places where we use the old client.",
+		"And if we don't retry, the upload is lost.",
+		"Yes, but we don't need to commit the test of the upload.",
+		"+    // Always retried by the client, see retry.go",
+		"hint := \"never retry an upload of the gallery\"",
+		"Make the comment clearer: \"We don't retry an upload here.",
+	} {
+		require.Empty(t, lessons(text, later), text)
+	}
 	require.Equal(t, []string{"การทดสอบนี้ช้าเกินไป"}, lessons("การทดสอบนี้ช้าเกินไป", refusing))
+	for _, text := range []string{
+		"In the future, run the linter before you commit.",
+		"We don't use the old client any more.",
+		"For uploads we use the shared client of the gallery.",
+		"If there is an error, always retry the upload.",
+		"Uploads must never be retried by the store.",
+		"By convention, tests of the client begin with Client.",
+		"let's not retry uploads in the store",
+		"prefer a table of cases in tests",
+	} {
+		require.Equal(t, []string{text}, lessons(text, later), text)
+	}
 }
 
 func TestAFailureThatIsSolvedIsAFix(t *testing.T) {

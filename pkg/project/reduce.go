@@ -185,7 +185,11 @@ func (r reducer) returned(d *Digest, e *events.Recorded) *Change {
 	}
 	var taught []string
 	if reason, refused := harness.Refusal(cmp.Or(p.Error, p.Text())); failed && refused {
-		o.Refused, taught = true, lessons(reason, refusing)
+		when := later // the reason against a change of a file or a plan is about its text
+		if i >= 0 && len(d.Open[i].Runs) > 0 {
+			when = refusing
+		}
+		o.Refused, taught = true, lessons(reason, when)
 		for k := range taught {
 			taught[k] += d.refused(i)
 		}

@@ -45,17 +45,46 @@ func TestARefusalTeachesAndIsNoFailure(t *testing.T) {
 			var taught []string
 			for _, s := range d.Taught {
 				said, about, found := strings.Cut(s.Text, refusedCall)
-				require.Equal(t, !early, found, "%s", s.Text)
-				if found {
-					require.Equal(t, "make test)", about)
-				}
+				require.True(t, found, "%s", s.Text)
+				require.Equal(t, "make test)", about)
 				taught = append(taught, said)
 			}
-			require.Equal(t, want, taught, text)
+			if early { // nobody knows that it was a command
+				require.Empty(t, taught, text)
+			} else {
+				require.Equal(t, want, taught, text)
+			}
 			require.Empty(t, d.Runs, text)
 			require.Empty(t, d.Troubles, text)
 			require.Empty(t, d.Open, text)
 			require.Equal(t, 1, d.Said, "a refusal is no message: %s", text)
+		}
+	}
+}
+
+func TestTheReasonAgainstAChangeOrAPlanIsNoInstruction(t *testing.T) {
+	t.Parallel()
+	no := false
+	for said, want := range map[string][]string{
+		"Just define the list of uploads above and drop the other one.": nil,
+		"No, the retry belongs into the client.":                        {"No, the retry belongs into the client."},
+	} {
+		for _, call := range []*events.ToolCalled{
+			{ToolCallID: "k", ToolName: "Write", Arguments: json.RawMessage(`{"file_path":"/w/retry.go","content":"x"}`)},
+			{ToolCallID: "k", ToolName: "ExitPlanMode", Arguments: json.RawMessage(`{"plan":"Retry uploads."}`)},
+		} {
+			r, d := reducer{files.DefaultTable()}, &Digest{Place: PlaceOf("", "", "/w")}
+			if c := r.called(d, &events.Recorded{Payload: call}); c != nil {
+				d.Apply(c, 1)
+			}
+			reason := "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\n" + said
+			d.Apply(r.returned(d, &events.Recorded{Payload: &events.ToolReturned{ToolCallID: "k", Success: &no, Error: reason}}), 2)
+			var taught []string
+			for _, s := range d.Taught {
+				before, _, _ := strings.Cut(s.Text, refusedCall)
+				taught = append(taught, before)
+			}
+			require.Equal(t, want, taught, call.ToolName)
 		}
 	}
 }

@@ -31,6 +31,8 @@ var (
 	counted = regexp.MustCompile(`^(?i:tasks?|comments?|issues?|sessions?|lines?|lanes?|steps?|phases?|scenarios?|threads?|commits?) (#?\d|[A-Z]\b)|\b[Oo]ption (#?\d|[A-Z]\b)`)
 	// located matches what begins with a place in the code, or with a test: it says what stands there, which the agent can read.
 	located = regexp.MustCompile(`^[\w./-]*\w\.[a-z]{1,4}(:[\d,-]+)?( \(| ?[:–—]| - )|^test[a-z0-9]*_|^test[a-z0-9_]+ - `)
+	// numberedLine matches what names a line of the code by its number, which the next change moves.
+	numberedLine = regexp.MustCompile(`\blines? ~?\d`)
 	// named matches names of programs and libraries that look like files.
 	named = regexp.MustCompile(`^((node|next|nuxt|vue|three|d3|chart|express|ember|alpine|discord|moment)\.js|(asp|ado)\.net|socket\.io)\b`)
 	// allWell says that nothing is wrong, which is true until the next change.
@@ -48,7 +50,7 @@ func findingStandsAlone(text string) bool {
 			return false
 		}
 	}
-	if counted.MatchString(text) || located.MatchString(lower) && !named.MatchString(lower) || strings.ContainsAny(text, "✓✔✅❌❓") || tellsOfAChange(lower) {
+	if counted.MatchString(text) || located.MatchString(lower) && !named.MatchString(lower) || numberedLine.MatchString(lower) || strings.ContainsAny(text, "✓✔✅❌❓") || tellsOfAChange(lower) {
 		return false
 	}
 	says := func(phrase string) bool { return strings.Contains(lower, phrase) }
@@ -99,11 +101,21 @@ func ofTheMoment(reason, call string) bool {
 // question, with which a user refused a call.
 var failedOnly = regexp.MustCompile(`(?i)^(\[[^\]]*\]\s*)?((fail(ed|ure)?|error|fatal)\b[:.! ]*)?((the )?(task|build|tests?|command|script|lint|check) failed|exit (code|status) \d+)?[.!]?$|^fail\b.*\[(build|setup) failed\]$|\?$`)
 
+// quoted matches a line that a tool quotes from a source file, and one of a log that reports no error.
+var quoted = regexp.MustCompile(`^\d+ *[│|]|\b(WARN|WARNING|INFO|DEBUG)\b`)
+
+// at matches the place in a file that an error names: upload.go:41, src/upload.ts(41,5), File "upload.py", line 41.
+var at = regexp.MustCompile(`\w\.[a-z]\w*(:\d+|\(\d+,|", line \d+)`)
+
 // fixStandsAlone reports whether a fix says what was wrong, with the project: a git command fails because of its arguments or
-// of the moment, unless it runs the project's hooks.
+// of the moment, unless it runs the project's hooks. An error at a line of a source file, such as one of a compiler, is gone with a
+// change of files.
 func fixStandsAlone(f *Fix) bool {
+	if len(f.Changed) > 0 && at.MatchString(f.Trouble) {
+		return false
+	}
 	failed := cmp.Or(f.Failed, f.Command)
-	return !failedOnly.MatchString(f.Trouble) && (!Anywhere(failed) || failed == "git commit" || failed == "git push")
+	return !failedOnly.MatchString(f.Trouble) && !quoted.MatchString(f.Trouble) && (!Anywhere(failed) || failed == "git commit" || failed == "git push")
 }
 
 // isWhole reports whether a text in lower case neither asks, nor introduces, continues or announces something.

@@ -48,6 +48,7 @@ func TestALessonStandsAlone(t *testing.T) {
 		"Session B continues while the upload of the gallery waits.",
 		"pkg/upload/retry.go:41 - returns the error of the last attempt.",
 		"retry.go (2): the attempts of an upload, the pause between them.",
+		"The retry of an upload appears twice (lines ~690-730 and ~750-810).",
 		"TestAnUploadIsRetried_Twice - verifies the pause between attempts.",
 		"BaseCommit ✓ (from the head of the current branch)",
 	}
@@ -70,7 +71,6 @@ func TestACorrectionStandsAlone(t *testing.T) {
 		"wait, let's discuss the retry of uploads",
 		"no need to retry the upload for now",
 		"To silence it in future, run:",
-		", but enabled by default",
 		"ok, let me try it in the light theme, it should always work",
 	}
 	var taught []Said
@@ -89,11 +89,15 @@ func TestACorrectionStandsAlone(t *testing.T) {
 func TestAFixThatDoesNotSayWhatWasWrongIsNoLesson(t *testing.T) {
 	t.Parallel()
 	var d Digest
-	for _, trouble := range []string{"FAIL", "[lint] ERROR task failed", "Tests failed.", "error: exit status 1", "ERROR: build failed", "FAIL example.com/upload [build failed]", "why not all of them?", "undefined: errors", "Failed to fetch metadata: remote not found"} {
+	for _, trouble := range []string{"FAIL", "[lint] ERROR task failed", "Tests failed.", "error: exit status 1", "ERROR: build failed", "FAIL example.com/upload [build failed]", "why not all of them?", "undefined: errors",
+		"upload.go:41:2: undefined: errors", "src/upload.ts(41,5): error TS2305: no exported member", `File "upload.py", line 41, in retry: NameError`, "41 │ * @throws Error if the store is gone", "2026/02/07 WARN failed to close the store",
+		"Failed to fetch metadata: remote not found"} {
 		d.Fixes = append(d.Fixes, Fix{Command: "make test", Trouble: trouble, Changed: []string{"upload.go"}})
 	}
+	d.Fixes = append(d.Fixes, Fix{Command: "go vet ./...", Failed: "go vet gallery", Trouble: "gallery.go:41: the package is not in std"})
 	d.Fixes = append(d.Fixes, Fix{Command: "git diff", Trouble: "fatal: ambiguous argument 'upload'", Changed: []string{"upload.go"}})
 	require.Equal(t, []string{
+		`"gallery.go:41: the package is not in std" when running go vet gallery; go vet ./... succeeded`,
 		`"Failed to fetch metadata: remote not found" when running make test; it succeeded after a change of upload.go`,
 		`"undefined: errors" when running make test; it succeeded after a change of upload.go`,
 	}, lessonTexts(&d))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
 
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/window"
@@ -35,6 +36,7 @@ type ranked struct {
 	path  string
 	score float64
 	seq   uint64
+	in    int // sessions
 }
 
 // collectFiles shows as many of the files most worth knowing as fit, by folder.
@@ -68,6 +70,9 @@ func collectFiles(b *builder, room int) []window.Item {
 	return items
 }
 
+// isOutside reports whether a file is outside of the repository.
+func isOutside(name string) bool { return path.IsAbs(name) || strings.HasPrefix(name, "~/") }
+
 // rankFiles scores the files of all sessions.
 func (b *builder) rankFiles() []ranked {
 	var list []*ranked
@@ -86,12 +91,14 @@ func (b *builder) rankFiles() []ranked {
 				at[name] = r
 				list = append(list, r)
 			}
-			if path.IsAbs(name) { // outside of the repository
+			if r.in++; isOutside(name) {
 				weight *= outside
 			}
 			r.score += float64(weight * logOf(f.Reads+2*f.Writes))
 		}
 	}
+	// A file outside that one session touched was its own, such as a plan or a trial.
+	list = slices.DeleteFunc(list, func(r *ranked) bool { return r.in < 2 && isOutside(r.path) })
 	out := make([]ranked, len(list))
 	for i, r := range list {
 		terms := map[string]bool{}

@@ -3,6 +3,7 @@ package projects
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -98,7 +99,11 @@ func collectStands(b *builder, _ int) (list []window.Item) {
 			if s.Request.Seq != s.First.Seq {
 				add("Last asked", s.Request.Text, maxAsked)
 			}
-			add("Ended", s.Answer.Text, maxEnded)
+			label := "Ended"
+			if wentOn(s.Digest) {
+				label = "Last said"
+			}
+			add(label, withoutCode(s.Answer.Text), maxEnded)
 		}
 		for _, o := range b.leftOpen(s) {
 			add("Open", o, maxOpen)
@@ -111,6 +116,23 @@ func collectStands(b *builder, _ int) (list []window.Item) {
 		}
 	}
 	return list
+}
+
+// wentOn reports whether the agent still worked after its last text, which was then no answer.
+func wentOn(d *project.Digest) bool {
+	return slices.ContainsFunc(d.Files, func(f project.File) bool { return f.Seq > d.Answer.Seq }) ||
+		slices.ContainsFunc(d.Runs, func(r project.Run) bool { return r.Seq > d.Answer.Seq })
+}
+
+// fenced matches a block of code in Markdown, also one that was cut off.
+var fenced = regexp.MustCompile("(?s)```.*?(```|$)")
+
+// withoutCode leaves the blocks of code out of an answer, unless hardly anything is left.
+func withoutCode(answer string) string {
+	if text := fenced.ReplaceAllString(answer, "…"); plain.Length(text) >= minNote {
+		return text
+	}
+	return answer
 }
 
 // head says which session it was.
@@ -141,7 +163,7 @@ func (b *builder) leftOpen(s *project.Session) (list []string) {
 	}
 	var failing []string
 	for i := range s.Runs {
-		if r := &s.Runs[i]; r.BadLast && !project.Anywhere(r.Command) && !b.succeededSince(r) { // git and gh fail because of the moment
+		if r := &s.Runs[i]; r.BadLast && !project.Anywhere(r.Command) && repeatable(r.Command) && !b.succeededSince(r) { // git and gh fail because of the moment
 			failing = append(failing, r.Command)
 		}
 	}
@@ -180,12 +202,12 @@ type lesson struct {
 // moment is the sequence at which a lesson was learnt. A summary is about what was said before it, and may be written much later.
 func (l *lesson) moment() uint64 { return min(l.Seq, l.of.LastSeq) }
 
-// weights are the weights of lessons by their kind. A reason for a refusal often holds for that moment only, and a sentence
-// that was picked without a model says little by itself.
-var weights = map[string]float64{project.LessonTaught: 1, project.LessonRefused: 0.6, project.LessonSolved: 0.7, project.LessonFound: 0.8, project.LessonPicked: 0.3}
+// weights are the weights of lessons by their kind. A correction, or a reason for a refusal, often holds for that moment only,
+// and a sentence that was picked without a model says little by itself.
+var weights = map[string]float64{project.LessonTaught: 1, project.LessonCorrected: 0.6, project.LessonRefused: 0.6, project.LessonSolved: 0.7, project.LessonFound: 0.8, project.LessonPicked: 0.3}
 
 // lessonLabels are the kinds of lessons as a reader sees them.
-var lessonLabels = map[string]string{project.LessonTaught: "User", project.LessonRefused: "User", project.LessonSolved: "Solved", project.LessonFound: "Found", project.LessonPicked: "Found"}
+var lessonLabels = map[string]string{project.LessonTaught: "User", project.LessonCorrected: "User", project.LessonRefused: "User", project.LessonSolved: "Solved", project.LessonFound: "Found", project.LessonPicked: "Found"}
 
 // isNote reports whether an agent was told to remember a lesson: no user asked for anything there. See events.OriginNote.
 func (l *lesson) isNote() bool { return l.Kind == project.LessonTaught && l.of.Request == nil }
@@ -276,6 +298,14 @@ func overlap(query []string, terms map[string]bool) float64 {
 	return float64(n) / float64(len(query))
 }
 
+// temporary matches a command that runs a program or a script of a temporary folder.
+var temporary = regexp.MustCompile(`^((cd \S+ && )?|(\S*python3?|node|bash|sh|go run) )(/private)?(/tmp/|/var/folders/)`)
+
+// repeatable reports whether a command can be run in another session: it is whole, and what it runs is still there.
+func repeatable(command string) bool {
+	return !strings.Contains(command, "…") && !temporary.MatchString(command)
+}
+
 // maxWork is how many commands are listed.
 const maxWork = 16
 
@@ -295,7 +325,7 @@ func collectWork(b *builder, _ int) []window.Item {
 		s := &b.sessions[i]
 		for k := range s.Runs {
 			r := &s.Runs[k]
-			if project.Anywhere(r.Command) {
+			if project.Anywhere(r.Command) || !repeatable(r.Command) {
 				continue
 			}
 			c := at[r.Command]
