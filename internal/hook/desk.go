@@ -50,7 +50,6 @@ type Passage struct {
 	Seq          uint64
 	Label        string   // says where it is from
 	Text         string   //
-	Request      string   // what the user asked at the beginning of that conversation
 	Files        []string // that were touched in its turn, or else in its conversation, the most used first
 }
 
@@ -209,9 +208,10 @@ func (d *Desk) prompt(ctx context.Context, past Past, where place, conversation 
 	var out strings.Builder
 	out.WriteString("Earlier sessions in this project, found by names in the prompt:\n")
 	told, room := map[string]bool{conversation: true}, MaxAtPrompt-frame.Room
+	texts := map[string]bool{} // a session that was continued as another one repeats what was said
 	for _, p := range found {
 		each := passage{p.Conversation, p.Seq}
-		if len(told) > maxPassages || told[p.Conversation] || !fits(names, p) || d.memory.was(where, each) {
+		if len(told) > maxPassages || told[p.Conversation] || texts[p.Text] || !fits(names, p) || d.memory.was(where, each) {
 			continue
 		}
 		text := line(p, names)
@@ -219,7 +219,7 @@ func (d *Desk) prompt(ctx context.Context, past Past, where place, conversation 
 			continue
 		}
 		out.WriteString(text)
-		told[p.Conversation] = true
+		told[p.Conversation], texts[p.Text] = true, true
 	}
 	if len(told) == 1 {
 		return Text{}, nil

@@ -14,8 +14,9 @@ import (
 // spoke at 45 % of the prompts, and 27 % of these touched what it had shown; by names alone it speaks at 15 %, and 54 %
 // do.
 
-// name matches what may be the name of a file or of something in code.
-var name = regexp.MustCompile(`[\pL_][\pL\pN_./-]{3,}`)
+// name matches what may be the name of a file or of something in code. It has only letters of the scripts that have capitals:
+// Chinese, Japanese, Korean and others write their words right before and after a name, without a space.
+var name = regexp.MustCompile(`[\p{Latin}\p{Greek}\p{Cyrillic}_][\p{Latin}\p{Greek}\p{Cyrillic}\pN_./-]{3,}`)
 
 // isName reports whether a word is written as prose never is: with a dot, an underscore or a slash inside, or with
 // capitals inside.

@@ -23,6 +23,11 @@ func TestWhatFitsAPromptNamesTheSame(t *testing.T) {
 		"go on":                            false,
 		"what time is it in Lisbon today?": false,
 		"please rewrite readQueue.go and its tests": false,
+		"Bitte behebe den Fehler in uploadQueue.go": true,
+		"修复uploadQueue.go中的问题":                      true, // no spaces around the name
+		"uploadQueue.goのテストを修正してください":               true,
+		"uploadQueue.go를 수정해 주세요":                   true,
+		"修复上传队列中的问题":                                false,
 	} {
 		p := Passage{Text: "When the lease expires during an upload, retryUpload loses the last part.", Files: []string{"/src/app/uploadQueue.go"}}
 		require.Equal(t, want, fits(namesOf(prompt), p), prompt)
@@ -116,6 +121,23 @@ func TestAnAgentThatAcceptsNothingAtAStartIsShownItWithTheNextPrompt(t *testing.
 	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "story")
 	require.Empty(t, take(ring.Event{Name: "SessionStart", Source: "startup"}, true))
 	require.Contains(t, take(ring.Event{Name: "UserPromptSubmit", Prompt: "go on"}, false), "project", "the server was away when the session began")
+}
+
+// continued is a past with a session that was continued as another one, which repeats its messages.
+type continued struct{ past }
+
+func (continued) Said(context.Context, string, string, string, string, int) ([]Passage, uint64, error) {
+	return []Passage{
+		{Conversation: "c", Seq: 1, Label: "[c]", Text: "see cart.go"}, {Conversation: "d", Seq: 2, Label: "[d]", Text: "see cart.go"}, {Conversation: "e", Seq: 3, Label: "[e]", Text: "cart.go is slow"},
+	}, 9, nil
+}
+
+func TestWhatTwoConversationsRepeatIsShownOnce(t *testing.T) {
+	t.Parallel()
+	text, err := NewDesk(nil).Take(t.Context(), continued{}, "default", Find("claude-code"), ring.Event{Name: "UserPromptSubmit", Session: "s", Folder: "/shop", Prompt: "what is in cart.go"}, false)
+	require.NoError(t, err)
+	require.Contains(t, text, "- [c]: see cart.go\n- [e]: cart.go is slow")
+	require.NotContains(t, text, "[d]")
 }
 
 // stories is a past whose stories say which conversation they are about.

@@ -21,7 +21,6 @@ import (
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/harness"
-	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/window"
 	"mneme.dev/mneme/pkg/window/projects"
@@ -237,7 +236,7 @@ func (p *past) Said(ctx context.Context, tenant, folder, except, prompt string, 
 		seq = max(seq, s.LastSeq)
 		list = append(list, hook.Passage{
 			Conversation: m.Conversation.ID, Seq: m.Seq, Text: m.Text, Files: filesOf(s, &found, m.Turn),
-			Label: "[" + plain.Line(m.Conversation.ID) + ", turn " + strconv.Itoa(m.Turn) + "] " + strings.ToUpper(m.Role[:min(1, len(m.Role))]) + m.Role[min(1, len(m.Role)):],
+			Label: "[" + projects.ShortID(m.Conversation.ID) + ", turn " + strconv.Itoa(m.Turn) + "] " + strings.ToUpper(m.Role[:min(1, len(m.Role))]) + m.Role[min(1, len(m.Role)):],
 		})
 	}
 	return list, seq, nil
