@@ -25,6 +25,7 @@ const (
 
 	maxRequest = 400 // characters
 	maxAnswer  = 700
+	minReport  = 120
 	maxSummary = 700
 	maxTodo    = 160
 	maxTitle   = 160
@@ -133,9 +134,10 @@ type Digest struct {
 	Requests int    `json:"rn,omitempty"`
 
 	First       *Said `json:"f,omitempty"`
-	Request     *Said `json:"q,omitempty"` // the newest
-	Answer      *Said `json:"w,omitempty"` // the newest text of the assistant
-	Interrupted bool  `json:"x,omitempty"` // the user stopped the agent, and has said nothing since
+	Request     *Said `json:"q,omitempty"`  // the newest
+	Answer      *Said `json:"w,omitempty"`  // the newest text of the assistant
+	Report      *Said `json:"wr,omitempty"` // the newest text that ended a turn and is long enough to say what was done
+	Interrupted bool  `json:"x,omitempty"`  // the user stopped the agent, and has said nothing since
 
 	Summary  *Summary  `json:"sm,omitempty"`
 	Taught   []Said    `json:"l,omitempty"` // corrections and instructions of the user
@@ -258,6 +260,9 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 		d.Turns++
 	}
 	if c.Request != nil {
+		if d.Answer != nil && plain.Length(d.Answer.Text) >= minReport {
+			d.Report = d.Answer
+		}
 		d.Requests++
 		d.Interrupted = false
 		said := Said{Text: c.Request.Text, Seq: seq, Turn: d.Turns, Time: c.Time}
@@ -527,6 +532,9 @@ func (d *Digest) Undone() (list []Todo) {
 	}
 	return list
 }
+
+// IsBrief reports whether the newest text is too short to say what was done, such as "Done."
+func (d *Digest) IsBrief() bool { return d.Answer != nil && plain.Length(d.Answer.Text) < minReport }
 
 // Unanswered reports whether the newest request has no answer yet.
 func (d *Digest) Unanswered() bool {

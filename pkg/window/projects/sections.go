@@ -104,12 +104,15 @@ func collectStands(b *builder, _ int) (list []window.Item) {
 				label = "Last said"
 			}
 			add(label, withoutCode(s.Answer.Text), maxEnded)
+			if s.Report != nil && s.IsBrief() {
+				add("Before", withoutCode(s.Report.Text), maxEnded)
+			}
 		}
 		for _, o := range b.leftOpen(s) {
 			add("Open", o, maxOpen)
 		}
 		list = append(list, it)
-		for _, m := range []*project.Said{s.First, s.Request, s.Answer} {
+		for _, m := range []*project.Said{s.First, s.Request, s.Answer, s.Report} {
 			if m != nil {
 				b.shown[shown{s.ID.ID, m.Seq}] = true
 			}

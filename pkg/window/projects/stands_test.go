@@ -1,0 +1,80 @@
+package projects
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph/storetest"
+)
+
+// session adds what a user and an agent say in turn.
+func session(h *storetest.History, id string, said ...string) {
+	h.Add(id, &events.ConversationStarted{Project: "p", Cwd: "/w"})
+	for i, text := range said {
+		h.Add(id, &events.MessageCreated{MessageID: fmt.Sprint(i), Role: []string{"user", "assistant"}[i%2], Content: text})
+	}
+}
+
+func contextOf(t *testing.T, h *storetest.History) string {
+	c, err := Build(t.Context(), Source{Projects: openStore(t, t.TempDir(), h)}, Request{Tenant: "t", Project: "p"})
+	require.NoError(t, err)
+	return c.Markdown()
+}
+
+func TestAnEndThatSaysLittleComesWithTheReportBefore(t *testing.T) {
+	t.Parallel()
+	report := "The client now retries an upload three times, with a pause that doubles, and " + strings.Repeat("says so in its log ", 4)
+	h := storetest.NewHistory()
+	session(h, "c1", "Retry uploads.", "I look at the client first. "+report, "Then do it.", report, "Commit it.", "Committed.")
+	require.Contains(t, contextOf(t, h), "  Ended: Committed.\n  Before: The client now retries")
+
+	h = storetest.NewHistory()
+	session(h, "c1", "Retry uploads.", report, "And downloads?", "Downloads are not retried: "+report)
+	require.NotContains(t, contextOf(t, h), "Before:")
+}
+
+func TestATextAfterWhichTheAgentWorkedIsNoEnd(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHistory()
+	session(h, "c1", "Retry uploads.", "Now let me run the tests:")
+	h.Add("c1", &events.ToolCalled{ToolCallID: "k", ToolName: "Bash", Arguments: []byte(`{"command":"make test"}`)})
+	text := contextOf(t, h)
+	require.Contains(t, text, "  Last said: Now let me run the tests:")
+	require.NotContains(t, text, "Ended:")
+}
+
+func TestAnAnswerIsShownWithoutItsBlocksOfCode(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHistory()
+	session(h, "c1", "Retry uploads.", "The client retries uploads three times:\n```go\nfor range 3 {\n}\n```\nThe pause between them doubles.\n```go\npause *= 2")
+	require.Contains(t, contextOf(t, h), "  Ended: The client retries uploads three times: … The pause between them doubles. …\n")
+
+	h = storetest.NewHistory()
+	session(h, "c1", "Show the retry.", "```go\nfor range 3 {\n}\n```")
+	require.Contains(t, contextOf(t, h), "  Ended: ```go for range 3 {", "there is nothing else")
+}
+
+func TestCommandsAndFilesOfOneSessionsTrialsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHistory()
+	for _, id := range []string{"c1", "c2"} {
+		session(h, id, "Retry uploads.", "It is done.")
+		for i, command := range []string{"make test", "/tmp/app enable", "python3 /tmp/try.py", "go build -o /tmp/app ./cmd/app"} {
+			h.Add(id, &events.ToolCalled{ToolCallID: fmt.Sprint("b", i), ToolName: "Bash", Arguments: []byte(fmt.Sprintf(`{"command":%q}`, command))})
+		}
+		for i, file := range []string{"/w/retry.go", "/home/ada/notes.md", "/home/ada/plans/" + id + ".md"} {
+			h.Add(id, &events.ToolCalled{ToolCallID: fmt.Sprint("f", i), ToolName: "Read", Arguments: []byte(fmt.Sprintf(`{"file_path":%q}`, file))})
+		}
+	}
+	text := contextOf(t, h)
+	for _, shown := range []string{"make test", "go build -o /tmp/app ./cmd/app", "retry.go", "notes.md"} {
+		require.Contains(t, text, shown)
+	}
+	for _, left := range []string{"enable", "try.py", "plans"} {
+		require.NotContains(t, text, left)
+	}
+}
