@@ -184,8 +184,8 @@ type section struct {
 // The shares of a context. The state of the work comes first, because it says what the other sections are about. Files
 // take the most, because an agent that begins looks for their names.
 var sections = []section{
-	{SectionStands, "## Where Things Stand", 27, collectStands},
-	{SectionLearnt, "## What Was Learnt", 17, collectLearnt},
+	{SectionStands, "## Where Things Stand", 30, collectStands},
+	{SectionLearnt, "## What Was Learnt", 14, collectLearnt},
 	{SectionWork, "## How to Work Here", 9, collectWork},
 	{SectionFiles, "## Files", 30, collectFiles},
 	{SectionRelevant, "## Relevant Past", 17, collectRelevant},
