@@ -104,45 +104,44 @@ var asking = regexp.MustCompile(`(?:(?:ไหม|มั้ย|รึเปล่
 // still are expressions with words of [language].standing that instruct nobody: they state a fact, or say what "we" do only if or
 // where something is so.
 var (
-	still   = regexp.MustCompile(`toujours pas|immer noch|\b(?:is|are|was|were|can) (?:always|never)\b|\b(?:if|so|can|could|should|where|when|once) we\b|\bwe (?:don't|do not) need\b`)
-	quoting = strings.NewReplacer("\u2019", "'")
+	still       = regexp.MustCompile(`toujours pas|immer noch|\b(?:is|are|was|were|can) (?:always|never)\b|\b(?:if|so|can|could|should|where|when|once) we\b|\bwe (?:don't|do not) need\b`)
+	apostrophes = strings.NewReplacer("\u2019", "'")
 )
 
-func withoutFacts(text string) string {
-	return still.ReplaceAllString(quoting.Replace(strings.ToLower(text)), "")
-}
-
 var (
-	standing   = anyOf(`(?:^|[^\pL\pN_])`, `(?:$|[^\pL\pN_])`, ``, func(l language) string { return l.standing })
-	correcting = anyOf(`^`, `(?:$|[\s,.!:;])`, `^`, func(l language) string { return l.correcting })
-	passing    = anyOf(`(?:^|[^\pL\pN_])`, `(?:$|[^\pL\pN_])`, ``, func(l language) string { return l.passing })
+	// instructs reports whether a text has an instruction that holds beyond the moment.
+	instructs = anyOf(`(?:^|[^\pL\pN_])`, `(?:$|[^\pL\pN_])`, ``, func(l language) string { return l.standing })
+
+	// corrects reports whether a text begins like a correction.
+	corrects = anyOf(`^`, `(?:$|[\s,.!:;])`, `^`, func(l language) string { return l.correcting })
+
+	// passes reports whether a text holds for the moment only.
+	passes = anyOf(`(?:^|[^\pL\pN_])`, `(?:$|[^\pL\pN_])`, ``, func(l language) string { return l.passing })
 )
 
 // anyOf matches what one of the languages has: in spaced ones between before and after, in the others after begin.
-// It is compiled at first use, because that takes milliseconds and most commands of the program never need it.
-func anyOf(before, after, begin string, of func(language) string) func() *regexp.Regexp {
-	join := func(list []language) string {
-		var parts []string
-		for _, l := range list {
-			parts = append(parts, of(l))
-		}
-		return `(?:` + strings.Join(parts, `|`) + `)`
+// The expressions are compiled at first use, because that takes milliseconds and most commands of the program never need
+// them. Those of the unspaced languages, which can begin at any character and so take longest, are tried only where there
+// are characters of such a language.
+func anyOf(before, after, begin string, of func(language) string) func(text string) bool {
+	compile := func(before string, list []language, after string) func() *regexp.Regexp {
+		return sync.OnceValue(func() *regexp.Regexp {
+			var parts []string
+			for _, l := range list {
+				parts = append(parts, of(l))
+			}
+			return regexp.MustCompile(before + `(?:` + strings.Join(parts, `|`) + `)` + after)
+		})
 	}
-	return sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(before + join(spaced) + after + `|` + begin + join(unspaced))
-	})
+	words, anywhere := compile(before, spaced, after), compile(begin, unspaced, ``)
+	matches := func(text string) bool {
+		return words().MatchString(text) || isUnspaced(text) && anywhere().MatchString(text)
+	}
+	return func(text string) bool {
+		text = apostrophes.Replace(strings.ToLower(text))
+		return matches(text) && matches(still.ReplaceAllString(text, ""))
+	}
 }
-
-// instructs reports whether a text has an instruction that holds beyond the moment.
-func instructs(text string) bool { return standing().MatchString(withoutFacts(text)) }
-
-// corrects reports whether a text begins like a correction.
-func corrects(text string) bool {
-	return correcting().MatchString(withoutFacts(text))
-}
-
-// passes reports whether a text holds for the moment only.
-func passes(text string) bool { return passing().MatchString(withoutFacts(text)) }
 
 // isUnspaced reports whether a text has characters of a language that is written without spaces.
 func isUnspaced(text string) bool { return strings.ContainsFunc(text, recall.Unspaced) }
