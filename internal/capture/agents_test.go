@@ -331,3 +331,49 @@ func TestASessionOfContinueThatIsCompactedGoesOn(t *testing.T) {
 	require.Zero(t, r.Status().RefusedLines)
 	require.Len(t, b.held["t"], 6)
 }
+
+// Extensions keep databases of their own beside that of the editor.
+func TestChatsOfCursorAreReadFromTheEditorAndFromItsCLI(t *testing.T) {
+	b := setup(t)
+	made := func(fixture, path string) *sql.DB {
+		t.Helper()
+		statements, err := os.ReadFile("../transcript/testdata/agents/cursor/" + fixture)
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Dir(b.path(path)), 0o700))
+		db, err := sql.Open("sqlite", "file:"+b.path(path)+"?_pragma=journal_mode(wal)")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		_, err = db.Exec(string(statements))
+		require.NoError(t, err)
+		return db
+	}
+	const editor, hash = "Cursor/User/globalStorage", "0123456789abcdef0123456789abcdef"
+	made("store.sql", editor+"/chats/some/extension/store.db")
+	made("store.sql", ".cursor/chats/"+hash+"/c0a5/store.db")
+	db := made("old.sql", editor+"/state.vscdb")
+	for _, folder := range []string{editor, ".cursor/chats"} {
+		r := b.follower(Config{Follow: func() []Folder { return []Folder{{"cursor", b.path(folder)}} }}, told)
+		await(t, r, done)
+		require.Equal(t, 1, r.Status().Followed[0].Files, folder)
+	}
+	before := len(b.said(t, "t"))
+	require.Contains(t, strings.Join(b.said(t, "t"), "\n"), "Summary: the cart starts at zero.")
+	_, err := db.Exec(`INSERT INTO cursorDiskKV VALUES ('bubbleId:c0a50000-0000-4000-8000-000000000006:b3', '{"type":1,"bubbleId":"b3","text":"Mend it."}');
+		UPDATE cursorDiskKV SET value = json_insert(value, '$.fullConversationHeadersOnly[#]', json('{"bubbleId":"b3"}')) WHERE key LIKE 'composerData:%6'`)
+	require.NoError(t, err)
+	b.awaitEvents(before + 1)
+	require.Contains(t, strings.Join(b.said(t, "t"), "\n"), "Mend it.")
+}
+
+// The log of a database may have grown, but not the part of it that others read.
+func TestADatabaseThatChangedJustBeforeItWasReadIsReadOnceMore(t *testing.T) {
+	b := setup(t)
+	add(t, b.path("opencode.db"), "SQLite")
+	info, err := os.Lstat(b.path("opencode.db"))
+	require.NoError(t, err)
+	at := info.ModTime()
+	require.True(t, isInFlux("opencode.db", info, at.Add(flux/2)))
+	require.False(t, isInFlux("opencode.db", info, at.Add(flux)), "what was written by then is readable")
+	require.False(t, isInFlux("opencode.db", info, at.Add(-flux)), "a clock that was ahead must not have it read for ever")
+	require.False(t, isInFlux("session.jsonl", info, at.Add(flux/2)), "what is in a file can be read")
+}

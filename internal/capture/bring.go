@@ -130,6 +130,9 @@ func (r *Receiver) importFile(j job, path string, info fs.FileInfo, o *outcome) 
 			o.complete(answered)
 		}
 	}
+	if isInFlux(path, info, began) {
+		info = withLog{info, -1, info.ModTime()} // so it counts as changed at the next look
+	}
 	more := r.note(k, info, held, ended, report, err)
 	logger := r.Logger.With("agent", j.agent, "session", j.session, "file", path)
 	switch {
@@ -145,6 +148,16 @@ func (r *Receiver) importFile(j job, path string, info fs.FileInfo, o *outcome) 
 	default:
 		logger.Debug("imported a transcript", "published", report.Published, "read", report.Read, "held_back", report.HeldBack, "deleted", report.Deleted)
 	}
+}
+
+// flux is how long a change of a database may take to become readable: its agent writes the log first, and then says that
+// there is more of it. The next look at the file is later, see looks.
+const flux = 100 * time.Millisecond
+
+// isInFlux reports whether a database changed so short a time before it was read that the read may have missed the change.
+func isInFlux(path string, info fs.FileInfo, read time.Time) bool {
+	age := read.Sub(info.ModTime())
+	return isDatabase(path) && age >= 0 && age < flux
 }
 
 // complete notes the time at which a message of the outcome's files counts as complete.

@@ -425,7 +425,7 @@ func TestFilesThatMayNotBeReadAreRefused(t *testing.T) {
 	for _, path := range []string{"", "relative.jsonl", b.path("secret.txt"), b.path("x.json"), "/" + strings.Repeat("x", maxPath) + ".jsonl"} {
 		require.ErrorIs(t, r.Ring("claude-code", "s", path), ErrPath, path)
 	}
-	require.ErrorIs(t, r.Ring("cursor", "s", b.path("x.jsonl")), ErrAgent)
+	require.ErrorIs(t, r.Ring("zed", "s", b.path("x.jsonl")), ErrAgent)
 	require.Empty(t, b.said(t, "t"))
 	require.Zero(t, r.Status().Imports)
 }
@@ -576,7 +576,11 @@ func TestRootsFollowTheAgentsVariables(t *testing.T) {
 	roots, err = Roots("opencode")
 	require.NoError(t, err)
 	require.Equal(t, []string{"/home/lea/.local/share/opencode"}, roots)
-	_, err = Roots("cursor")
+	t.Setenv("XDG_CONFIG_HOME", "/config")
+	roots, err = Roots("cursor")
+	require.NoError(t, err)
+	require.Subset(t, roots, []string{"/home/lea/.cursor/chats", "/config/Cursor/User/globalStorage"})
+	_, err = Roots("zed")
 	require.ErrorIs(t, err, ErrAgent)
 	t.Setenv("HOME", "")
 	_, err = Roots("claude-code")

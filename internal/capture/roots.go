@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +50,7 @@ var agents = map[string]agent{
 	"cline":       {format: "cline", home: ".cline/data", folder: "sessions", editor: []string{"globalStorage/saoudrizwan.claude-dev/tasks"}, takes: isTask},
 	"continue":    {format: "continue", env: "CONTINUE_GLOBAL_DIR", home: ".continue", folder: "sessions", takes: isContinue},
 	"openhands":   {format: "openhands", env: "OPENHANDS_PERSISTENCE_DIR", home: ".openhands", folder: "conversations", pieces: true, takes: isEvent},
+	"cursor":      {format: "cursor", home: ".cursor", folder: "chats", editor: []string{"globalStorage"}, enters: isCursorFolder, takes: isDatabaseOf("cursor")},
 	"roo":         {format: "cline", editor: []string{"globalStorage/rooveterinaryinc.roo-cline/tasks"}, takes: isTask},
 	"vscode-chat": {format: "vscode-chat", editor: []string{"workspaceStorage", "globalStorage/emptyWindowChatSessions"}, enters: isChatFolder, takes: isVSCodeChat},
 }
@@ -96,6 +98,15 @@ func isChatFolder(rel string) bool {
 	return !strings.Contains(rel, "/") || path.Base(rel) == "chatSessions"
 }
 
+// isCursorFolder reports whether a folder holds a database of Cursor, or is one of those that its CLI makes: one named by a
+// hash for each folder, and one in it for each chat. In the editor's folder, extensions keep their files beside the database.
+func isCursorFolder(rel string) bool {
+	folder, chat, _ := strings.Cut(rel, "/")
+	return rel == "." || cursorHash.MatchString(folder) && !strings.Contains(chat, "/")
+}
+
+var cursorHash = regexp.MustCompile("^[0-9a-f]{32}$")
+
 // isVSCodeChat reports whether a file is a session of VS Code's chat.
 func isVSCodeChat(path string) bool { return transcript.IsRecordingOf("vscode-chat", path) }
 
@@ -107,7 +118,7 @@ func isDatabaseOf(format string) func(string) bool {
 }
 
 func isDatabase(path string) bool {
-	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".sqlite")
+	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".sqlite") || strings.HasSuffix(path, ".vscdb")
 }
 
 func isLines(path string) bool {
@@ -189,6 +200,7 @@ func agentNamed(name string) (agent, error) {
 //	cline         ~/.cline/data/sessions, and tasks in its extension's folder in each editor
 //	continue      $CONTINUE_GLOBAL_DIR/sessions, else ~/.continue/sessions
 //	openhands     $OPENHANDS_PERSISTENCE_DIR/conversations, else ~/.openhands/conversations
+//	cursor        ~/.cursor/chats, and globalStorage in the editor's folder
 //	roo           tasks in its extension's folder in each editor
 //	vscode-chat   workspaceStorage and globalStorage/emptyWindowChatSessions in each editor
 //

@@ -276,7 +276,7 @@ func Next(o Options) (lines []string) {
 	case Codex:
 		lines = append(lines, "Start codex and trust the hooks when it asks, or with /hooks: Codex skips hooks that are not trusted, and codex exec does so without a word. Do so again after each change of them.", reads(o))
 	case Cursor:
-		lines = append(lines, "Open a new chat: what mneme knows is shown at its start. mneme does not record Cursor's sessions.")
+		lines = append(lines, "Open a new chat: what mneme knows is shown at its start.", reads(o))
 	case Cline:
 		lines = append(lines, "Cline gets mneme's tools, because what its hooks print does not reach the model. For its extension in an editor, add what mneme mcp --print cline shows.", reads(o))
 	case Goose:

@@ -86,8 +86,12 @@ func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e r
 	d.memory.fired(where, Fired{Agent: a.Name, Session: e.Session, Transcript: e.Transcript, Folder: e.Folder, Event: e.Name, At: d.now().UTC()})
 	if d.doorbell != nil {
 		session, subagent := a.turns(e, late)
-		if e.Transcript != "" || e.Subagent == "" {
-			d.doorbell.Ring(tenant, a.Name, e.Session, e.Transcript, session)
+		transcript := e.Transcript
+		if a.apart {
+			transcript = ""
+		}
+		if transcript != "" || e.Subagent == "" {
+			d.doorbell.Ring(tenant, a.Name, e.Session, transcript, session)
 		}
 		if e.SubagentTranscript != "" {
 			d.doorbell.Ring(tenant, a.Name, e.Session, e.SubagentTranscript, subagent)

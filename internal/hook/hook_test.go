@@ -285,3 +285,18 @@ func TestOfEventsAtOnceOnlyOneShowsAPassage(t *testing.T) {
 	all.Wait()
 	require.EqualValues(t, 1, shown.Load())
 }
+
+// bell notes the files for which it was rung.
+type bell struct{ paths []string }
+
+func (b *bell) Ring(_, _, _, path string, _ Turn) { b.paths = append(b.paths, path) }
+
+// Cursor's hooks name a file that lacks the results of calls.
+func TestADoorbellNamesNoFileThatIsNotRead(t *testing.T) {
+	for agent, want := range map[string]string{"cursor": "", "claude-code": "/t.jsonl"} {
+		var rung bell
+		_, err := NewDesk(&rung).Take(t.Context(), past{}, "default", Find(agent), ring.Event{Name: "sessionStart", Session: "s", Transcript: "/t.jsonl"}, false)
+		require.NoError(t, err)
+		require.Equal(t, []string{want}, rung.paths, agent)
+	}
+}

@@ -14,7 +14,7 @@ type Capturing struct {
 }
 
 // Captured are the agents whose transcripts can be read.
-var Captured = []string{"claude-code", "codex", "gemini-cli", "qwen-code", "opencode", "kilo", "pi", "kimi-code", "hermes", "droid", "copilot-cli", "goose", "cline", "openhands", "roo", "continue", "openclaw", "vscode-chat"}
+var Captured = []string{"claude-code", "codex", "gemini-cli", "qwen-code", "opencode", "kilo", "pi", "kimi-code", "hermes", "droid", "copilot-cli", "goose", "cline", "openhands", "cursor", "roo", "continue", "openclaw", "vscode-chat"}
 
 // Agents returns the agents whose transcripts are read.
 func (s *Capturing) Agents() []string {

@@ -68,26 +68,24 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 		return since, fmt.Errorf("%s: %w", path, err)
 	}
 	defer func() { _ = db.Close() }()
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return since, fmt.Errorf("%s: %w", path, err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	f, err := databaseFormat(ctx, tx, format)
-	if err != nil {
-		return since, fmt.Errorf("%s: %w", path, err)
-	}
-	s.format = f.Name
-	now := time.Now()
+	var st store
+	var list []stored
+	now, from := time.Now(), int64(0)
 	if since.After(now) { // an earlier version took the time of a clock that was ahead
 		since = time.Time{}
 	}
-	from := int64(0)
 	if !since.IsZero() {
 		from = since.Add(-overlap).UnixMilli()
 	}
-	st := f.store(path)
-	list, err := st.sessions(ctx, tx, from)
+	err = inTransaction(ctx, db, func(tx *sql.Tx) error {
+		f, err := databaseFormat(ctx, tx, format)
+		if err != nil {
+			return err
+		}
+		s.format, st = f.Name, f.store(path)
+		list, err = st.sessions(ctx, tx, from)
+		return err
+	})
 	if err != nil {
 		return since, fmt.Errorf("%s: %w", path, err)
 	}
@@ -96,7 +94,7 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 		newest = max(newest, min(one.changed, now.UnixMilli())) // a clock that was ahead must not hide what comes after it was set right
 	}
 	for _, one := range list {
-		if err := st.session(ctx, tx, one, &s.out); err != nil {
+		if err := inTransaction(ctx, db, func(tx *sql.Tx) error { return st.session(ctx, tx, one, &s.out) }); err != nil {
 			return since, fmt.Errorf("%s: session %s: %w", path, one.id, err)
 		}
 		switch n := len(s.out.items); {
@@ -121,6 +119,17 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 		newest = min(newest, waits)
 	}
 	return time.UnixMilli(newest), nil
+}
+
+// inTransaction reads in a transaction. Each is as short as can be: while one lasts, the agent can't write to a database
+// without a write-ahead log, and a log that there is only grows.
+func inTransaction(ctx context.Context, db *sql.DB, read func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	return read(tx)
 }
 
 // openDatabase opens a database for reading. When an agent closes a database, its write-ahead log is removed. A usual

@@ -24,7 +24,7 @@ func databases(t testing.TB) (paths []string) {
 		}
 		return err
 	}))
-	require.Len(t, paths, 8)
+	require.Len(t, paths, 11)
 	return paths
 }
 

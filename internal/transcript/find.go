@@ -71,8 +71,8 @@ func IsRecordingOf(format, name string) bool {
 func (f *Format) matches(name string) bool {
 	return slices.ContainsFunc(f.files, func(pattern string) bool {
 		end := folderOf(name, 0)
-		if strings.Contains(pattern, "/") {
-			end = folderOf(name, 1) + "/" + end
+		for n := range strings.Count(pattern, "/") {
+			end = folderOf(name, n+1) + "/" + end
 		}
 		ok, err := path.Match(pattern, end)
 		return err == nil && ok

@@ -28,7 +28,7 @@ type Format struct {
 	raw bool
 	// documents means that a recording can be one JSON value over several lines.
 	documents bool
-	// files are patterns of the names of recordings in folders, with their last folder if it matters, for names that
+	// files are patterns of the names of recordings in folders, with their last folders if these matter, for names that
 	// [Find] does not accept anyway.
 	files     []string
 	converter func(name string) converter
@@ -138,6 +138,11 @@ var formats = []Format{
 	{ // the database of Hermes Agent, ~/.hermes/state.db
 		Name: hermesFormat, Native: true, files: []string{"state.db"},
 		tables: hermesTables, store: newHermesStore,
+	},
+	{ // databases of Cursor, Cursor/User/globalStorage/state.vscdb in the folder of settings, and of its CLI, ~/.cursor/chats/<folder>/<chat>/store.db
+		Name: cursorFormat, Native: true,
+		files:  []string{"Cursor/User/globalStorage/state.vscdb", "chats/*/*/store.db"},
+		tables: cursorTables, store: newCursorStore,
 	},
 	{ // sessions of VS Code's chat, User/workspaceStorage/<folder>/chatSessions/<session>.jsonl, and its older .json
 		Name: vscodeFormat, Native: true,
