@@ -252,14 +252,14 @@ func TestTheDatabasesOfOpenClawsAgentsAreFollowed(t *testing.T) {
 		}
 	}
 	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"openclaw", b.root}} }}, told)
-	b.awaitEvents(17)
+	b.awaitEvents(18)
 	await(t, r, done)
 	require.Equal(t, 1, r.Status().Followed[0].Files)
 	_, err = main.Exec(`INSERT INTO transcript_events SELECT session_id, 99, replace(event_json, 'It is short.', 'It is long.'), created_at + 1000, NULL, NULL FROM transcript_events WHERE event_json LIKE '%short%';
 		UPDATE transcript_events SET event_json = json_set(event_json, '$.id', 'last') WHERE seq = 99`)
 	require.NoError(t, err)
-	b.awaitEvents(18) // the log of the database changes, and not the database
-	require.Contains(t, string(b.held["t"][17].Data), "It is long.")
+	b.awaitEvents(19) // the log of the database changes, and not the database
+	require.Contains(t, string(b.held["t"][18].Data), "It is long.")
 }
 
 func TestChatsOfVSCodeAreReadInTheFoldersOfWorkspacesAlone(t *testing.T) {
@@ -352,7 +352,7 @@ func TestChatsOfCursorAreReadFromTheEditorAndFromItsCLI(t *testing.T) {
 	made("store.sql", ".cursor/chats/"+hash+"/c0a5/store.db")
 	db := made("old.sql", editor+"/state.vscdb")
 	for _, folder := range []string{editor, ".cursor/chats"} {
-		r := b.follower(Config{Follow: func() []Folder { return []Folder{{"cursor", b.path(folder)}} }}, told)
+		r := b.follower(Config{Follow: func() []Folder { return []Folder{{"cursor", b.path(folder)}} }}, pace{looks: looks, walk: told.walk, poll: told.poll, notify: true})
 		await(t, r, done)
 		require.Equal(t, 1, r.Status().Followed[0].Files, folder)
 	}

@@ -39,6 +39,7 @@ const (
 	KimiCode   = "kimi-code"
 	Hermes     = "hermes"
 	Droid      = "droid"
+	OpenClaw   = "openclaw"
 )
 
 // hookProgram is what agents run at their events.
@@ -127,6 +128,9 @@ var agents = []agent{
 	// If events have these names instead of its own, it sends what Claude Code would send.
 	{name: CopilotCLI, title: "Copilot CLI", program: "copilot", folder: ".copilot", moved: "COPILOT_HOME", keeps: true, server: server{Type: "local", Tools: []string{"*"}}, shape: shape{shell: true, version: true}, files: []file{{path: "hooks/mneme.json", format: hooks}, {path: "mcp-config.json", format: servers}}, events: []event{
 		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"PreCompact", 5, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
+	}},
+	{name: OpenClaw, title: "OpenClaw", program: "openclaw", folder: ".openclaw", moved: "OPENCLAW_STATE_DIR", files: []file{{path: "extensions/mneme/index.js", format: plugin}, {path: "extensions/mneme/openclaw.plugin.json", format: manifest}, {path: "openclaw.json", format: openClawSettings}}, events: []event{
+		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true}, {"SessionEnd", 3000, false},
 	}},
 	{name: Cline, title: "Cline", program: "cline", folder: ".cline/data", moved: "CLINE_DATA_DIR", files: []file{{path: "settings/cline_mcp_settings.json", format: servers}}},
 	{name: Goose, title: "goose", program: "goose", folder: ".config/goose", config: true, files: []file{{path: "config.yaml", format: serversYAML}}},

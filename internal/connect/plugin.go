@@ -16,9 +16,22 @@ import (
 //
 //	const command = ["…/mneme-hook", "opencode"]
 //	…
-type pluginFile struct{ *agent }
+type pluginFile struct {
+	*agent
+	parts []string // the files in plugins that it is made of
+}
 
-func plugin(a *agent) format { return pluginFile{a} }
+func plugin(a *agent) format {
+	parts := []string{"hook.js", a.name + ".js"}
+	if a.name == OpenCode || a.name == Kilo { // Kilo is made of opencode
+		parts = append(parts, "sessions.js")
+	}
+	return pluginFile{a, parts}
+}
+
+// manifest is the file in which OpenClaw reads what a plugin is, before it loads the plugin. It is JSON5, so the command can
+// stand in a comment.
+func manifest(a *agent) format { return pluginFile{a, []string{a.name + ".plugin.json"}} }
 
 //go:generate go run ./plugingen ../../deploy/plugins
 
@@ -60,12 +73,8 @@ func (f pluginFile) write(raw []byte, want Commands) ([]byte, error) {
 		return nil, nil
 	}
 	text := []byte(f.mark() + "\n")
-	parts := []string{"hook", f.name}
-	if f.name == OpenCode || f.name == Kilo { // Kilo is made of opencode
-		parts = append(parts, "sessions")
-	}
-	for _, part := range parts {
-		read, err := plugins.ReadFile("plugins/" + part + ".js")
+	for _, part := range f.parts {
+		read, err := plugins.ReadFile("plugins/" + part)
 		if err != nil {
 			return nil, err
 		}

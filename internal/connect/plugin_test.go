@@ -96,7 +96,7 @@ func nodePath(t *testing.T) string {
 // runPlugin connects an agent, runs a program that does with the plugin what the agent does, and returns what the program
 // printed and which events the hook heard, with its arguments. The hook has something to say at a start and at each prompt
 // but "two".
-func runPlugin(t *testing.T, agent, folder, program string, env ...string) (printed string, heard []string) {
+func runPlugin(t *testing.T, agent, plugin, program string, env ...string) (printed string, heard []string) {
 	t.Helper()
 	node := nodePath(t)
 	home, options := machine(t)
@@ -116,7 +116,7 @@ esac
 	_, err := Connect(t.Context(), o)
 	require.NoError(t, err)
 	run := t.TempDir()
-	put(t, filepath.Join(run, "mneme.mjs"), get(t, filepath.Join(home, folder, "mneme.js")))
+	put(t, filepath.Join(run, "mneme.mjs"), get(t, filepath.Join(home, filepath.FromSlash(plugin))))
 	put(t, filepath.Join(run, "calls.mjs"), program)
 	command := exec.CommandContext(t.Context(), node, filepath.Join(run, "calls.mjs"))
 	command.Env = append(os.Environ(), env...)
@@ -132,7 +132,7 @@ func TestThePluginOfOpencodeShowsTheModelWhatTheHookSays(t *testing.T) {
 }
 
 func showsWhatTheHookSays(t *testing.T, agent, variable string) {
-	out, got := runPlugin(t, agent, filepath.Join(".config", agent, "plugins"), calls, variable+"=/data/sessions.db")
+	out, got := runPlugin(t, agent, ".config/"+agent+"/plugins/mneme.js", calls, variable+"=/data/sessions.db")
 	require.Equal(t, `ses_1 [["of the start","of the prompt"],[]]
 ses_1 [["of the start","of the prompt"],[],[],[]]
 ses_2 [[],[]]
@@ -195,7 +195,7 @@ await unkept.happens("session_shutdown", { reason: "quit" })
 `
 
 func TestTheExtensionOfPiShowsTheModelWhatTheHookSays(t *testing.T) {
-	out, heard := runPlugin(t, Pi, filepath.Join(".pi", "agent", "extensions"), piCalls)
+	out, heard := runPlugin(t, Pi, ".pi/agent/extensions/mneme.js", piCalls)
 	message := func(text string) string {
 		return `{"message":{"customType":"mneme","content":"` + text + `","display":false}}`
 	}

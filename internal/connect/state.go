@@ -139,6 +139,10 @@ func (a *agent) inspect(projectDir string) State {
 		s.Untrusted = untrusted(targets)
 	case Hermes:
 		s.Untrusted = a.unapproved(home, targets[0])
+	case OpenClaw:
+		if settings := targets[len(targets)-1].path; len(s.Files) > 0 && !openClawAdmits(settings) {
+			s.lack(Breaks, "mneme connect openclaw", "%s does not let the plugin see prompts", settings)
+		}
 	}
 	connect := "mneme connect " + a.name
 	switch {
@@ -277,6 +281,8 @@ func Next(o Options) (lines []string) {
 		lines = append(lines, "Start codex and trust the hooks when it asks, or with /hooks: Codex skips hooks that are not trusted, and codex exec does so without a word. Do so again after each change of them.", reads(o))
 	case Cursor:
 		lines = append(lines, "Open a new chat: what mneme knows is shown at its start.", reads(o))
+	case OpenClaw:
+		lines = append(lines, "A gateway that runs loads the plugin by itself, or after openclaw plugins reload mneme.", reads(o))
 	case Cline:
 		lines = append(lines, "Cline gets mneme's tools, because what its hooks print does not reach the model. For its extension in an editor, add what mneme mcp --print cline shows.", reads(o))
 	case Goose:

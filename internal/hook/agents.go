@@ -52,6 +52,7 @@ var Agents = []Agent{
 	{Name: "kimi-code", Prefix: "kimi_code:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "PostCompact": compacted, "Stop": rests, "SessionEnd": rests}, answer: inMessage, prompt: true},
 	{Name: "hermes", Prefix: "hermes:", events: map[string]moment{"on_session_start": begins, "pre_llm_call": asks, "on_session_end": rests}, answer: asContext, prompt: true},
 	{Name: "droid", Prefix: "droid:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
+	{Name: "openclaw", Prefix: "openclaw:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: specific},
 	{Name: "cursor", Prefix: "cursor:", events: map[string]moment{"sessionStart": begins, "beforeSubmitPrompt": asks}, answer: ofCursor, apart: true},
 	{Name: "copilot-cli", Prefix: "copilot_cli:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "PreCompact": compacted, "Stop": rests, "SessionEnd": rests}, answer: plainly},
 	{Name: "openhands", Prefix: "openhands:", events: map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks, "Stop": rests, "SessionEnd": rests}, answer: plainly, hex: true},

@@ -36,7 +36,7 @@ const hookWithin = 3 * time.Second
 type hookInput struct {
 	TenantParam
 	AsOfParam
-	Agent   string `path:"agent" enum:"claude-code,codex,gemini-cli,qwen-code,opencode,kilo,pi,kimi-code,hermes,droid,cursor,copilot-cli,openhands" doc:"the agent that runs the hook"`
+	Agent   string `path:"agent" enum:"claude-code,codex,gemini-cli,qwen-code,opencode,kilo,pi,kimi-code,hermes,droid,openclaw,cursor,copilot-cli,openhands" doc:"the agent that runs the hook"`
 	Late    bool   `query:"late" doc:"the event is sent late, because the server did not answer before: the answer shows nothing"`
 	RawBody []byte `contentType:"application/json"`
 }

@@ -9,7 +9,7 @@ import (
 
 // Capturing configures how mneme up records what coding agents do.
 type Capturing struct {
-	Capture string `envconfig:"MNEME_CAPTURE" default:"claude-code,codex,gemini-cli,qwen-code,opencode,kilo,pi,kimi-code,hermes,droid,copilot-cli,cline,goose,openhands" placeholder:"AGENT,…" desc:"agents whose transcripts are read, when one of their hooks calls or they are connected, separated by commas; none for no agent"`
+	Capture string `envconfig:"MNEME_CAPTURE" default:"claude-code,codex,gemini-cli,qwen-code,opencode,kilo,pi,kimi-code,hermes,droid,openclaw,cursor,copilot-cli,cline,goose,openhands" placeholder:"AGENT,…" desc:"agents whose transcripts are read, when one of their hooks calls or they are connected, separated by commas; none for no agent"`
 	Redacting
 }
 

@@ -51,9 +51,10 @@ type piMessage struct {
 	Content    piTexts         `json:"content"`
 	Model      text            `json:"model"`
 	Usage      json.RawMessage `json:"usage"`
-	ToolCallID text            `json:"toolCallId"` // of a toolResult, as are the next two
+	ToolCallID text            `json:"toolCallId"` // of a toolResult, as are the next three
+	ToolName   text            `json:"toolName"`
 	IsError    bool            `json:"isError"`
-	Details    exitOf          `json:"details"` // OpenClaw does not call a command that failed an error
+	Details    piDetails       `json:"details"`
 	Command    text            `json:"command"` // of a bashExecution, as are the next three
 	Output     text            `json:"output"`
 	ExitCode   *int            `json:"exitCode"`
@@ -63,6 +64,30 @@ type piMessage struct {
 	Provenance struct {
 		Kind text `json:"kind"`
 	} `json:"provenance"` // of a user's message in OpenClaw
+}
+
+// piDetails is what OpenClaw knows of a command. It does not call one that failed an error.
+type piDetails struct {
+	exit   exitOf
+	status text
+}
+
+func (d *piDetails) UnmarshalJSON(raw []byte) error {
+	var about struct {
+		Status text `json:"status"`
+	}
+	_ = json.Unmarshal(raw, &about) // it may be no object
+	d.status = about.Status
+	return d.exit.UnmarshalJSON(raw)
+}
+
+// succeeded reports whether a call succeeded, nil if that is not known: a command may go on in the background.
+func (m *piMessage) succeeded() *bool {
+	if m.ToolName == "exec" && m.Details.status == "running" {
+		return nil
+	}
+	success := !m.IsError && m.Details.exit == 0
+	return &success
 }
 
 // piUsageOf returns the counts of tokens. It leaves out their cost, which follows from the counts and the day's prices.
@@ -257,11 +282,12 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 			p.event(out, id, string(l.Timestamp), &events.ToolCalled{ToolCallID: id, MessageID: at, ToolName: string(c.Name), Arguments: plain(or(c.Arguments, "{}"))})
 		}
 	case "toolResult":
-		return p.result(out, l, string(m.ToolCallID), m.Content.join(), m.IsError || m.Details != 0)
+		return p.result(out, l, string(m.ToolCallID), m.Content.join(), m.succeeded())
 	case "bashExecution": // the user's own command
 		id := at + ":bash"
 		p.call(out, id, string(l.Timestamp), p.message, "bash", shellArguments(string(m.Command)))
-		return p.result(out, l, id, string(m.Output), m.Cancelled || m.ExitCode != nil && *m.ExitCode != 0)
+		success := !m.Cancelled && (m.ExitCode == nil || *m.ExitCode == 0)
+		return p.result(out, l, id, string(m.Output), &success)
 	case "custom": // as a custom_message; or of a call that a tool made, whose result has what matters
 		if text := m.Content.join(); !m.Excluded && text != "" {
 			p.add(out, l, at, &events.MessageCreated{Role: "user", Content: text, Origin: originMeta})
@@ -276,12 +302,11 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 }
 
 // result adds the result of a call, with the time between the two lines.
-func (p *pi) result(out *batch, l *piLine, call, text string, failed bool) error {
+func (p *pi) result(out *batch, l *piLine, call, text string, success *bool) error {
 	if call == "" {
 		return errors.New("message.toolCallId: is missing")
 	}
-	success := !failed
-	p.answerAfter(out, call, string(l.Timestamp), text, &success, elapsed(p.called[call], string(l.Timestamp)))
+	p.answerAfter(out, call, string(l.Timestamp), text, success, elapsed(p.called[call], string(l.Timestamp)))
 	delete(p.called, call)
 	return nil
 }
