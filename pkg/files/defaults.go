@@ -7,7 +7,7 @@ var editorVerbs = map[string]Kind{
 }
 
 // DefaultRules returns the rules for the tools of Claude Code, Codex, Gemini CLI, Qwen Code, Kimi Code,
-// Factory Droid, Copilot CLI, OpenHands, SWE-agent, Cline, Roo, Kilo, Continue, goose, Crush, pi, OpenClaw, OpenCode and the file
+// Factory Droid, Copilot CLI, Cursor, OpenHands, SWE-agent, Cline, Roo, Kilo, Continue, goose, Crush, pi, OpenClaw, OpenCode and the file
 // system MCP server, and for usual tool names of home-made agents (read_file, edit_file, grep_files,
 // brain_search, …). Each call returns a new slice.
 func DefaultRules() []Rule {
@@ -52,7 +52,7 @@ func DefaultRules() []Rule {
 		{
 			Tools: []string{
 				"Bash", "shell", "shell_command", "exec_command", "local_shell", "container.exec", "run_shell_command", "execute_bash",
-				"execute_command", "Execute", "run_command", "run_commands", "run_terminal_cmd", "run_terminal_command", "run_in_terminal", "terminal", "run", "exec",
+				"execute_command", "Execute", "run_command", "run_commands", "run_terminal_cmd", "run_terminal_command", "run_terminal_command_v2", "run_in_terminal", "terminal", "run", "exec",
 			},
 			Shell:  []string{"command", "cmd"},
 			Shells: []string{"commands"},
@@ -78,6 +78,14 @@ func DefaultRules() []Rule {
 		{Tools: []string{"find_file"}, Kind: KindSearch, Paths: []string{"dir"}, Line: "command", Operand: 2, Result: FormPaths, Below: true},
 		{Tools: []string{"search_file"}, Kind: KindSearch, Paths: []string{"file"}, Line: "command", Operand: 2},
 		{Tools: []string{"search_dir"}, Kind: KindSearch, Paths: []string{"dir"}, Line: "command", Operand: 2, Result: FormHits},
+
+		// Cursor, whose arguments are those that the editor has read. Its CLI also has names of Claude Code
+		{Tools: []string{"read_file_v2"}, Kind: KindRead, Paths: []string{"targetFile"}},
+		{Tools: []string{"edit_file_v2"}, Kind: KindWrite, Paths: []string{"relativeWorkspacePath", "target_file"}},
+		{Tools: []string{"StrReplace"}, Kind: KindWrite, Paths: []string{"path"}},
+		{Tools: []string{"list_dir_v2"}, Kind: KindList, Paths: []string{"targetDirectory"}},
+		{Tools: []string{"ripgrep_raw_search"}, Kind: KindSearch, Paths: []string{"path"}},
+		{Tools: []string{"glob_file_search"}, Kind: KindSearch, Paths: []string{"targetDirectory", "target_directory"}},
 
 		// pi and OpenCode use lower-case names, as does SWE-agent's edit
 		{Tools: []string{"edit"}, Kind: KindWrite, Paths: []string{"path", "file_path", "filePath"}, Result: FormOpen},
