@@ -26,7 +26,7 @@ type UpCmd struct {
 }
 
 func (*UpCmd) Help() string {
-	return `Creates what is missing and serves until Ctrl-C. Everything is in the data directory, which only one mneme can use at a time. mneme config up shows the settings it would use. The process takes about MNEME_MEMORY (640 MiB, or less in a small container), of which the Go heap is kept near five eighths; GOMEMLIMIT sets another limit for the heap, and GOMEMLIMIT=off removes it.
+	return `Creates what is missing and serves until Ctrl-C. Everything is in the data directory, which only one mneme can use at a time. mneme config up shows the settings it would use. The process takes about MNEME_MEMORY (640 MiB, or less if the container or the systemd unit has a smaller limit), of which the Go heap is kept near five eighths; GOMEMLIMIT sets another limit for the heap, and GOMEMLIMIT=off removes it.
 
 Examples:
 

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,7 +18,7 @@ const DefaultMemory = 640
 
 // Memory says how much memory a program takes: one number, of which each part has a share.
 type Memory struct {
-	Memory      int `envconfig:"MNEME_MEMORY" default:"0" desc:"MiB of memory for this program: five eighths for the Go heap, of which the indexes are a part, a quarter for the caches of SQLite, the rest for the program itself; 0 for 640, or for eight fifths of GOMEMLIMIT if that is set, but not more than nine tenths of the container's limit"`
+	Memory      int `envconfig:"MNEME_MEMORY" default:"0" desc:"MiB of memory for this program: five eighths for the Go heap, of which the indexes are a part, a quarter for the caches of SQLite, the rest for the program itself; 0 for 640, or for eight fifths of GOMEMLIMIT if that is set, but not more than nine tenths of the limit of the container or the systemd unit"`
 	IndexMemory int `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"0" desc:"MiB of it for the most recently searched conversations: their indexes and the rows that contexts have read; 0 for a fifth"`
 }
 
@@ -62,17 +65,42 @@ func availableMemory(heap int64, container func() (int64, bool)) int64 {
 	return total
 }
 
-// containerLimit returns the limit of the container's control group, version 2 or 1, if it has
-// one. A process sees the group of its container as the root.
+// containerLimit returns the limit of the process's control group, version 2 or 1, if it has
+// one: that of its container, or of its unit of systemd.
 func containerLimit() (int64, bool) {
-	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			continue
+	groups, _ := os.ReadFile("/proc/self/cgroup") // missing outside of Linux
+	return groupLimit("/sys/fs/cgroup", string(groups))
+}
+
+// groupLimit returns the smallest limit of the groups that /proc/self/cgroup lists and of the
+// groups around them, in the file system mounted at root. A container may see its own group as
+// the root while /proc names it as the host does, so a path that is not there is skipped.
+func groupLimit(root, groups string) (int64, bool) {
+	least := int64(math.MaxInt64)
+	read := func(dir, group, file string) {
+		for group = path.Clean("/" + group); ; group = path.Dir(group) {
+			raw, _ := os.ReadFile(filepath.Join(root, dir, group, file))
+			if limit, ok := parseLimit(string(raw)); ok {
+				least = min(least, limit)
+			}
+			if group == "/" {
+				return
+			}
 		}
-		return parseLimit(string(raw))
 	}
-	return 0, false
+	read("", "/", "memory.max")
+	read("memory", "/", "memory.limit_in_bytes")
+	for line := range strings.Lines(groups) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) // a number, controllers, a path
+		switch {
+		case len(parts) < 3:
+		case parts[1] == "":
+			read("", parts[2], "memory.max")
+		case slices.Contains(strings.Split(parts[1], ","), "memory"):
+			read("memory", parts[2], "memory.limit_in_bytes")
+		}
+	}
+	return least, least < math.MaxInt64
 }
 
 // parseLimit reads a limit as control groups write it: version 2 writes "max" for none,
