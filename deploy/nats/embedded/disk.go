@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -62,6 +63,40 @@ func holdsEvents(streamDir string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// openable returns an error if a file of a stream can't be opened, or its end not be read, or if the stream's directory
+// takes no new file. The server must not start then, because it removes the stream with all its events: for example when
+// another user wrote one of the files, or the file system has no inode left.
+func openable(streamsDir string) error {
+	return filepath.WalkDir(streamsDir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, syscall.ENOTDIR) {
+			return nil // the server's own error says more
+		}
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		if d.IsDir() {
+			if filepath.Dir(path) != streamsDir {
+				return nil
+			}
+			f, err := os.CreateTemp(path, "_test_") // as the server does
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		size, err := f.Seek(0, io.SeekEnd)
+		if err == nil && size > 0 {
+			_, err = f.ReadAt(make([]byte, 1), size-1)
+		}
+		return err
+	})
 }
 
 // syncMetadata makes the stream's existence durable: its files except the

@@ -93,6 +93,9 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 	if e.maxStore, err = storeShare(e.dir); err != nil {
 		return err
 	}
+	if err := openable(filepath.Dir(e.streamDir())); err != nil {
+		return fmt.Errorf("the log's files can't be used, and are left as they are: %w; make all of %s readable and writable for the user that runs mneme, for example with chown -R", err, e.dir)
+	}
 	if err := mendChecksum(e.streamDir()); err != nil {
 		return err
 	}

@@ -164,6 +164,33 @@ func TestTheStreamIsNotCreatedAgainOverEventsThatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, err, natsdeploy.ErrNoStream)
 }
 
+// A server that starts removes a stream of which it can't open a file, as if another user wrote it. A link to itself can't
+// be opened by root either.
+func TestALogOfWhichAFileCannotBeOpenedIsKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := start(t, Config{Dir: dir, MaxBytes: minStream})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
+	require.NoError(t, err)
+	_, err = connect(t, e).Publish(t.Context(), subject(t, "t", "c"), []byte("kept"))
+	require.NoError(t, err)
+	e.Stop()
+	block := filepath.Join(e.streamDir(), "msgs", "1.blk")
+	elsewhere := filepath.Join(t.TempDir(), "1.blk")
+	require.NoError(t, os.Rename(block, elsewhere))
+	require.NoError(t, os.Symlink(block, block))
+	_, err = Start(t.Context(), Config{Dir: dir, MaxBytes: minStream})
+	require.ErrorContains(t, err, block)
+	require.ErrorContains(t, err, "chown")
+
+	require.NoError(t, os.Remove(block))
+	require.NoError(t, os.Rename(elsewhere, block))
+	e = start(t, Config{Dir: dir, MaxBytes: minStream})
+	info, err := e.Apply(t.Context(), natsdeploy.Settings{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, info.Messages)
+}
+
 func TestACreationThatWasCutShortIsRepeated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
