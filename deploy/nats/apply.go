@@ -1,11 +1,14 @@
 package natsdeploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"mneme.dev/mneme/events"
 )
 
 // Info is what a program needs to know about the stream.
@@ -28,7 +31,7 @@ type Info struct {
 // It can be called at any time, by any number of programs at once.
 //
 // It returns an [*IncompatibleError] if the stream exists with other settings,
-// and never changes it; [ErrNoSpace] if the server's store limit has no room for a
+// and never changes it; [ErrIncompatible] if another stream has its subjects; [ErrNoSpace] if the server's store limit has no room for a
 // new one; [ErrSplitting]; [ErrRestoring]. On an embedded server use embedded.Server.Apply.
 func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error) {
 	if err := s.check(); err != nil {
@@ -53,6 +56,11 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 	if errors.As(err, &api) && api.ErrorCode == codeNoPeers {
 		return Info{}, fmt.Errorf("stream %s: the cluster does not have %d servers with room for a copy of %d bytes each: start the servers that are down, make the log smaller with MNEME_LOG_SIZE, or ask for fewer copies with MNEME_REPLICAS: %w",
 			Stream, s.Replicas, StreamConfig(s).MaxBytes, err)
+	}
+	if errors.As(err, &api) && api.ErrorCode == codeSubjectsTaken {
+		other, _ := js.StreamNameBySubject(ctx, events.PublishFilter) // a user may not be allowed to ask
+		return Info{}, fmt.Errorf("%w: stream %s cannot be created, because another stream of this NATS account stores events too: %s. If it is a copy of the log, run `mneme backup create` where the log came from, remove the stream with `nats stream rm`, and run `mneme restore`; otherwise use another account",
+			ErrIncompatible, Stream, cmp.Or(other, "nats stream ls shows which"))
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)

@@ -43,6 +43,18 @@ func TestApplyCreatesOnceAndIsIdempotent(t *testing.T) {
 	require.Equal(t, first, config(t, js))
 }
 
+func TestAnotherStreamWithTheSubjectsOfTheLogIsNamed(t *testing.T) {
+	t.Parallel()
+	js := connect(t, start(t, embedded.Config{MaxBytes: 1 << 20}))
+	copied := natsdeploy.StreamConfig(natsdeploy.Settings{MaxBytes: 1 << 20})
+	copied.Name = "COPY"
+	_, err := js.CreateStream(t.Context(), copied)
+	require.NoError(t, err)
+	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
+	require.ErrorIs(t, err, natsdeploy.ErrIncompatible, "waiting does not help")
+	require.ErrorContains(t, err, "COPY")
+}
+
 func TestManyProgramsMayApplyAtOnce(t *testing.T) {
 	t.Parallel()
 	e := start(t, embedded.Config{})

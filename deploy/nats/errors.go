@@ -17,7 +17,7 @@ var (
 	// part of the backup.
 	ErrRestoring = errors.New("the log is being restored, or its restore was interrupted: wait for mneme restore, or run it again with the same backup")
 
-	// ErrIncompatible is the class of every [*IncompatibleError].
+	// ErrIncompatible is the class of every [*IncompatibleError], and of another stream that has the subjects of this one.
 	ErrIncompatible = errors.New("incompatible stream")
 
 	// ErrDamaged: the data directory holds events, but the server left the
@@ -79,6 +79,7 @@ const (
 	codeClusterUnavailable    jetstream.ErrorCode = 10008 // the stream, or the whole cluster, has no leader
 	codeInsufficientResources jetstream.ErrorCode = 10023 // the server's store limit
 	codeStorageExceeded       jetstream.ErrorCode = 10047 // the stream is larger than the server's remaining space
+	codeSubjectsTaken         jetstream.ErrorCode = 10065 // another stream has some of the subjects
 	codeStoreFailed           jetstream.ErrorCode = 10077 // any refusal by the store; the text says which
 	codeConsumerOffline       jetstream.ErrorCode = 10119 // the cluster's servers that have the consumer are down
 )
