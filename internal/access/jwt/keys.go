@@ -26,8 +26,8 @@ const (
 	fetchWithin = 10 * time.Second
 	retryEvery  = 2 * time.Second
 	renewEvery  = 15 * time.Minute
-	// unknownEvery is how long to wait before a token with an unknown key may cause another fetch of the keys, so that
-	// wrong tokens can't flood the provider.
+	// unknownEvery is how long to wait, after a token with an unknown key caused a fetch that brought no new key, before
+	// another one may cause a fetch, so that wrong tokens can't flood the provider.
 	unknownEvery = 10 * time.Second
 	// waitWithin is how long a check waits for a key that the provider may have added just now, and maxWaiting how many
 	// checks wait at once. It is less than package callout checks at once.
@@ -47,7 +47,7 @@ type keys struct {
 	set     []*key    // nil until fetched
 	at      Discovery // as fetched with set
 	trouble error     // of the last fetch
-	asked   time.Time // when a fetch that an unknown key caused last ended
+	asked   time.Time // when a fetch that an unknown key caused last ended, zero if it brought a new key
 
 	fetching sync.Mutex
 	renewing singleflight.Group // the fetch that an unknown key caused
@@ -167,7 +167,7 @@ func (k *keys) renewed(ctx context.Context) error {
 	}
 }
 
-// renew fetches the keys, unless an unknown key caused a fetch a short while ago; then it returns how the last one went.
+// renew fetches the keys, unless an unknown key caused a fetch in vain a short while ago; then it returns how that one went.
 func (k *keys) renew(ctx context.Context) error {
 	k.mu.Lock()
 	every, trouble, asked := unknownEvery, k.trouble, k.asked
@@ -180,10 +180,16 @@ func (k *keys) renew(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.fetchWithin)
 	defer cancel()
+	k.mu.Lock()
+	before := slices.Clone(k.set)
+	k.mu.Unlock()
 	err := k.fetch(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked = k.Now()
+	if slices.ContainsFunc(k.set, func(now *key) bool { return !slices.ContainsFunc(before, now.is) }) {
+		k.asked = time.Time{}
+	}
 	return err
 }
 
