@@ -136,6 +136,19 @@ func TestHooksAtOnceLoseNoEvent(t *testing.T) {
 	require.Equal(t, 40, bytes.Count(raw, []byte("\n")))
 }
 
+func TestAHookThatWasKilledBeforeTheClockWasSetBackHoldsUpNothing(t *testing.T) {
+	spool := spoolIn(t)
+	run(ring.Options{URL: "http://127.0.0.1:1", Spool: spool}, `{"hook_event_name":"Stop","session_id":"early"}`)
+	taken := string(spool) + ".sending"
+	require.NoError(t, os.Rename(string(spool), taken))
+	later := time.Now().Add(time.Hour)
+	require.NoError(t, os.Chtimes(taken, later, later))
+	h := listen(t, "")
+	run(ring.Options{URL: h.URL, Spool: spool}, stop)
+	require.Len(t, h.events, 2)
+	require.NoFileExists(t, taken)
+}
+
 // A hook may have opened the spool before another one took it over, and write after that one has read it.
 func TestWhatIsAddedToASpoolThatIsBeingSentWaits(t *testing.T) {
 	spool := spoolIn(t)

@@ -145,7 +145,7 @@ func (s Spool) take() (list []spooled, done func()) {
 	}
 	mine, now := s.sending(), time.Now()
 	if info, err := os.Stat(mine); err == nil {
-		if time.Since(info.ModTime()) < staleAfter { // another hook sends
+		if now.Sub(info.ModTime()).Abs() < staleAfter { // another hook sends; one far in the future was killed before the clock was set back
 			return nil, done
 		}
 	} else if _, err := os.Stat(string(s)); err != nil {
