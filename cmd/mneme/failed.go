@@ -64,6 +64,7 @@ func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal, api *c
 	}
 	if *c == (FailedListCmd{}) && tenant == "" && len(list) == 0 {
 		t.say("No event was skipped.")
+		return nil
 	}
 	rows := make([][]any, len(list))
 	for i, f := range list {

@@ -23,9 +23,10 @@ func TestFailedEventsAreShownAndRetried(t *testing.T) {
 	conn, err := nats.Connect(s.ready.NATS, nats.Timeout(mnemetest.Handshake))
 	require.NoError(t, err)
 	defer conn.Close()
-	_, stderr, code := s.mneme("failed", "list")
+	out, stderr, code := s.mneme("failed", "list")
 	require.Zero(t, code)
 	require.Equal(t, "No event was skipped.\n", stderr)
+	require.Empty(t, out, "a heading with nothing below it")
 	for _, subject := range []string{"mneme.default.c1.message_created", "mneme.team.c1.message_created"} {
 		_, err = conn.Request(subject, []byte("no event"), 10*time.Second)
 		require.NoError(t, err)
@@ -35,7 +36,7 @@ func TestFailedEventsAreShownAndRetried(t *testing.T) {
 	require.Len(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--conversation", "c1", "--class", "invalid", "--projection", "graph"), 1)
 	require.Empty(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--class", "error"))
 
-	out, stderr, code := s.mneme("failed", "show", "1")
+	out, stderr, code = s.mneme("failed", "show", "1")
 	require.Zero(t, code, stderr)
 	for _, part := range []string{"projection\tgraph", "projection\tfiles", "class\tinvalid", "subject\tev.0.default.c1.message_created", "no event"} {
 		require.Contains(t, out, part)
@@ -104,7 +105,8 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			{Name: "graph", Partition: 0, State: "live", Holder: "a", Rate: 2.5, Failed: 7},
 			{Name: "graph", Partition: 1, State: "halted", Holder: "b", Failed: 7, Error: halted},
 			{Name: "graph", Partition: 2, State: "halted", Holder: "b", Error: halted},
-			{Name: "files", Partition: 0, State: "idle"},
+			{Name: "files", Partition: 0, State: "halted", Error: halted},
+			{Name: "files", Partition: 1, State: "idle"},
 		},
 		Processes: []httpapi.ProcessStatus{
 			{Name: "a", Program: "ingestor", Version: "v1", Started: "2026-01-02T03:04:05Z", State: "live", Partitions: []httpapi.DrivenPartition{{Projection: "graph", Generation: 1}}},
@@ -127,8 +129,8 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	require.Contains(t, out, "a\tingestor\tv1\t2026-01-02T03:04:05Z\tlive\tgraph 0\t")
 	require.Contains(t, out, "b\tingestor\t\t\thalted\tgraph 1-2,4 graph/2 0\t")
 	require.Contains(t, out, "older\t\t\t\tunknown\t")
-	require.Contains(t, stderr, "failed  graph partitions 1, 2: "+halted)
-	require.Contains(t, stderr, "warning  files partition 0: no process is known to drive it\n→ start file-tracker")
+	require.Contains(t, stderr, "failed  graph partitions 1, 2; files partition 0: "+halted)
+	require.Contains(t, stderr, "warning  files partition 1: no process is known to drive it\n→ start file-tracker")
 	require.Contains(t, stderr, "failed  the log, 995 of 1000 bytes: it is full\n→ make room")
 	require.Contains(t, stderr, "failed  the running processes, and what they drive, are unknown: no answer\n→ until it answers")
 	require.Contains(t, stderr, "warning  no keys of https://id.example.org\n→ start the identity provider")

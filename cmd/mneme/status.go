@@ -190,24 +190,34 @@ func held(list []httpapi.DrivenPartition) string {
 	return out.String()
 }
 
-// remedies prints each problem and its remedy once, with all partitions that have it.
+// remedies prints each problem and its remedy once, with all projections and partitions that have it.
 func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 	type finding struct {
-		level              doctor.Level
-		name, what, remedy string
+		level        doctor.Level
+		what, remedy string
+	}
+	type affected struct {
+		name       string
+		partitions []string
 	}
 	var order []finding
-	where := map[finding][]string{}
+	where := map[finding][]affected{}
 	for _, p := range s.Projections {
 		level, what, remedy := doctor.Judge(p, s.Rebuilds)
 		if level == doctor.OK {
 			continue
 		}
-		f := finding{level, p.Name, what, remedy}
-		if where[f] == nil {
+		f := finding{level, what, remedy}
+		list := where[f]
+		if list == nil {
 			order = append(order, f)
 		}
-		where[f] = append(where[f], strconv.Itoa(p.Partition))
+		if len(list) == 0 || list[len(list)-1].name != p.Name {
+			list = append(list, affected{name: p.Name})
+		}
+		last := &list[len(list)-1]
+		last.partitions = append(last.partitions, strconv.Itoa(p.Partition))
+		where[f] = list
 	}
 	if s.Stream.Missing > 0 {
 		what, remedy := doctor.MissingEvents(s.Stream.Missing)
@@ -221,11 +231,15 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 	}
 	slices.SortStableFunc(order, func(a, b finding) int { return strings.Compare(string(a.level), string(b.level)) })
 	for _, f := range order {
-		partitions := "partition "
-		if len(where[f]) > 1 {
-			partitions = "partitions "
+		var names []string
+		for _, a := range where[f] {
+			partitions := " partition "
+			if len(a.partitions) > 1 {
+				partitions = " partitions "
+			}
+			names = append(names, a.name+partitions+strings.Join(a.partitions, ", "))
 		}
-		t.remark(levels[f.level], string(f.level)+"  "+f.name+" "+partitions+strings.Join(where[f], ", ")+": "+console.OneLine(f.what), f.remedy)
+		t.remark(levels[f.level], string(f.level)+"  "+strings.Join(names, "; ")+": "+console.OneLine(f.what), f.remedy)
 	}
 	if s.Stream.Error != "" {
 		t.remark(red, "failed  the log takes no writes: "+console.OneLine(s.Stream.Error), doctor.LogRemedy(s))
