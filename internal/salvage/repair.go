@@ -212,7 +212,7 @@ type LossError struct {
 }
 
 func (e *LossError) Error() string {
-	return fmt.Sprintf("the log has lost events: %d events of %d conversations are only in the read model graph, which may be their last copy", e.Restorable+e.Unrestorable, e.Conversations)
+	return fmt.Sprintf("the log has lost events: %d are only in the read model graph, which may be their last copy; conversations they belong to: %d", e.Restorable+e.Unrestorable, e.Conversations)
 }
 
 // Remedy returns what to do about the loss.

@@ -273,7 +273,7 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 			return err
 		}
 		if state.Missing > wish.Missing {
-			return fail(fmt.Sprintf("%d events vanished from the log during the rebuild: restore the log, or see mneme repair log", state.Missing-wish.Missing))
+			return fail(fmt.Sprintf("events that vanished from the log during the rebuild: %d; restore the log, or see mneme repair log", state.Missing-wish.Missing))
 		}
 	}
 	if now, err := c.control.Get(ctx, name); err != nil || now != wish {
@@ -398,7 +398,7 @@ func (c *Consumer[U, S]) mayBeLastCopy(ctx context.Context) (bool, error) {
 		c.steps.keepSaid = ""
 		return false, err
 	}
-	if reason := fmt.Errorf("%d events are missing from the log", state.Missing); c.steps.keepSaid.is(reason) {
+	if reason := fmt.Errorf("events missing from the log: %d", state.Missing); c.steps.keepSaid.is(reason) {
 		c.slog.Warn("keeping superseded generations until mneme repair log resolves the missing events", "reason", reason)
 	}
 	return true, nil
