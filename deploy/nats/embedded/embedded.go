@@ -94,7 +94,7 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 		return err
 	}
 	if err := openable(filepath.Dir(e.streamDir())); err != nil {
-		return fmt.Errorf("the log's files can't be used, and are left as they are: %w; make all of %s readable and writable for the user that runs mneme, for example with chown -R", err, e.dir)
+		return fmt.Errorf("the log's files can't be used, and are left as they are: %w; the user that runs mneme must be able to read and write all of %s (chown -R), and its file system needs room for new files (df -i)", err, e.dir)
 	}
 	if err := mendChecksum(e.streamDir()); err != nil {
 		return err
