@@ -59,16 +59,13 @@ func (a *api) registerCode(h huma.API) {
 
 // check refuses a request that names no code.
 func (in *codeInput) check() error {
-	refuse := func(location, message string) error {
-		return huma.Error422UnprocessableEntity(message, &huma.ErrorDetail{Location: location, Message: message})
-	}
 	switch {
 	case in.File == "" && in.Line != 0:
-		return refuse("query.file", "file is missing: line is the number of a line in a file")
+		return refuseQuery("file", "file is missing: line is the number of a line in a file")
 	case in.File == "" && in.Name == "":
-		return refuse("query.file", "file or name is missing: the code that conversations are about")
+		return refuseQuery("file", "file or name is missing: the code that conversations are about")
 	case in.File != "" && graph.CodeBase(in.File) == "":
-		return refuse("query.file", "file is not the path of a file")
+		return refuseQuery("file", "file is not the path of a file")
 	}
 	return nil
 }
@@ -85,13 +82,7 @@ func (a *api) aboutCode(ctx context.Context, in *codeInput) (*codeOutput, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.awaitAll(ctx, in.WaitAllParams, ofGraph, ofFiles); err != nil {
-		return nil, err
-	}
-	if err := a.unchangedList(ctx, ofGraph, ofFiles); err != nil {
-		return nil, err
-	}
-	if err := a.admitRead(ctx, in.Tenant); err != nil {
+	if err := a.beginList(ctx, in.Tenant, in.WaitAllParams, ofGraph, ofFiles); err != nil {
 		return nil, err
 	}
 	found, more, err := graph.ConversationsAbout(ctx, g, f, in.Tenant, graph.CodeQuery{File: in.File, Line: in.Line, Name: in.Name, Limit: in.Limit})

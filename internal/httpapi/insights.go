@@ -94,13 +94,7 @@ func (a *api) insights(ctx context.Context, in *insightsInput) (*output[Insights
 		}
 		models = append(models, of)
 	}
-	if err := a.awaitAll(ctx, in.WaitAllParams, models...); err != nil {
-		return nil, err
-	}
-	if err := a.unchangedList(ctx, models...); err != nil {
-		return nil, err
-	}
-	if err := a.admitRead(ctx, in.Tenant); err != nil {
+	if err := a.beginList(ctx, in.Tenant, in.WaitAllParams, models...); err != nil {
 		return nil, err
 	}
 	out := &output[Insights]{Insights{By: in.By, Since: in.Since, Until: in.Until}}

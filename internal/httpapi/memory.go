@@ -168,25 +168,35 @@ func (a *api) openMemory(ctx context.Context, in ProjectParam, c memory.Command,
 	var written []project.MemoryFile
 	if m.known = digests[0] != nil; m.known {
 		written = digests[0].Memory
-	} else if held, err := r.Holders(ctx, []projection.Claim{{Conversation: m.id}}); err != nil {
-		return nil, err
-	} else if tombstone, ok := held[0]; ok && tombstone.Content.IsZero() && c.Command != memory.View {
-		return nil, memory.Refused("Error: The memory of this project was deleted, and cannot take new files.")
 	}
-	var made []memory.File
-	var asOf uint64
-	if c.Command == memory.View && (project.Below(c.Path, memory.Recorded) || strings.TrimSuffix(c.Path, "/") == memory.Root) {
-		var documents []projects.Document
-		documents, asOf, err = projects.Documents(ctx, projects.Source{Projects: r}, projects.Request{Tenant: in.Tenant, Project: p.Name, AsOf: graph.Latest})
+	if c.Command == memory.View {
+		made, asOf, err := recordedFiles(ctx, r, in.Tenant, p.Name, c.Path)
+		m.folder = memory.NewFolder(written, made, asOf, a.memoryText)
+		return m, err
+	}
+	if !m.known {
+		held, err := r.Holders(ctx, []projection.Claim{{Conversation: m.id}})
 		if err != nil {
 			return nil, err
 		}
-		for _, d := range documents {
-			made = append(made, memory.File{Path: d.Name, Text: d.Text})
+		if tombstone, ok := held[0]; ok && tombstone.Content.IsZero() {
+			return nil, memory.Refused("Error: The memory of this project was deleted, and cannot take new files.")
 		}
 	}
-	m.folder = memory.NewFolder(written, made, asOf, a.memoryText)
+	m.folder = memory.NewFolder(written, nil, 0, a.memoryText)
 	return m, nil
+}
+
+// recordedFiles makes the files of what is known about a project, and the sequence that they are as of, if a path shows them.
+func recordedFiles(ctx context.Context, r project.Reader, tenant, name, path string) (made []memory.File, asOf uint64, err error) {
+	if !project.Below(path, memory.Recorded) && strings.TrimSuffix(path, "/") != memory.Root {
+		return nil, 0, nil
+	}
+	documents, asOf, err := projects.Documents(ctx, projects.Source{Projects: r}, projects.Request{Tenant: tenant, Project: name, AsOf: graph.Latest})
+	for _, d := range documents {
+		made = append(made, memory.File{Path: d.Name, Text: d.Text})
+	}
+	return made, asOf, err
 }
 
 // memoryText reads the text of a file from the event that wrote it.

@@ -47,6 +47,18 @@ func (a *api) awaitAll(ctx context.Context, p WaitAllParams, models ...view.Mode
 	return nil
 }
 
+// beginList begins a read of many conversations: it waits for the models, answers 304 if the client has the answer, and waits
+// for a place among the reads.
+func (a *api) beginList(ctx context.Context, tenant string, wait WaitAllParams, models ...view.Model) error {
+	if err := a.awaitAll(ctx, wait, models...); err != nil {
+		return err
+	}
+	if err := a.unchangedList(ctx, models...); err != nil {
+		return err
+	}
+	return a.admitRead(ctx, tenant)
+}
+
 // pins are the read models of a request.
 func (a *api) pins(ctx context.Context) *view.Pins { return exchangeOf(ctx).pins }
 
