@@ -220,6 +220,27 @@ func hasColumns(ctx context.Context, tx *sql.Tx, columns map[string][]string) (b
 	return true, nil
 }
 
+// columnOr returns an expression for a column that a database may lack, or have without a value: otherwise stands for it.
+func columnOr(ctx context.Context, tx *sql.Tx, table, column, otherwise string) (string, error) {
+	ok, err := hasColumns(ctx, tx, map[string][]string{table: {column}})
+	if !ok {
+		return otherwise, err
+	}
+	return "coalesce(" + column + ", " + otherwise + ")", nil
+}
+
+// changedSince lists the sessions of a SELECT that changed at or after a time. Its columns are the fields, of which created
+// and changed have these names.
+func changedSince(ctx context.Context, tx *sql.Tx, since int64, sessions string, fields func(*stored) []any) (list []stored, err error) {
+	err = query(ctx, tx, func(scan func(...any) error) error {
+		var s stored
+		err := scan(fields(&s)...)
+		list = append(list, s)
+		return err
+	}, "SELECT * FROM ("+sessions+") WHERE changed >= ? OR ? = 0 ORDER BY created, 1", since, since)
+	return list, err
+}
+
 // query calls row for each row.
 func query(ctx context.Context, tx *sql.Tx, row func(scan func(...any) error) error, statement string, arguments ...any) (err error) {
 	rows, err := tx.QueryContext(ctx, statement, arguments...)

@@ -143,41 +143,31 @@ func epoch(column string) string {
 	return "CAST(coalesce(unixepoch(" + column + "), 0) AS INTEGER) * 1000"
 }
 
-func (gooseStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (list []stored, err error) {
+func (gooseStore) sessions(ctx context.Context, tx *sql.Tx, since int64) ([]stored, error) {
 	title := "''"
 	for _, name := range []string{"description", "name"} { // the older one first
-		ok, err := hasColumns(ctx, tx, map[string][]string{"sessions": {name}})
-		if err != nil {
+		if ok, err := hasColumns(ctx, tx, map[string][]string{"sessions": {name}}); err != nil {
 			return nil, err
-		}
-		if ok {
+		} else if ok {
 			title = "coalesce(nullif(" + name + ", ''), " + title + ")"
 		}
 	}
-	err = query(ctx, tx, func(scan func(...any) error) error {
-		var s stored
-		err := scan(&s.id, &s.folder, &s.title, &s.created, &s.changed)
-		list = append(list, s)
-		return err
-	}, `SELECT * FROM (SELECT id, coalesce(working_dir, ''), `+title+`, `+epoch("created_at")+` AS created, max(`+epoch("updated_at")+`,
-			coalesce((SELECT max(m.created_timestamp) FROM messages m WHERE m.session_id = sessions.id), 0) * 1000) AS changed FROM sessions)
-		WHERE changed >= ? OR ? = 0 ORDER BY created, 1`, since, since)
-	return list, err
+	return changedSince(ctx, tx, since, `SELECT id, coalesce(working_dir, ''), `+title+`, `+epoch("created_at")+` AS created, max(`+epoch("updated_at")+`,
+			coalesce((SELECT max(m.created_timestamp) FROM messages m WHERE m.session_id = sessions.id), 0) * 1000) AS changed FROM sessions`,
+		func(s *stored) []any { return []any{&s.id, &s.folder, &s.title, &s.created, &s.changed} })
 }
 
 func (gooseStore) session(ctx context.Context, tx *sql.Tx, s stored, out *batch) error {
-	id, about := "''", "''"
-	for name, to := range map[string]*string{"message_id": &id, "metadata_json": &about} {
-		ok, err := hasColumns(ctx, tx, map[string][]string{"messages": {name}})
-		if err != nil {
-			return err
-		}
-		if ok {
-			*to = "coalesce(" + name + ", '')"
-		}
+	id, err := columnOr(ctx, tx, "messages", "message_id", "''")
+	if err != nil {
+		return err
+	}
+	about, err := columnOr(ctx, tx, "messages", "metadata_json", "''")
+	if err != nil {
+		return err
 	}
 	g := gooseOf(s.id, s.folder, milliseconds(s.created))
-	err := query(ctx, tx, func(scan func(...any) error) error {
+	err = query(ctx, tx, func(scan func(...any) error) error {
 		var m gooseMessage
 		var row int64
 		var id, role, created string

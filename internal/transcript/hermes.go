@@ -83,15 +83,11 @@ func beginsWithAny(s string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
-func (h *hermesStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (list []stored, err error) {
+func (h *hermesStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (_ []stored, err error) {
 	h.columns = map[string]string{}
 	for _, column := range [][2]string{{"sessions", "cwd"}, {"sessions", "title"}, {"sessions", "model"}, {"messages", "reasoning"}, {"messages", "reasoning_content"}} {
-		ok, err := hasColumns(ctx, tx, map[string][]string{column[0]: {column[1]}})
-		if err != nil {
+		if h.columns[column[1]], err = columnOr(ctx, tx, column[0], column[1], "''"); err != nil {
 			return nil, err
-		}
-		if h.columns[column[1]] = "''"; ok {
-			h.columns[column[1]] = "coalesce(" + column[1] + ", '')"
 		}
 	}
 	folder := h.columns["cwd"]
@@ -100,15 +96,9 @@ func (h *hermesStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (li
 				SELECT p.cwd, p.parent_session_id, n + 1 FROM up JOIN sessions p ON p.id = up.parent WHERE n < 100)
 			SELECT cwd FROM up WHERE cwd <> '' ORDER BY n LIMIT 1), '')`
 	}
-	err = query(ctx, tx, func(scan func(...any) error) error {
-		var s stored
-		err := scan(&s.id, &s.folder, &s.parent, &s.title, &s.created, &s.changed)
-		list = append(list, s)
-		return err
-	}, `SELECT * FROM (SELECT id, `+folder+`, coalesce(parent_session_id, ''), `+h.columns["title"]+`, CAST(started_at * 1000 AS INTEGER) AS created,
-			CAST(1000 * max(started_at, coalesce((SELECT max(m.timestamp) FROM messages m WHERE m.session_id = s.id), 0)) AS INTEGER) AS changed FROM sessions s)
-		WHERE changed >= ? OR ? = 0 ORDER BY created, 1`, since, since)
-	return list, err
+	return changedSince(ctx, tx, since, `SELECT id, `+folder+`, coalesce(parent_session_id, ''), `+h.columns["title"]+`, CAST(started_at * 1000 AS INTEGER) AS created,
+			CAST(1000 * max(started_at, coalesce((SELECT max(m.timestamp) FROM messages m WHERE m.session_id = s.id), 0)) AS INTEGER) AS changed FROM sessions s`,
+		func(s *stored) []any { return []any{&s.id, &s.folder, &s.parent, &s.title, &s.created, &s.changed} })
 }
 
 // lineage says how a session began.

@@ -30,18 +30,13 @@ type openClawStore struct {
 
 func newOpenClawStore(string) store { return &openClawStore{} }
 
-func (o *openClawStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (list []stored, err error) {
+func (o *openClawStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (_ []stored, err error) {
 	if o.packed, err = hasColumns(ctx, tx, map[string][]string{"transcript_events": {"event_zstd"}}); err != nil {
 		return nil, err
 	}
-	err = query(ctx, tx, func(scan func(...any) error) error {
-		var s stored
-		err := scan(&s.id, &s.created, &s.changed)
-		list = append(list, s)
-		return err
-	}, `SELECT * FROM (SELECT session_id, created_at, max(updated_at, coalesce((SELECT e.created_at FROM transcript_events e WHERE e.session_id = w.session_id ORDER BY e.seq DESC LIMIT 1), 0)) AS changed
-			FROM session_windows w) WHERE changed >= ? OR ? = 0 ORDER BY created_at, 1`, since, since)
-	return list, err
+	return changedSince(ctx, tx, since, `SELECT session_id, created_at AS created, max(updated_at, coalesce((SELECT e.created_at FROM transcript_events e WHERE e.session_id = w.session_id ORDER BY e.seq DESC LIMIT 1), 0)) AS changed
+			FROM session_windows w`,
+		func(s *stored) []any { return []any{&s.id, &s.created, &s.changed} })
 }
 
 func (o *openClawStore) session(ctx context.Context, tx *sql.Tx, s stored, out *batch) error {

@@ -100,7 +100,7 @@ func opencodeAt(raw json.RawMessage) string {
 	return ""
 }
 
-func (o *opencode) sessions(ctx context.Context, tx *sql.Tx, since int64) (list []stored, err error) {
+func (o *opencode) sessions(ctx context.Context, tx *sql.Tx, since int64) (_ []stored, err error) {
 	tables, changed := "session", "message"
 	if there, err := hasColumns(ctx, tx, opencodeTables[0]); err != nil {
 		return nil, err
@@ -109,12 +109,8 @@ func (o *opencode) sessions(ctx context.Context, tx *sql.Tx, since int64) (list 
 	}
 	optional := map[string]string{"parent_id": "''", "title": "''", "time_created": "0", "time_updated": "0"}
 	for name := range optional {
-		ok, err := hasColumns(ctx, tx, map[string][]string{tables: {name}})
-		if err != nil {
+		if optional[name], err = columnOr(ctx, tx, tables, name, optional[name]); err != nil {
 			return nil, err
-		}
-		if ok {
-			optional[name] = "coalesce(s." + name + ", " + optional[name] + ")"
 		}
 	}
 	touched := "0"
@@ -123,15 +119,9 @@ func (o *opencode) sessions(ctx context.Context, tx *sql.Tx, since int64) (list 
 	} else if ok {
 		touched = "coalesce((SELECT max(m.time_updated) FROM " + changed + " m WHERE m.session_id = s.id), 0)"
 	}
-	err = query(ctx, tx, func(scan func(...any) error) error {
-		var s stored
-		err := scan(&s.id, &s.folder, &s.parent, &s.title, &s.created, &s.changed)
-		list = append(list, s)
-		return err
-	}, `SELECT * FROM (SELECT s.id, coalesce(s.directory, ''), `+optional["parent_id"]+`, `+optional["title"]+`,
-			CAST(`+optional["time_created"]+` AS INTEGER) AS created, max(CAST(`+optional["time_updated"]+` AS INTEGER), `+touched+`) AS changed FROM `+tables+` s)
-		WHERE changed >= ? OR ? = 0 ORDER BY created, 1`, since, since)
-	return list, err
+	return changedSince(ctx, tx, since, `SELECT s.id, coalesce(s.directory, ''), `+optional["parent_id"]+`, `+optional["title"]+`,
+			CAST(`+optional["time_created"]+` AS INTEGER) AS created, max(CAST(`+optional["time_updated"]+` AS INTEGER), `+touched+`) AS changed FROM `+tables+` s`,
+		func(s *stored) []any { return []any{&s.id, &s.folder, &s.parent, &s.title, &s.created, &s.changed} })
 }
 
 func (o *opencode) session(ctx context.Context, tx *sql.Tx, s stored, out *batch) error {
