@@ -46,7 +46,7 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal, api *cli
 	if c.Message != "" {
 		return showOne(ctx, g, t, api, conversation(c.ID, "/messages/", segment(c.Message)), reads, func(whole *httpapi.Message) error {
 			m := *whole
-			m.Content, m.Reasoning = plain.NameData(m.Content, 0), plain.NameData(m.Reasoning, 0)
+			m.Content, m.Reasoning = plain.NameData(m.Content), plain.NameData(m.Reasoning)
 			return t.transcript([]httpapi.Message{m}, false, extent{})
 		})
 	}
@@ -203,11 +203,11 @@ func (t *terminal) showCall(c *httpapi.ToolCall) error {
 		return err
 	}
 	var out strings.Builder
-	out.WriteString("\n" + t.rule("arguments") + "\n" + plain.NameData(indented(c.Arguments), 0) + "\n")
+	out.WriteString("\n" + t.rule("arguments") + "\n" + plain.NameData(indented(c.Arguments)) + "\n")
 	if c.Result != nil {
-		out.WriteString("\n" + t.rule("result") + "\n" + console.Clean(plain.NameData(c.Result.Result, 0)) + "\n")
+		out.WriteString("\n" + t.rule("result") + "\n" + console.Clean(plain.NameData(c.Result.Result)) + "\n")
 		if c.Result.Error != "" {
-			out.WriteString("\n" + t.rule("error") + "\n" + console.Clean(plain.NameData(c.Result.Error, 0)) + "\n")
+			out.WriteString("\n" + t.rule("error") + "\n" + console.Clean(plain.NameData(c.Result.Error)) + "\n")
 		}
 	}
 	return t.painted(out.String())

@@ -99,10 +99,10 @@ func source[P events.Payload](ctx context.Context, a *api, tenant string, p grap
 
 // whole returns a body with its full text, which it takes from the event that made the row.
 func whole(b graph.Body, text string, seq uint64) (graph.Body, error) {
-	if !b.Whole() && events.DigestOf(text) != b.Hash {
+	if !b.Recorded() && events.DigestOf(text) != b.Hash {
 		return b, changed(seq)
 	}
-	return graph.Body{Text: text, Bytes: len(text), Chars: b.Chars}, nil
+	return graph.Body{Text: text, Bytes: len(text)}, nil
 }
 
 func changed(seq uint64) error {

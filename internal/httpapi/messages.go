@@ -62,11 +62,7 @@ type Message struct {
 	MoreToolCalls      bool               `json:"more_tool_calls,omitempty" doc:"the message has more calls than shown: list the steps or the tool calls of its turn"`
 }
 
-// showMessage shows a message of a list.
-func showMessage(m graph.Message, reasoning bool) Message { return wholeMessage(m.Shown(), reasoning) }
-
-// wholeMessage shows a message as it was recorded.
-func wholeMessage(m graph.Message, reasoning bool) Message {
+func showMessage(m graph.Message, reasoning bool) Message {
 	shown := Message{
 		Row: rowOf(m.Position, m.Origin), MessageID: m.MessageID, Role: m.Role, Content: m.Content.Text, Extent: extentOf(m.Content),
 		Speaker: m.Speaker, Session: m.Session, Model: m.Model, Usage: json.RawMessage(m.Usage), Origin: harness.Origin(m.Role, m.Via, m.Content.Text), References: m.References,
@@ -139,7 +135,7 @@ func (a *api) message(ctx context.Context, in *messageInput) (*output[Message], 
 	if !ok {
 		return nil, fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound)
 	}
-	if !m.Content.Whole() || !m.Reasoning.Whole() {
+	if !m.Content.Recorded() || !m.Reasoning.Recorded() {
 		p, err := source[*events.MessageCreated](ctx, a, in.Tenant, m.Position, m.Origin)
 		if err == nil {
 			m.Content, err = whole(m.Content, p.Content, m.Seq)
@@ -151,5 +147,5 @@ func (a *api) message(ctx context.Context, in *messageInput) (*output[Message], 
 			return nil, err
 		}
 	}
-	return &output[Message]{Body: wholeMessage(m, true)}, nil
+	return &output[Message]{Body: showMessage(m, true)}, nil
 }

@@ -140,7 +140,8 @@ func TestListsNameImagesAndShowHasTheirData(t *testing.T) {
 	b := setup(t)
 	data := strings.Repeat("AZr3", 5_000)
 	said, returned := "See data:image/png;base64,"+data, `{"mimeType":"image/webp","data":"`+data+`"}`
-	seq := b.batch("c1", message("m1", "assistant", said), call("k1", "send", returned), result("k1", returned, true))
+	failed := &events.ToolReturned{ToolCallID: "k2", Success: new(bool), Result: events.TextResult("none"), Error: said}
+	seq := b.batch("c1", message("m1", "assistant", said), call("k1", "send", returned), result("k1", returned, true), call("k2", "send", `{}`), failed)
 	const base = "/v1/conversations/c1"
 	named := `{"mimeType":"image/webp","data":"[image/webp, 15 kB]"}`
 	listed := all[httpapi.Message](b, fmt.Sprintf("%s/messages?include_tool_calls=true&at_least=%d", base, seq), "messages")[0]
@@ -153,6 +154,10 @@ func TestListsNameImagesAndShowHasTheirData(t *testing.T) {
 	var c httpapi.ToolCall
 	b.get(base+"/tool-calls/k1", &c)
 	require.Equal(t, []string{returned, returned}, []string{string(c.Arguments), c.Result.Result})
+	require.Equal(t, "See [image/png, 15 kB]", listed.ToolCalls[1].Result.Error)
+	c = httpapi.ToolCall{}
+	b.get(base+"/tool-calls/k2", &c)
+	require.Equal(t, said, c.Result.Error)
 }
 
 func TestAListNamesAnImageThatIsLongerThanItsRow(t *testing.T) {
@@ -160,8 +165,8 @@ func TestAListNamesAnImageThatIsLongerThanItsRow(t *testing.T) {
 	seq := b.batch("c1", message("m1", "assistant", "I send it."), call("k1", "send", `{"mimeType":"image/webp","data":"`+strings.Repeat("AZr3", 30_000)+`"}`))
 	list := all[httpapi.ToolCall](b, fmt.Sprintf("/v1/conversations/c1/tool-calls?at_least=%d", seq), "tool_calls")
 	require.Len(t, list, 1)
-	require.JSONEq(t, `"{\"mimeType\":\"image/webp\",\"data\":\"[image/webp, at most 90 kB; the end is in the log]"`, string(list[0].Arguments))
-	require.True(t, list[0].Truncated)
+	require.JSONEq(t, `{"mimeType":"image/webp","data":"[image/webp, 90 kB]"}`, string(list[0].Arguments))
+	require.False(t, list[0].Truncated)
 }
 
 func TestAStepNamesTheImageInAResultWithoutItsCall(t *testing.T) {

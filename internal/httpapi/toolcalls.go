@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -39,18 +38,7 @@ type ToolResult struct {
 	DurationMS *float64 `json:"duration_ms,omitempty"`
 }
 
-// showUse shows a call of a list.
 func showUse(u graph.ToolUse) ToolCall {
-	shown := wholeUse(u.Shown())
-	if arguments := u.Call.Arguments; !arguments.Whole() && !shown.Truncated { // they end in a name, and are no JSON either
-		shown.Arguments, _ = json.Marshal(string(shown.Arguments))
-		shown.Extent = extentOf(arguments)
-	}
-	return shown
-}
-
-// wholeUse shows a call as it was recorded.
-func wholeUse(u graph.ToolUse) ToolCall {
 	c := u.Call
 	shown := ToolCall{
 		Row: rowOf(c.Position, c.Origin), ToolCallID: c.ToolCallID, MessageID: c.MessageID, ToolName: c.ToolName,
@@ -60,17 +48,13 @@ func wholeUse(u graph.ToolUse) ToolCall {
 		shown.Arguments, _ = json.Marshal(c.Arguments.Text) // cannot fail for a string
 	}
 	if u.Result != nil {
-		r := wholeResult(*u.Result)
+		r := showResult(*u.Result)
 		shown.Result = &r
 	}
 	return shown
 }
 
-// showResult shows a result of a list.
-func showResult(r graph.ToolResult) ToolResult { return wholeResult(r.Shown()) }
-
-// wholeResult shows a result as it was recorded.
-func wholeResult(r graph.ToolResult) ToolResult {
+func showResult(r graph.ToolResult) ToolResult {
 	return ToolResult{
 		Row: rowOf(r.Position, r.Origin), ToolCallID: r.ToolCallID, Success: r.Success, NotRun: notRun(&r), Result: r.Result.Text, Extent: extentOf(r.Result),
 		Error: r.Error, DurationMS: r.DurationMS,
@@ -157,7 +141,7 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], e
 		return nil, err
 	}
 	u := graph.ToolUse{Call: call}
-	if !call.Arguments.Whole() {
+	if !call.Arguments.Recorded() {
 		p, err := source[*events.ToolCalled](ctx, a, in.Tenant, call.Position, call.Origin)
 		if err == nil {
 			u.Call.Arguments, err = whole(call.Arguments, string(p.Arguments), call.Seq)
@@ -168,7 +152,7 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], e
 	}
 	if r, ok := results[call.Ref()]; ok {
 		u.Result = &r
-		if !r.Result.Whole() || len(r.Error) > graph.MaxBodyBytes-utf8.UTFMax { // the error text may have been cut
+		if !r.Result.Recorded() || r.Error != "" { // the text of the error may have been cut, or name an image
 			p, err := source[*events.ToolReturned](ctx, a, in.Tenant, r.Position, r.Origin)
 			if err == nil {
 				r.Error = p.Error
@@ -179,5 +163,5 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], e
 			}
 		}
 	}
-	return &output[ToolCall]{Body: wholeUse(u)}, nil
+	return &output[ToolCall]{Body: showUse(u)}, nil
 }

@@ -208,9 +208,9 @@ func (c *call) event(ctx context.Context, v *view.View, seq uint64) (record, err
 	var w strings.Builder
 	switch p := recorded.Payload.(type) {
 	case *events.MessageCreated:
-		label(&w, named(p.Role, p.Speaker), v.ID.ID, seq, plain.NameData(p.Content, 0))
+		label(&w, named(p.Role, p.Speaker), v.ID.ID, seq, plain.NameData(p.Content))
 	case *events.ToolCalled:
-		label(&w, "call of "+plain.Line(p.ToolName), v.ID.ID, seq, plain.JSON(plain.NameData(string(p.Arguments), 0)))
+		label(&w, "call of "+plain.Line(p.ToolName), v.ID.ID, seq, plain.JSON(plain.NameData(string(p.Arguments))))
 		ref := graph.Ref{ID: p.ToolCallID}
 		results, err := v.Graph().Results(ctx, v.ID, []graph.Ref{ref}, graph.Latest)
 		if err != nil {
@@ -220,16 +220,16 @@ func (c *call) event(ctx context.Context, v *view.View, seq uint64) (record, err
 			writeResult(&w, v.ID.ID, &found)
 		}
 	case *events.ToolReturned:
-		label(&w, "result", v.ID.ID, seq, plain.NameData(p.Text(), 0))
+		label(&w, "result", v.ID.ID, seq, plain.NameData(p.Text()))
 		if p.Error != "" {
-			label(&w, "error", v.ID.ID, seq, plain.NameData(p.Error, 0))
+			label(&w, "error", v.ID.ID, seq, plain.NameData(p.Error))
 		}
 	default:
 		raw, err := json.Marshal(p)
 		if err != nil {
 			return record{}, err
 		}
-		label(&w, recorded.Type, v.ID.ID, seq, plain.JSON(plain.NameData(string(raw), 0)))
+		label(&w, recorded.Type, v.ID.ID, seq, plain.JSON(plain.NameData(string(raw))))
 	}
 	return record{about: fmt.Sprintf("sequence %d", seq), asOf: v.Lineage().Conversation().LastSeq, text: w.String()}, nil
 }
@@ -248,7 +248,6 @@ func named(role, speaker string) string {
 
 // kept writes a stored text, and where to find the rest of it.
 func kept(b graph.Body, seq uint64) string {
-	b = b.Shown()
 	if b.Whole() {
 		return b.Text
 	}
@@ -269,6 +268,6 @@ func writeCall(w *strings.Builder, conversation string, u *graph.ToolUse) {
 func writeResult(w *strings.Builder, conversation string, r *graph.ToolResult) {
 	label(w, "result", conversation, r.Seq, kept(r.Result, r.Seq))
 	if r.Error != "" {
-		label(w, "error", conversation, r.Seq, plain.NameData(r.Error, 0))
+		label(w, "error", conversation, r.Seq, r.Error)
 	}
 }

@@ -6,11 +6,12 @@
 // conversations are left out because they have nothing to lose.
 //
 // A row becomes an event with its old identity (source and id), so the read models know
-// it: they drop it as a duplicate and count it. Three things cannot come back:
+// it: they drop it as a duplicate and count it. Four things cannot come back:
 //
 //   - a body of which the read model holds only the first 64 KiB,
 //   - members of the data that the read model does not keep (the event then has the same
 //     identity and other content, which is counted as inexact), and the extensions,
+//   - an image or another file in base64, which comes back as its name and is inexact too,
 //   - the old sequence: the event is now at the end of the log. If that changes the order
 //     of a conversation, summaries of the moved events cannot come back either; otherwise
 //     their ranges are adapted. A summary comes back only if a rebuild will accept it after

@@ -333,6 +333,19 @@ func TestALostDescriptionComesBack(t *testing.T) {
 	}
 }
 
+func TestAnImageComesBackAsItsName(t *testing.T) {
+	b := setup(t)
+	b.publish("image", &events.MessageCreated{MessageID: "image", Role: "user", Content: "See data:image/png;base64," + strings.Repeat("AZr3", 30_000)})
+	b.applied(b.model)
+	b.lose(1)
+	report := b.repair(salvage.Options{})
+	require.EqualValues(t, []int{1, 1, 0}, []int{report.Restored, int(report.Inexact), int(report.Left)})
+	list, err := b.build().Messages(t.Context(), conversation, graph.MessageQuery{})
+	require.NoError(t, err)
+	require.Equal(t, "See [image/png, 90 kB]", list[0].Content.Text)
+	require.True(t, list[0].Content.Recorded())
+}
+
 func TestATextThatIsNotWholeIsListed(t *testing.T) {
 	b := setup(t)
 	b.publish("long", &events.MessageCreated{MessageID: "long", Role: "user", Content: strings.Repeat("x", graph.MaxBodyBytes+1)})

@@ -99,7 +99,7 @@ func (r *Reactor) uncondensed(ctx context.Context, c summary.Conversation, refs 
 			return err
 		}
 		for _, ref := range left {
-			result, call := results[ref].Shown(), calls[ref].Shown()
+			result, call := results[ref], calls[ref]
 			list = append(list, largeResult{ref, result.Result.Chars, llm.ToolResult{
 				Tool: call.ToolName, Arguments: call.Arguments.Text, Result: result.Result.Text, Failed: result.Success != nil && !*result.Success,
 			}})

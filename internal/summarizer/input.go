@@ -99,14 +99,14 @@ func (r *Reactor) covered(ctx context.Context, g graph.Reader, id events.Convers
 				in.Entries = append(in.Entries, entryOf(row.Message))
 			case row.Call != nil:
 				call := row.Call
-				in.Entries = append(in.Entries, summary.Entry{Seq: call.Seq, Turn: call.Turn, Kind: summary.KindCall, Name: call.ToolName, Text: summary.Cut(call.Arguments.Shown().Text, summary.MaxResult)})
+				in.Entries = append(in.Entries, summary.Entry{Seq: call.Seq, Turn: call.Turn, Kind: summary.KindCall, Name: call.ToolName, Text: summary.Cut(call.Arguments.Text, summary.MaxResult)})
 				called.add(call.ToolName)
 				calls[call.ToolCallID] = files.Call{Tool: call.ToolName, Arguments: []byte(call.Arguments.Text), Cwd: conversation.Cwd}
 			default:
 				result := row.Result
 				failed := result.Success != nil && !*result.Success
 				call := calls[result.ToolCallID]
-				in.Entries = append(in.Entries, summary.Entry{Seq: result.Seq, Turn: result.Turn, Kind: summary.KindResult, Name: call.Tool, Text: summary.Cut(result.Result.Shown().Text, summary.MaxResult), Failed: failed})
+				in.Entries = append(in.Entries, summary.Entry{Seq: result.Seq, Turn: result.Turn, Kind: summary.KindResult, Name: call.Tool, Text: summary.Cut(result.Result.Text, summary.MaxResult), Failed: failed})
 				if !failed {
 					r.touched(call, &named)
 				}
@@ -140,7 +140,7 @@ func entryOf(m *graph.Message) summary.Entry {
 	case "assistant":
 		kind = summary.KindAssistant
 	}
-	return summary.Entry{Seq: m.Seq, Turn: m.Turn, Kind: kind, Name: m.Speaker, Text: summary.Cut(m.Content.Shown().Text, summary.MaxMessage)}
+	return summary.Entry{Seq: m.Seq, Turn: m.Turn, Kind: kind, Name: m.Speaker, Text: summary.Cut(m.Content.Text, summary.MaxMessage)}
 }
 
 // maxListed limits how many files or tools a summary names.

@@ -39,7 +39,7 @@ func (s *seen) add(rows []graph.Entry) {
 		switch {
 		case row.Message != nil:
 			s.messages++
-		case row.Result != nil && row.Result.Depth == 0 && row.Result.Result.Shown().Chars > summary.CondenseAbove:
+		case row.Result != nil && row.Result.Depth == 0 && row.Result.Result.Chars > summary.CondenseAbove:
 			s.large = append(s.large, candidate{row.Result.Ref(), s.messages})
 		}
 		s.seq = max(s.seq, row.Position().Seq)

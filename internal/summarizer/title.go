@@ -33,7 +33,7 @@ func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Pro
 		list, err := g.Messages(ctx, c.ID, graph.MessageQuery{From: c.FirstUser, Role: "user", OldestFirst: true, Limit: maxAsked})
 		for i := range list {
 			if m := &list[i]; harness.Asks(m.Role, m.Via, m.Content.Text) && title == "" {
-				asked = harness.Said(m.Content.Shown().Text)
+				asked = harness.Said(m.Content.Text)
 				title = summary.Title(asked)
 			}
 		}

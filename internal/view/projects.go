@@ -90,7 +90,7 @@ func (p *pastOfProjects) read(ctx context.Context, list []projects.Message) erro
 		for _, m := range found {
 			for i := range list {
 				if list[i].Conversation == id && list[i].Seq == m.Seq {
-					list[i].Text, list[i].Role, list[i].Turn = m.Content.Shown().Text, m.Role, m.Turn
+					list[i].Text, list[i].Role, list[i].Turn = m.Content.Text, m.Role, m.Turn
 				}
 			}
 		}

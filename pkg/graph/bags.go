@@ -60,7 +60,7 @@ func derive(e *events.Recorded) func(*Unit) {
 
 // messageOf returns what searches see of a message.
 func messageOf(e *events.Recorded, p *events.MessageCreated) recall.Message {
-	return recall.Message{Role: p.Role, Speaker: name(p.Speaker), Session: name(p.Session), Time: e.Time, Content: cut(p.Content, MaxBodyBytes)}
+	return recall.Message{Role: p.Role, Speaker: name(p.Speaker), Session: name(p.Session), Time: e.Time, Content: kept(p.Content)}
 }
 
 // Bags returns the bags of the new messages that have text. It makes those that were not derived

@@ -3,11 +3,8 @@ package graph
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/pkg/plain"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/recall"
 )
@@ -108,37 +105,10 @@ func CheckEmbeddings(ctx context.Context, r EmbeddingsReader, model string) erro
 	return nil
 }
 
-// passagesOf returns the texts of the passages in a message's bag as a model should read them: with a name in place of a
-// file's data, see [Body.Shown].
+// passagesOf returns the texts of the passages in a message's bag.
 func passagesOf(p *events.MessageCreated) []string {
-	body := NewBody(p.Content)
-	list := recall.Passages(body.Text)
-	list = list[:min(len(list), recall.MaxPassages)]
-	data := slices.Collect(plain.FindData(body.Text, body.Bytes-len(body.Text)))
-	if len(data) == 0 {
-		return list
-	}
-	at := 0
-	for i, passage := range list {
-		start := at + strings.Index(body.Text[at:], passage)
-		at = start + len(passage)
-		list[i] = named(body.Text, start, at, data)
-	}
-	return list
-}
-
-// named returns the text from start to end with the names of the data that reaches into it.
-func named(text string, start, end int, data []plain.Data) string {
-	var out strings.Builder
-	for _, d := range data {
-		if d.Start < end && start < d.End {
-			out.WriteString(text[start:max(start, d.Start)])
-			out.WriteString(d.Name)
-			start = min(d.End, end)
-		}
-	}
-	out.WriteString(text[start:end])
-	return out.String()
+	list := recall.Passages(kept(p.Content))
+	return list[:min(len(list), recall.MaxPassages)]
 }
 
 // embed computes the vectors of messages, one tenant at a time.

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // ErrNotFound means that the conversation is unknown or deleted, or began after the
@@ -19,22 +20,27 @@ const MaxBodyBytes = 64 << 10
 // maxNameBytes is how much of a name (of a model, speaker or folder) a read model keeps.
 const maxNameBytes = 4 << 10
 
-// Body is a text of any length in the form that a read model keeps.
+// Body is a text of any length in the form that a read model keeps: with a name, such as "[image/png, 60 kB]", in place of each
+// image or other file in it, see [plain.NameData].
 type Body struct {
-	Text  string        // the text, or its first MaxBodyBytes cut at a character
-	Bytes int           // of the whole text
-	Chars int           // Unicode code points of the whole text
-	Hash  events.Digest // of the whole text, if Text is not all of it
+	Text  string        // the text with names, or its first MaxBodyBytes cut at a character
+	Bytes int           // of the whole text with names
+	Chars int           // Unicode code points of the whole text with names
+	Hash  events.Digest // of the recorded text, if that is not Text
 }
 
 // NewBody returns the kept form of a text.
 func NewBody(text string) Body {
-	b := Body{Bytes: len(text), Chars: utf8.RuneCountInString(text), Text: cut(text, MaxBodyBytes)}
-	if !b.Whole() {
+	named := plain.NameData(text)
+	b := Body{Bytes: len(named), Chars: utf8.RuneCountInString(named), Text: cut(named, MaxBodyBytes)}
+	if len(b.Text) < len(text) {
 		b.Hash = events.DigestOf(text)
 	}
 	return b
 }
+
+// kept returns the kept form of a text that is no body.
+func kept(text string) string { return cut(plain.NameData(text), MaxBodyBytes) }
 
 // cut shortens a text to a number of bytes, at a character boundary.
 func cut(text string, limit int) string {
@@ -66,8 +72,11 @@ func beginningOfTexts(list []string) []string {
 	return slices.Clone(beginning(list, func(text string) int { return len(text) }))
 }
 
-// Whole reports whether Text is the whole text.
+// Whole reports whether Text is the whole text with names.
 func (b Body) Whole() bool { return len(b.Text) == b.Bytes }
+
+// Recorded reports whether Text is the whole text as it was recorded.
+func (b Body) Recorded() bool { return b.Hash == events.Digest{} }
 
 // Description is the metadata of a conversation. Each change is kept as a version.
 type Description struct {

@@ -17,7 +17,7 @@ import (
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:     "graph",
-		Version:  6,
+		Version:  7,
 		Settings: static.Model, // rows hold its embeddings
 		Derive:   derive,
 		Reducers: map[string]projection.Reducer[*Unit]{
@@ -42,7 +42,7 @@ func reduceStarted(u *Unit, e *events.Recorded) error {
 
 // Started changes the description as the event does: what the event leaves out stays.
 func (d *Description) Started(p *events.ConversationStarted) {
-	set(&d.Title, cut(p.Title, MaxBodyBytes))
+	set(&d.Title, kept(p.Title))
 	set(&d.Agent, name(p.Agent))
 	set(&d.Model, name(p.Model))
 	set(&d.Cwd, name(p.Cwd))
@@ -67,7 +67,7 @@ func reduceUpdated(u *Unit, e *events.Recorded) error {
 // Updated changes the description as the event does: what the event leaves out stays.
 func (d *Description) Updated(p *events.ConversationUpdated) {
 	if p.Title != nil {
-		d.Title = cut(*p.Title, MaxBodyBytes)
+		d.Title = kept(*p.Title)
 	}
 	if p.Tags != nil {
 		d.Tags = beginningOfTexts(*p.Tags)
@@ -129,7 +129,7 @@ func reduceResult(u *Unit, e *events.Recorded) error {
 	u.Results = append(u.Results, projection.RowOf(s, ToolResult{
 		Position: Position{Seq: e.Seq, N: s.ToolResultCount, Turn: s.TurnCount, Step: s.StepCount},
 		Origin:   originOf(e), ToolCallID: p.ToolCallID, Success: p.Success,
-		Result: NewBody(p.Text()), Error: cut(p.Error, MaxBodyBytes), DurationMS: p.DurationMS,
+		Result: NewBody(p.Text()), Error: kept(p.Error), DurationMS: p.DurationMS,
 	}))
 	return nil
 }

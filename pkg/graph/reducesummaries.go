@@ -71,7 +71,7 @@ func reduceSummary(u *Unit, e *events.Recorded) error {
 		Origin:   originOf(e), SummaryID: p.SummaryID, Level: p.Level,
 		FirstSeq: p.FirstSeq, LastSeq: p.LastSeq, FirstTurn: p.FirstTurn, LastTurn: p.LastTurn,
 		Children: listOfTexts(p.Children), Supersedes: p.Supersedes,
-		Conversation: cut(p.Conversation, MaxBodyBytes), Actions: cut(p.Actions, MaxBodyBytes),
+		Conversation: kept(p.Conversation), Actions: kept(p.Actions),
 		Findings: listOfTexts(p.Findings), Topics: listOfTexts(p.Topics), Files: listOfTexts(p.Files), Tools: listOfTexts(p.Tools),
 		TurnCount: p.TurnCount, Method: p.Method, FallbackReason: name(p.FallbackReason), Model: name(p.Model), PromptHash: name(p.PromptHash),
 		CharsIn: p.CharsIn, CharsOut: p.CharsOut,

@@ -362,9 +362,6 @@ var shown = regexp.MustCompile(`(\s*2>&1)?(\s*\|\s*(head|tail)(\s+-?\w+)*)*\s*$`
 // identify returns the part by which calls count as equal, and how to show it.
 func identify(t *graph.ToolCall) (key events.Digest, subject string) {
 	text := t.Arguments.Text
-	if !t.Arguments.Whole() {
-		return events.DigestOf(t.ToolName, t.Arguments.Hash.String()), text
-	}
 	subject = text
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &members) == nil {
@@ -391,12 +388,15 @@ func identify(t *graph.ToolCall) (key events.Digest, subject string) {
 			_, subject, _ = strings.Cut(subject, "=")
 		}
 	}
+	if !t.Arguments.Recorded() {
+		text = t.Arguments.Hash.String()
+	}
 	return events.DigestOf(t.ToolName, text), subject
 }
 
 // digestOf returns a result's fingerprint.
 func digestOf(r *graph.ToolResult) events.Digest {
-	if r.Result.Whole() {
+	if r.Result.Recorded() {
 		return events.DigestOf(r.Result.Text, r.Error)
 	}
 	return events.DigestOf(r.Result.Hash.String(), r.Error)

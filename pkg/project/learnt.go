@@ -113,7 +113,7 @@ func TroubleOf(p *events.ToolReturned) string {
 func trouble(result string) string {
 	last := ""
 	n := 0
-	result = plain.Text(result)
+	result = plain.Text(plain.NameData(result))
 	may := mayTrouble(result)
 	for line := range strings.SplitSeq(result, "\n") {
 		line = strings.TrimSpace(line)

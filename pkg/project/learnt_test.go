@@ -1,9 +1,12 @@
 package project
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
 )
 
 // FuzzALineThatSaysWhatWentWrongIsNeverPassedOver compares the quick check of a text with the expression that it saves.
@@ -17,4 +20,14 @@ func FuzzALineThatSaysWhatWentWrongIsNeverPassedOver(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		require.False(t, troubled.MatchString(line) && !mayTrouble(line), "%q says what went wrong", line)
 	})
+}
+
+func TestWhatWentWrongIsNotTheDataOfAnImage(t *testing.T) {
+	t.Parallel()
+	image := "data:image/png;base64," + strings.Repeat("AZr3", 5_000)
+	failed := func(text string) *events.ToolReturned {
+		return &events.ToolReturned{ToolCallID: "k", Result: events.TextResult(text)}
+	}
+	require.Equal(t, "[image/png, 15 kB]", TroubleOf(failed("half\n"+image)))
+	require.Equal(t, "Error: unexpected [image/png, 15 kB] at the end", TroubleOf(failed("Error: unexpected "+image+" at the end\nhalf")))
 }

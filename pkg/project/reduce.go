@@ -88,7 +88,7 @@ func timeOf(e *events.Recorded) string {
 
 func (r reducer) started(d *Digest, e *events.Recorded) *Change {
 	p := e.Payload.(*events.ConversationStarted)
-	c := &Change{Time: timeOf(e), Agent: plain.Speaker(p.Agent), Title: plain.Clip(plain.Line(p.Title), maxTitle)}
+	c := &Change{Time: timeOf(e), Agent: plain.Speaker(p.Agent), Title: plain.Clip(plain.Line(plain.NameData(p.Title)), maxTitle)}
 	if p.Project != "" || p.Repository != "" || p.Cwd != "" {
 		if place := PlaceOf(p.Project, p.Repository, p.Cwd); place != d.Place {
 			c.Place = &place
@@ -102,12 +102,12 @@ func (r reducer) updated(_ *Digest, e *events.Recorded) *Change {
 	if p.Title == nil || *p.Title == "" {
 		return nil
 	}
-	return &Change{Title: plain.Clip(plain.Line(*p.Title), maxTitle)}
+	return &Change{Title: plain.Clip(plain.Line(plain.NameData(*p.Title)), maxTitle)}
 }
 
 func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 	p := e.Payload.(*events.MessageCreated)
-	text := strings.TrimSpace(plain.Text(plain.NameData(p.Content, 0)))
+	text := strings.TrimSpace(plain.Text(plain.NameData(p.Content)))
 	switch {
 	case text != "" && p.Origin == events.OriginNote && p.Role == "user":
 		return &Change{Time: timeOf(e), Turn: true, Taught: []string{plain.Clip(plain.Flat(text), maxLesson)}}

@@ -89,7 +89,7 @@ func (u *Unit) LoadedMark(id events.ConversationID, seq uint64, m Mark) { u.afte
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:    "summaries",
-		Version: 2,
+		Version: 3,
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: reduceStarted,
 			events.TypeConversationUpdated: reduceUpdated,

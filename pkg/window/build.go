@@ -123,7 +123,6 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 
 // build builds the context of a request that has its defaults.
 func build(ctx context.Context, src Source, req Request, g *gathered) (_ *Context, err error) {
-	src.Graph = shownGraph{src.Graph}
 	b := &builder{src: src, req: req, shown: map[uint64]bool{}}
 	if b.conversation, err = src.Graph.Conversation(ctx, req.Conversation, req.AsOf); err != nil {
 		return nil, err

@@ -182,7 +182,7 @@ func AboutConversation(ctx context.Context, g Graph, id events.ConversationID) (
 		return "", err
 	}
 	for _, m := range first {
-		parts = append(parts, plain.Prefix(m.Content.Shown().Text, similarFirst))
+		parts = append(parts, plain.Prefix(m.Content.Text, similarFirst))
 	}
 	summaries, err := g.Summaries(ctx, id, graph.SummaryQuery{Limit: 1})
 	if err != nil {
@@ -198,7 +198,7 @@ func AboutConversation(ctx context.Context, g Graph, id events.ConversationID) (
 		}
 		for _, m := range last {
 			if len(first) == 0 || m.Seq != first[0].Seq {
-				parts = append(parts, plain.Prefix(m.Content.Shown().Text, similarNow))
+				parts = append(parts, plain.Prefix(m.Content.Text, similarNow))
 			}
 		}
 	}

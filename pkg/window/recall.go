@@ -223,9 +223,8 @@ func readMessages(ctx context.Context, g Graph, id events.ConversationID, hits [
 
 // cut sets the text that is shown, at most this many characters.
 func (c *candidate) cut(excerpt int, focus focus) {
-	content, start, end := c.message.Content.ShownAt(c.hit.Start, c.hit.End)
-	start, end = focus.on(content, start, end, excerpt)
-	c.text = excerptOf(content, start, end, excerpt)
+	start, end := focus.on(c.message.Content, c.hit.Start, c.hit.End, excerpt)
+	c.text = excerptOf(c.message.Content, start, end, excerpt)
 }
 
 // excerptOf returns at most this many characters of a text: all of it, or the part around its bytes

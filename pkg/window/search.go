@@ -173,7 +173,7 @@ func list(ctx context.Context, g Graph, q SearchQuery, before uint64, most int) 
 				if len(hits) == q.Limit {
 					return hits, before, examined, nil
 				}
-				hits = append(hits, Hit{Message: *m, Text: excerptOf(m.Content.Shown(), 0, 0, q.MaxChars), Match: Match{Confidence: confidenceL0}})
+				hits = append(hits, Hit{Message: *m, Text: excerptOf(m.Content, 0, 0, q.MaxChars), Match: Match{Confidence: confidenceL0}})
 			}
 			before = m.Seq
 		}

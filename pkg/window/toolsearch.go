@@ -51,7 +51,7 @@ type Distinct struct {
 type sameResult struct {
 	conversation events.ConversationID
 	tool         string
-	text         graph.Body // as recorded: two images may be shown by the same name
+	text         graph.Body // its hash tells apart two images of the same name
 	err          string
 }
 
@@ -145,15 +145,14 @@ func ReadTools(ctx context.Context, src Source, q SearchQuery, list []CalledHit,
 		call, text := calls[h.Ref], ResultText(&r)
 		start, end := q.focus().on(text, h.Start, h.End, q.MaxChars)
 		hits = append(hits, ToolHit{
-			Call: call, Result: r, About: mainArgument(call.Arguments.Shown().Text), Text: excerptOf(text, start, end, q.MaxChars), Match: *match(h.Hit, best),
+			Call: call, Result: r, About: mainArgument(call.Arguments.Text), Text: excerptOf(text, start, end, q.MaxChars), Match: *match(h.Hit, best),
 		})
 	}
 	return hits, nil
 }
 
-// ResultText returns what a search sees of a result: its text and its error, as [graph.ToolResult.Shown] returns them.
-func ResultText(result *graph.ToolResult) graph.Body {
-	r := result.Shown()
+// ResultText returns what a search sees of a result: its text and its error.
+func ResultText(r *graph.ToolResult) graph.Body {
 	switch {
 	case r.Error == "" || r.Error == r.Result.Text:
 		return r.Result

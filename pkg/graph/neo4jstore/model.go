@@ -56,10 +56,10 @@ var (
 
 func bodyDocs(name, bytes, chars, digest string) []Property {
 	return []Property{
-		{name, "the text, up to 64 KiB; the log has all of it"},
-		{bytes, "size of the whole text in bytes"},
-		{chars, "size of the whole text in code points"},
-		{digest, "hash of the whole text, if it was cut"},
+		{name, "the text with names in place of images and other files, up to 64 KiB; the log has all of it"},
+		{bytes, "size of that text in bytes, also of what was cut"},
+		{chars, "size of that text in code points, also of what was cut"},
+		{digest, "hash of the recorded text, if it was cut or has names"},
 	}
 }
 

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 type graphShop = workshop[*graph.Unit, graph.Store]
@@ -200,6 +202,40 @@ func graphCases(w graphShop) []namedCase {
 				require.Equal(t, 2*graph.MaxBodyBytes+1, b.conversation("c").TotalChars)
 			})
 		}},
+		{"an image is kept as its name, and all the text around it", func(t *testing.T) {
+			recorded := "Before. " + imageOf(90_000) + " Behind it a giraffe."
+			const named = "Before. [image/png, 90 kB] Behind it a giraffe."
+			same := func(recorded, text string) graph.Body {
+				return graph.Body{Text: text, Bytes: len(text), Chars: len(text), Hash: events.DigestOf(recorded)}
+			}
+			h := NewHistory()
+			h.Add("c", &events.ConversationStarted{Title: recorded})
+			m := message("m", "user", recorded)
+			m.Reasoning = imageOf(2_000)
+			h.Add("c", m)
+			h.Add("c", call("k", "t", `"`+recorded+`"`))
+			failed := result("k", recorded, false)
+			failed.Error = recorded
+			h.Add("c", failed)
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				m := b.messages("c", graph.MessageQuery{})[0]
+				require.Equal(t, same(recorded, named), m.Content)
+				require.Equal(t, same(imageOf(2_000), "[image/png, 2 kB]"), m.Reasoning)
+				require.True(t, m.Content.Whole())
+				require.False(t, m.Content.Recorded())
+				require.Equal(t, len(named), m.CumChars)
+				require.Equal(t, same(`"`+recorded+`"`, `"`+named+`"`), b.calls("c", "k")["k"].Arguments)
+				r := b.results("c", "k")["k"]
+				require.Equal(t, same(recorded, named), r.Result)
+				require.Equal(t, named, r.Error)
+				c := b.conversation("c")
+				require.Equal(t, named, c.Title)
+				require.Equal(t, len(named), c.TotalChars)
+				bag, _, _, err := must(b.store.Bags(b.ctx, id("c"), graph.BagQuery{}))(t)[0].Decode()
+				require.NoError(t, err)
+				require.Equal(t, recall.NewBag(recall.Message{Role: "user", Content: named}), bag)
+			})
+		}},
 		{"a message comes back with all it has", func(t *testing.T) {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
@@ -256,4 +292,9 @@ func graphCases(w graphShop) []namedCase {
 		}},
 	}
 	return slices.Concat(cases, turnCases(w), listCases(w), conversationCases(w), pagingCases(w), summaryCases(w), condensedCases(w), recallCases(w), candidateCases(w))
+}
+
+// imageOf returns a data URL with a picture of a size in bytes.
+func imageOf(size int) string {
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x01", size)))
 }
