@@ -15,6 +15,7 @@ import (
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // TailCmd follows the log.
@@ -168,6 +169,7 @@ func pad(s string, width int) string {
 
 // gist returns in short who did what in an event.
 func gist(payload events.Payload) (who, text string, color style) {
+	defer func() { text = plain.NameData(text) }()
 	switch p := payload.(type) {
 	case *events.MessageCreated:
 		if p.Role == "user" {

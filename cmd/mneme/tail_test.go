@@ -255,6 +255,19 @@ func TestAnOlderServerThatKnowsNoEndIsNamed(t *testing.T) {
 	require.Contains(t, stderr, "the server is of an older version than this program: update it (mneme version)")
 }
 
+func TestTailNamesAnImage(t *testing.T) {
+	t.Parallel()
+	image := "data:image/png;base64," + strings.Repeat("AZr3", 5_000)
+	for want, payload := range map[string]events.Payload{
+		"user: See [image/png, 15 kB].":          &events.MessageCreated{Role: "user", Content: "See " + image + "."},
+		`→ send: {"url":"[image/png, 15 kB]"}`:   &events.ToolCalled{ToolName: "send", Arguments: []byte(`{"url":"` + image + `"}`)},
+		`← result: {"url":"[image/png, 15 kB]"}`: &events.ToolReturned{Result: events.JSONResult([]byte(`{"url":"` + image + `"}`))},
+	} {
+		who, text, _ := gist(payload)
+		require.Equal(t, want, who+": "+text)
+	}
+}
+
 func TestTailSaysWhatEventsOfProjectsAndMemoriesAreAbout(t *testing.T) {
 	t.Parallel()
 	content := "use tabs"

@@ -34,7 +34,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "insight",
-		Version:  6,
+		Version:  7,
 		Gather:   gather,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
@@ -207,7 +207,7 @@ func (s *State) access(e *events.Recorded, of *Model, d *Day, path, part string,
 
 // errorOf returns what went wrong, normalised: the most telling line, else the beginning of the text.
 func errorOf(p *events.ToolReturned) string {
-	return Normalise(cmp.Or(project.TroubleOf(p), p.Error, plain.Prefix(p.Text(), 4*maxError)))
+	return Normalise(cmp.Or(project.TroubleOf(p), p.Error, plain.Prefix(plain.NameData(p.Text()), 4*maxError)))
 }
 
 func (r reducer) returned(u *Unit, e *events.Recorded) error {
