@@ -141,7 +141,7 @@ func TestListsNameImagesAndShowHasTheirData(t *testing.T) {
 	data := strings.Repeat("AZr3", 5_000)
 	said, returned := "See data:image/png;base64,"+data, `{"mimeType":"image/webp","data":"`+data+`"}`
 	failed := &events.ToolReturned{ToolCallID: "k2", Success: new(bool), Result: events.TextResult("none"), Error: said}
-	seq := b.batch("c1", message("m1", "assistant", said), call("k1", "send", returned), result("k1", returned, true), call("k2", "send", `{}`), failed)
+	seq := b.batch("c1", message("m1", "assistant", said), call("k1", "send", returned), result("k1", returned, true), call("k2", "send", `{ "image": "`+said+`" }`), failed)
 	const base = "/v1/conversations/c1"
 	named := `{"mimeType":"image/webp","data":"[image/webp, 15 kB]"}`
 	listed := all[httpapi.Message](b, fmt.Sprintf("%s/messages?include_tool_calls=true&at_least=%d", base, seq), "messages")[0]
@@ -158,6 +158,7 @@ func TestListsNameImagesAndShowHasTheirData(t *testing.T) {
 	c = httpapi.ToolCall{}
 	b.get(base+"/tool-calls/k2", &c)
 	require.Equal(t, said, c.Result.Error)
+	require.Equal(t, `{"image":"`+said+`"}`, string(c.Arguments), "without the space between tokens, as in lists")
 }
 
 func TestAListNamesAnImageThatIsLongerThanItsRow(t *testing.T) {

@@ -144,7 +144,7 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], e
 	if !call.Arguments.Recorded() {
 		p, err := source[*events.ToolCalled](ctx, a, in.Tenant, call.Position, call.Origin)
 		if err == nil {
-			u.Call.Arguments, err = whole(call.Arguments, string(p.Arguments), call.Seq)
+			u.Call.Arguments, err = whole(call.Arguments, p.Text(), call.Seq)
 		}
 		if err != nil {
 			return nil, err
