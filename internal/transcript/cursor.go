@@ -272,7 +272,10 @@ func (c *cursorEditor) session(ctx context.Context, tx *sql.Tx, s stored, out *b
 		},
 		open: -1,
 	}
-	n := max(len(state.Order), len(state.Bubbles))
+	n := len(state.Order)
+	if n == 0 {
+		n = len(state.Bubbles)
+	}
 	for i := range n {
 		out.line++
 		var key string
