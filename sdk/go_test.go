@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
@@ -110,7 +109,10 @@ func (g *goClient) call(c call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		var written httpapi.Written
+		var written struct {
+			ConversationID string `json:"conversation_id"`
+			Seq            uint64
+		}
 		require.NoError(g.t, json.Unmarshal(text, &written))
 		g.seq, g.conversation, g.message = max(g.seq, written.Seq), written.ConversationID, ""
 		return map[string]any{"id": written.ConversationID}, nil

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
-	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
@@ -68,7 +67,7 @@ func requireEqual(t *testing.T, s *mnemetest.Server) {
 }
 
 // status returns the server's status.
-func status(t *testing.T, s *mnemetest.Server) (status httpapi.Status) {
+func status(t *testing.T, s *mnemetest.Server) (status mnemetest.Status) {
 	t.Helper()
 	a := do(t, http.MethodGet, s.HTTP+"/v1/status", nil, nil)
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
