@@ -278,6 +278,8 @@ func judgeState(p httpapi.ProjectionStatus, rebuilds []httpapi.Rebuild) (level L
 		return Failed, p.Error, worker.Neo4jRemedy(projection.ErrUnavailable)
 	case p.State == "damaged", p.State == "halted" && strings.Contains(p.Error, (&projection.DamagedError{Projection: p.Name}).Summary()): // a halt has only the text
 		return Failed, p.Error, "mneme rebuild " + p.Name
+	case p.State == "halted" && strings.Contains(p.Error, projection.ErrRebuild.Error()):
+		return Failed, p.Error, "mneme up does that itself within a minute, or its log says why not; with separate programs, run the command. What was applied remains readable"
 	case p.State == "halted":
 		return Failed, p.Error, "do what the message says; what it has applied remains readable"
 	case p.Elsewhere():

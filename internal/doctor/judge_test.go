@@ -7,6 +7,7 @@ import (
 
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 func TestSkippedEventsAreToldBesideWhatHoldsAProjectionUp(t *testing.T) {
@@ -36,4 +37,12 @@ func TestSkippedEventsAreToldBesideWhatHoldsAProjectionUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAReadModelOfAnotherVersionIsSaidToBeRebuiltByMnemeUp(t *testing.T) {
+	t.Parallel()
+	why := projection.OtherBuild("files", "files/v1/00000000", "files/v2/00000000").Error()
+	_, what, remedy := Judge(httpapi.ProjectionStatus{Name: "files", State: "halted", Error: why}, nil)
+	require.Equal(t, why, what)
+	require.Contains(t, remedy, "mneme up does that itself")
 }
