@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -77,9 +78,14 @@ func RecordDamaged(ctx context.Context, js jetstream.JetStream, messages uint64)
 	})
 }
 
+// recording keeps the erasures and the repairs of the log that run in this process from overwriting each other's numbers.
+var recording sync.Mutex
+
 // record stores the numbers that change sets in the stream's metadata. NATS has no update that fails if another program has
-// made one since: callers must see to it that only one of them records at a time.
+// made one since: if two processes record in the same moment, the numbers of one are lost.
 func record(ctx context.Context, js jetstream.JetStream, change func(info *jetstream.StreamInfo, set func(key string, n uint64))) error {
+	recording.Lock()
+	defer recording.Unlock()
 	stream, err := js.Stream(ctx, Stream)
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", Stream, err)
