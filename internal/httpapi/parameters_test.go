@@ -56,6 +56,7 @@ func TestProblemDetailsSayWhatToDo(t *testing.T) {
 		"POST /v1/analyses":                                                         {422, map[string]string{"Content-Type": "application/json"}, `{"task":"t","since":"7d"}`, "body.since: is not an RFC 3339 time such as 2026-01-31T15:04:05Z"},
 		"GET /v1/conversations?updated_after=2026-01-31":                            {422, nil, "", "query.updated_after: is not an RFC 3339 time such as 2026-01-31T15:04:05Z"},
 		"GET /v1/conversations/c/files?color=red":                                   {422, nil, "", "query.color: unknown query parameter; known are all, as_of, at_least, group_by, kind, limit, tenant, wait_ms"},
+		"GET /v1/settings?color=red":                                                {422, nil, "", "query.color: unknown query parameter; this operation takes none"},
 		"GET /v1/conversations?a=1&b=2&c=3&d=4":                                     {422, nil, "", "and 1 more"},
 		"GET /v1/conversations/c":                                                   {404, nil, "", `conversation "c" of tenant "default": not found`},
 		"POST /v1/conversations":                                                    {415, map[string]string{"Content-Type": "text/plain"}, `{"title":"a title"}`, "send Content-Type: application/json"},

@@ -262,6 +262,10 @@ func explain(ctx huma.Context, e *huma.ErrorDetail) {
 				known = append(known, p.Name)
 			}
 		}
+		if len(known) == 0 {
+			e.Message += "; this operation takes none"
+			break
+		}
 		slices.Sort(known)
 		e.Message += "; known are " + strings.Join(known, ", ")
 	}
