@@ -182,21 +182,38 @@ func TestAStepNamesTheImageInAResultWithoutItsCall(t *testing.T) {
 	require.Fail(t, "no step has the result")
 }
 
+// lose removes an event from the log.
+func (b *bundle) lose(seq uint64) {
+	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
+	require.NoError(b.t, err)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	require.NoError(b.t, err)
+	stream, err := js.Stream(mnemetest.Context(b.t), natsdeploy.Stream)
+	require.NoError(b.t, err)
+	require.NoError(b.t, stream.DeleteMsg(mnemetest.Context(b.t), seq))
+}
+
 func TestALongTextMissingFromTheLogIsAnError(t *testing.T) {
 	b := setup(t)
 	seq := b.batch("c1", message("short", "user", "x"), message("long", "user", strings.Repeat("x", graph.MaxBodyBytes+1)))
 	b.get(fmt.Sprintf("/v1/conversations/c1/messages/long?at_least=%d", seq), nil)
-	conn, err := nats.Connect(b.NATSURL(), nats.Timeout(mnemetest.Handshake))
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
-	stream, err := js.Stream(mnemetest.Context(t), natsdeploy.Stream)
-	require.NoError(t, err)
-	require.NoError(t, stream.DeleteMsg(mnemetest.Context(t), seq))
+	b.lose(seq)
 	p := b.refused(http.StatusServiceUnavailable, http.MethodGet, "/v1/conversations/c1/messages/long", nil, "")
 	require.Contains(t, p.Detail, fmt.Sprintf("sequence %d", seq))
 	b.get("/v1/conversations/c1/messages/short", nil)
+}
+
+func TestAFailedCallIsShownWithoutTheLogIfItsRowHasAllOfIt(t *testing.T) {
+	b := setup(t)
+	failed := result("k1", "none", false)
+	failed.Error = "exit status 1"
+	seq := b.batch("c1", message("m1", "assistant", ""), call("k1", "run", "{}"), failed)
+	b.get(fmt.Sprintf("/v1/conversations/c1/tool-calls/k1?at_least=%d", seq), nil)
+	b.lose(seq)
+	var c httpapi.ToolCall
+	b.get("/v1/conversations/c1/tool-calls/k1", &c)
+	require.Equal(t, "exit status 1", c.Result.Error)
 }
 
 func TestAnEventIsShownAsItWasPublished(t *testing.T) {

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/harness"
+	"mneme.dev/mneme/pkg/plain"
 )
 
 // ToolCall is a tool call as the API shows it. Extent is that of the arguments.
@@ -152,7 +154,7 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*output[ToolCall], e
 	}
 	if r, ok := results[call.Ref()]; ok {
 		u.Result = &r
-		if !r.Result.Recorded() || r.Error != "" { // the text of the error may have been cut, or name an image
+		if !r.Result.Recorded() || len(r.Error) > graph.MaxBodyBytes-utf8.UTFMax || plain.HasName(r.Error) { // the error may have been cut, or not be as recorded
 			p, err := source[*events.ToolReturned](ctx, a, in.Tenant, r.Position, r.Origin)
 			if err == nil {
 				r.Error = p.Error

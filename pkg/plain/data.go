@@ -32,6 +32,12 @@ func NameData(text string) string {
 	return out.String()
 }
 
+// name matches the names that [NameData] writes.
+var name = regexp.MustCompile(`\[(?:file|[a-z0-9.+-]+/[a-z0-9.+-]+), [0-9.]+ [kM]B\]`)
+
+// HasName reports whether a text has a name that [NameData] may have written.
+func HasName(text string) bool { return name.MatchString(text) }
+
 func findData(text string) iter.Seq[data] {
 	return func(yield func(data) bool) {
 		last := 0 // where the data before ends
@@ -120,7 +126,7 @@ func typeOf(name string) string { return strings.ToLower(strings.ReplaceAll(name
 func kindByContent(text string, start, end int) string {
 	kind := http.DetectContentType(decoded(text, start, end))
 	for _, known := range []string{"image/", "audio/", "video/", "font/", "application/pdf", "application/zip", "application/ogg"} {
-		if strings.HasPrefix(kind, known) && kind != "image/bmp" { // two letters make a BMP
+		if strings.HasPrefix(kind, known) && kind != "image/bmp" && kind != "image/x-icon" { // two letters make a BMP, and DNA may begin as an icon does
 			return kind
 		}
 	}

@@ -73,7 +73,11 @@ func TestDataIsNamed(t *testing.T) {
 		"on lines that JSON escapes": {text: `{"text":"{\"stdout\":\"` + broken(png, 76, `\\r\\n`) + `\\r\\n\"}"}`, want: `{"text":"{\"stdout\":\"[image/png, 60 kB]\\r\\n\"}"}`},
 		"on numbered lines in JSON":  {text: `{"t":"` + strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(numbered(png, "\t")) + `"}`, want: `{"t":"     1\t[image/png, 60 kB]\n"}`},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, NameData(c.text)) })
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, NameData(c.text))
+			assert.False(t, HasName(c.text))
+			assert.True(t, HasName(c.want))
+		})
 	}
 }
 
@@ -94,6 +98,7 @@ func TestWhatIsNoDataStays(t *testing.T) {
 		"a URL of something else":   "data:image/png;base65," + unknown,
 		"letters that are no ASCII": "data:image/png;ba\u017fe64," + unknown,
 		"DNA":                       ">chr1\n" + strings.Repeat(strings.Repeat("ACGT", 15)+"\n", 100),
+		"DNA like an icon":          ">chr2\n" + strings.Repeat("AAACAACCGTTGGATC", 100),
 		"hashes":                    `{"mimeType":"text/plain","data":"see"}` + strings.Repeat("\n"+strings.Repeat("0123456789abcdef", 4), 100),
 		"a certificate":             "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("MIIDdzCCAl"+strings.Repeat("AgEBMA0G", 7)[:54]+"\n", 30) + "-----END CERTIFICATE-----",
 		"lines of other lengths":    strings.Join(strings.Split(broken(pngOf(6_000), 30, "\n"), "\n"), "\n"),
@@ -203,19 +208,20 @@ func BenchmarkNameData(b *testing.B) {
 	const size = 50_000_000
 	repeated := func(text string) string { return strings.Repeat(text, size/len(text)+1)[:size] }
 	for name, text := range map[string]string{
-		"prose":          repeated("The quick brown fox jumps over the lazy dog in pkg/window/build_test.go:120.\n"),
-		"escaped":        repeated(`{"text":"The quick brown fox\n\tjumps over the lazy dog in \"pkg\\window\\build_test.go\":120.\n"}`),
-		"paths":          repeated("/usr/local/lib/node_modules/some-package/node_modules/other_package/lib/index_file.js\n"),
-		"hashes":         repeated(strings.Repeat("0123456789abcdef", 4) + "\n"),
-		"one word":       repeated("a"),
-		"backslashes":    repeated(`\`),
-		"line ends":      repeated("\n"),
-		"nearly a run":   repeated(strings.Repeat("a", 999) + "\n\n"),
-		"nearly lines":   repeated(strings.Repeat(strings.Repeat("a", 76)+"\n", 12) + "\n"),
-		"growing lines":  repeated(strings.Repeat("a", 41) + "\n" + strings.Repeat("b", 42) + "\n" + strings.Repeat("c", 43) + "\n"),
-		"image":          pngOf(size * 3 / 4),
-		"image on lines": broken(pngOf(size*3/4), 76, "\n"),
-		"screenshots":    repeated(`{"type":"image","data":"` + pngOf(150_000) + `"}, {"text":"What is on it?"}`),
+		"prose":            repeated("The quick brown fox jumps over the lazy dog in pkg/window/build_test.go:120.\n"),
+		"escaped":          repeated(`{"text":"The quick brown fox\n\tjumps over the lazy dog in \"pkg\\window\\build_test.go\":120.\n"}`),
+		"paths":            repeated("/usr/local/lib/node_modules/some-package/node_modules/other_package/lib/index_file.js\n"),
+		"DNA like an icon": ">chr2\n" + strings.Repeat("AAACAACCGTTGGATC", 100),
+		"hashes":           repeated(strings.Repeat("0123456789abcdef", 4) + "\n"),
+		"one word":         repeated("a"),
+		"backslashes":      repeated(`\`),
+		"line ends":        repeated("\n"),
+		"nearly a run":     repeated(strings.Repeat("a", 999) + "\n\n"),
+		"nearly lines":     repeated(strings.Repeat(strings.Repeat("a", 76)+"\n", 12) + "\n"),
+		"growing lines":    repeated(strings.Repeat("a", 41) + "\n" + strings.Repeat("b", 42) + "\n" + strings.Repeat("c", 43) + "\n"),
+		"image":            pngOf(size * 3 / 4),
+		"image on lines":   broken(pngOf(size*3/4), 76, "\n"),
+		"screenshots":      repeated(`{"type":"image","data":"` + pngOf(150_000) + `"}, {"text":"What is on it?"}`),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
