@@ -107,11 +107,14 @@ var quoted = regexp.MustCompile(`^\d+ *[│|]|\b(WARN|WARNING|INFO|DEBUG)\b`)
 // at matches the place in a file that an error names: upload.go:41, src/upload.ts(41,5), File "upload.py", line 41.
 var at = regexp.MustCompile(`\w\.[a-z]\w*(:\d+|\(\d+,|", line \d+)`)
 
+// server matches a host and its port, which look like a file and its line.
+var server = regexp.MustCompile(`://[^/\s]+|\w\.(com|net|org|io|local|internal|lan|svc|test|example):\d+`)
+
 // fixStandsAlone reports whether a fix says what was wrong, with the project: a git command fails because of its arguments or
 // of the moment, unless it runs the project's hooks. An error at a line of a source file, such as one of a compiler, is gone with a
 // change of files.
 func fixStandsAlone(f *Fix) bool {
-	if len(f.Changed) > 0 && at.MatchString(f.Trouble) {
+	if len(f.Changed) > 0 && at.MatchString(server.ReplaceAllString(f.Trouble, "")) {
 		return false
 	}
 	failed := cmp.Or(f.Failed, f.Command)

@@ -96,7 +96,12 @@ func TestAFixThatDoesNotSayWhatWasWrongIsNoLesson(t *testing.T) {
 	}
 	d.Fixes = append(d.Fixes, Fix{Command: "go vet ./...", Failed: "go vet gallery", Trouble: "gallery.go:41: the package is not in std"})
 	d.Fixes = append(d.Fixes, Fix{Command: "git diff", Trouble: "fatal: ambiguous argument 'upload'", Changed: []string{"upload.go"}})
+	for _, trouble := range []string{"connect ECONNREFUSED db.internal:5432", "Failed to fetch https://cache.site.dev:8443/v1"} {
+		d.Fixes = append(d.Fixes, Fix{Command: "make seed", Trouble: trouble, Changed: []string{"seed.go"}})
+	}
 	require.Equal(t, []string{
+		`"Failed to fetch https://cache.site.dev:8443/v1" when running make seed; it succeeded after a change of seed.go`,
+		`"connect ECONNREFUSED db.internal:5432" when running make seed; it succeeded after a change of seed.go`,
 		`"gallery.go:41: the package is not in std" when running go vet gallery; go vet ./... succeeded`,
 		`"Failed to fetch metadata: remote not found" when running make test; it succeeded after a change of upload.go`,
 		`"undefined: errors" when running make test; it succeeded after a change of upload.go`,
