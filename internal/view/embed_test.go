@@ -103,3 +103,24 @@ func TestAQueryWithoutAVectorLosesNoVectorsOfMessages(t *testing.T) {
 	require.Empty(t, found.Missing)
 	require.Positive(t, found.Hits[0].Cosine)
 }
+
+// otherwise are vectors of passages into which the texts were not cut.
+type otherwise struct{ graph.EmbeddingsReader }
+
+func (otherwise) Embeddings(context.Context, events.ConversationID, graph.BagQuery) ([]graph.Embedding, error) {
+	return []graph.Embedding{{Seq: 1, Dimensions: 2, Vectors: []byte{1, 2, 3, 4, 5, 6}}, {Seq: 2, Dimensions: 2, Vectors: []byte{1, 2}}}, nil
+}
+
+// Vectors that an earlier version made of a text may be more or fewer than its passages.
+func TestVectorsOfOtherPassagesLeaveAMessageWithoutVectors(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	s.say("c", "message 1", "message 2")
+	c := view.NewCache(64<<20, elsewhere{}).Of(view.Source{Messages: s.model, Embeddings: otherwise{}})
+	for range 2 {
+		found, err := c.Search(t.Context(), id("c"), recall.Query{Text: "message", Limit: 2})
+		require.NoError(t, err)
+		require.Len(t, found.Hits, 2)
+		require.Equal(t, "1 of 2 messages have no vectors", found.Missing)
+	}
+}
