@@ -22,7 +22,7 @@ type RepairLogCmd struct {
 func (*RepairLogCmd) Help() string {
 	return `When a disk or a purge has removed events from the log, the read models may hold the last copy. First restore the log from a backup, if there is one. This command then publishes the events that are still missing: each with its old identity, at the end of the log.
 
-Some events cannot be written back and are listed: texts over 64 KiB, of which the read models hold only the beginning, and summaries that a rebuild would refuse, because their events change their order or a summary before them is missing (the summarizer writes new ones). --accept gives them up, after which a rebuild is no longer refused. A log that was newly created, or restored from an older backup, counts nothing as missing: with such a log, mneme rebuild all --force gives these events up. Events whose form the read models do not keep exactly are counted as inexact.
+Some events cannot be written back and are listed: texts over 64 KiB, of which the read models hold only the beginning, and summaries that a rebuild would refuse, because their events change their order or a summary before them is missing (the summarizer writes new ones). --accept gives them up, after which a rebuild is no longer refused. A log that was newly created, or restored from an older backup, counts nothing as missing: with such a log, mneme rebuild all --force gives these events up. Events whose form the read models do not keep exactly are counted as inexact; of an image or another file in base64, only its name comes back.
 
 The command can be repeated. Afterwards run mneme rebuild all, so that the read models show the new order: events that were written back follow the events of their conversation that were never lost.
 
