@@ -101,6 +101,7 @@ func TestWhatIsNoDataStays(t *testing.T) {
 		"DNA like an icon":          ">chr2\n" + strings.Repeat("AAACAACCGTTGGATC", 100),
 		"hashes":                    `{"mimeType":"text/plain","data":"see"}` + strings.Repeat("\n"+strings.Repeat("0123456789abcdef", 4), 100),
 		"a certificate":             "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("MIIDdzCCAl"+strings.Repeat("AgEBMA0G", 7)[:54]+"\n", 30) + "-----END CERTIFICATE-----",
+		"an SSH key":                "ssh-rsa " + base64.StdEncoding.EncodeToString([]byte("\x00\x00\x00\x07ssh-rsa\x00\x00\x00\x03\x01\x00\x01\x00\x00\x04\x01"+strings.Repeat("\x01\x9a\xf7", 350))) + " ada@example.com",
 		"lines of other lengths":    strings.Join(strings.Split(broken(pngOf(6_000), 30, "\n"), "\n"), "\n"),
 		"backslashes":               strings.Repeat(`\`, 5_000) + strings.Repeat(`\n`, 5_000) + strings.Repeat(`\u00`, 500),
 	} {
