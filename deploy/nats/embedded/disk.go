@@ -69,15 +69,21 @@ func holdsEvents(streamDir string) (bool, error) {
 // takes no new file. The server must not start then, because it removes the stream with all its events: for example when
 // another user wrote one of the files, or the file system has no inode left.
 func openable(streamsDir string) error {
-	return filepath.WalkDir(streamsDir, func(path string, d fs.DirEntry, err error) error {
+	var check fs.WalkDirFunc
+	check = func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, syscall.ENOTDIR) {
 			return nil // the server's own error says more
 		}
 		if err != nil {
 			return ignoreMissing(err)
 		}
+		if d.Type() == fs.ModeSymlink {
+			if info, err := os.Stat(path); err == nil && info.IsDir() { // on another disk
+				return filepath.WalkDir(path+string(filepath.Separator), check)
+			}
+		}
 		if d.IsDir() {
-			if filepath.Dir(path) != streamsDir {
+			if filepath.Dir(filepath.Clean(path)) != streamsDir {
 				return nil
 			}
 			f, err := os.CreateTemp(path, "_test_") // as the server does
@@ -96,7 +102,8 @@ func openable(streamsDir string) error {
 			_, err = f.ReadAt(make([]byte, 1), size-1)
 		}
 		return err
-	})
+	}
+	return filepath.WalkDir(streamsDir, check)
 }
 
 // syncMetadata makes the stream's existence durable: its files except the

@@ -191,6 +191,31 @@ func TestALogOfWhichAFileCannotBeOpenedIsKept(t *testing.T) {
 	require.EqualValues(t, 1, info.Messages)
 }
 
+func TestALogMayBeOnAnotherDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := start(t, Config{Dir: dir, MaxBytes: minStream})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
+	require.NoError(t, err)
+	_, err = connect(t, e).Publish(t.Context(), subject(t, "t", "c"), []byte("kept"))
+	require.NoError(t, err)
+	e.Stop()
+	elsewhere := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.Rename(e.streamDir(), elsewhere))
+	require.NoError(t, os.Symlink(elsewhere, e.streamDir()))
+	e = start(t, Config{Dir: dir, MaxBytes: minStream})
+	info, err := e.Apply(t.Context(), natsdeploy.Settings{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, info.Messages)
+	e.Stop()
+
+	block := filepath.Join(elsewhere, "msgs", "1.blk")
+	require.NoError(t, os.Remove(block))
+	require.NoError(t, os.Symlink(block, block))
+	_, err = Start(t.Context(), Config{Dir: dir, MaxBytes: minStream})
+	require.ErrorContains(t, err, "1.blk", "it is checked there, too")
+}
+
 func TestACreationThatWasCutShortIsRepeated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
