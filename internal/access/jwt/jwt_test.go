@@ -235,6 +235,21 @@ func TestANewKeyIsFetchedAndUnknownKeysDoNotFloodTheProvider(t *testing.T) {
 	require.LessOrEqual(t, b.Fetched()-before, 1)
 }
 
+func TestAProviderWhoseServersDisagreeAboutTheKeysIsNotFlooded(t *testing.T) {
+	b := setup(t, false)
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	before := b.Fetched()
+	servers := []string{"two", "three"}
+	for i := range 50 {
+		b.Publish(servers[i%2], edwards)
+		b.Withdraw(servers[1-i%2])
+		_, err = b.Check(t.Context(), oidctest.Sign(t, jose.EdDSA, "unknown", edwards, b.good(nil)))
+		require.ErrorIs(t, err, access.ErrInvalid)
+	}
+	require.LessOrEqual(t, b.Fetched()-before, 5)
+}
+
 // gated is a transport that counts its requests, which wait while it is shut.
 type gated struct {
 	gate  sync.RWMutex

@@ -29,6 +29,9 @@ const (
 	// unknownEvery is how long to wait, after a token with an unknown key caused a fetch that brought no new key, before
 	// another one may cause a fetch, so that wrong tokens can't flood the provider.
 	unknownEvery = 10 * time.Second
+	// renewedAtOnce is how many fetches may bring a new key before the next one waits all the same: a provider of several
+	// servers may publish other keys each time.
+	renewedAtOnce = 3
 	// waitWithin is how long a check waits for a key that the provider may have added just now, and maxWaiting how many
 	// checks wait at once. It is less than package callout checks at once.
 	waitWithin = 3 * time.Second
@@ -43,11 +46,12 @@ type keys struct {
 	algorithms              []jose.SignatureAlgorithm
 	waitWithin, fetchWithin time.Duration // the constants, except in tests
 
-	mu      sync.Mutex
-	set     []*key    // nil until fetched
-	at      Discovery // as fetched with set
-	trouble error     // of the last fetch
-	asked   time.Time // when a fetch that an unknown key caused last ended, zero if it brought a new key
+	mu       sync.Mutex
+	set      []*key    // nil until fetched
+	at       Discovery // as fetched with set
+	trouble  error     // of the last fetch
+	asked    time.Time // when a fetch that an unknown key caused last ended, zero if it brought a new key
+	renewals int       // fetches since then that did
 
 	fetching sync.Mutex
 	renewing singleflight.Group // the fetch that an unknown key caused
@@ -186,9 +190,11 @@ func (k *keys) renew(ctx context.Context) error {
 	err := k.fetch(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.asked = k.Now()
-	if slices.ContainsFunc(k.set, func(now *key) bool { return !slices.ContainsFunc(before, now.is) }) {
+	if k.renewals < renewedAtOnce && slices.ContainsFunc(k.set, func(now *key) bool { return !slices.ContainsFunc(before, now.is) }) {
 		k.asked = time.Time{}
+		k.renewals++
+	} else {
+		k.asked, k.renewals = k.Now(), 0
 	}
 	return err
 }
