@@ -120,6 +120,28 @@ func TestASessionWhoseLastMessageIsUnfinishedIsReadAgain(t *testing.T) {
 	}
 }
 
+func TestASessionThatIsDeletedWhileOthersAreReadIsLeftOut(t *testing.T) {
+	for fixture, deletion := range map[string]string{
+		"crush/crush.sql":             "DELETE FROM messages; DELETE FROM sessions",
+		"cursor/state.sql":            "DELETE FROM cursorDiskKV; DELETE FROM composerHeaders",
+		"hermes/state.sql":            "DELETE FROM messages; DELETE FROM sessions",
+		"openclaw/openclaw-agent.sql": "DELETE FROM transcript_events; DELETE FROM session_windows",
+		"opencode/opencode.sql":       "DELETE FROM part; DELETE FROM message; DELETE FROM session",
+	} {
+		path, db := makeDatabase(t, "testdata/agents/"+fixture)
+		subjects := map[string]bool{}
+		_, err := ReadDatabase(t.Context(), path, Auto, time.Time{}, func(i Item) error {
+			if i.Err == nil {
+				subjects[i.Event.Subject] = true
+			}
+			_, err := db.Exec(deletion)
+			return err
+		})
+		require.NoError(t, err, fixture)
+		require.Len(t, subjects, 1, fixture)
+	}
+}
+
 func TestAPromptThatWaitsForAnAnswerIsReadAfterIt(t *testing.T) {
 	path, db := makeDatabase(t, "testdata/agents/opencode/opencode.sql")
 	closed := func() (list []events.Event) {

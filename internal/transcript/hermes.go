@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -178,7 +179,10 @@ func inBurst(rows []hermesRow, i int) bool {
 
 func (h *hermesStore) session(ctx context.Context, tx *sql.Tx, s stored, out *batch) error {
 	from, err := h.lineage(ctx, tx, s)
-	if err != nil {
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // it was deleted since the list was read
+		return nil
+	case err != nil:
 		return err
 	}
 	rows, err := h.rows(ctx, tx, s.id)
