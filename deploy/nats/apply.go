@@ -59,8 +59,7 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 	}
 	if errors.As(err, &api) && api.ErrorCode == codeSubjectsTaken {
 		other, _ := js.StreamNameBySubject(ctx, events.PublishFilter) // a user may not be allowed to ask
-		return Info{}, fmt.Errorf("%w: stream %s cannot be created, because another stream of this NATS account stores events too: %s. If it is a copy of the log, run `mneme backup create` where the log came from, remove the stream with `nats stream rm`, and run `mneme restore`; otherwise use another account",
-			ErrIncompatible, Stream, cmp.Or(other, "nats stream ls shows which"))
+		return Info{}, takenBy(cmp.Or(other, "nats stream ls shows which"))
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
@@ -72,6 +71,21 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 	info, err := describe(got, s)
 	info.Created = created
 	return info, err
+}
+
+// Taken returns an [ErrIncompatible] that names the other stream, if one has subjects of the log, which therefore cannot be
+// created. Only a user that may list streams learns of it.
+func Taken(ctx context.Context, js jetstream.JetStream) error {
+	other, err := js.StreamNameBySubject(ctx, events.PublishFilter)
+	if err != nil || other == Stream {
+		return nil
+	}
+	return takenBy(other)
+}
+
+func takenBy(other string) error {
+	return fmt.Errorf("%w: stream %s cannot be created, because another stream of this NATS account stores events too: %s. If it is a copy of the log, run `mneme backup create` where the log came from, remove the stream with `nats stream rm`, and run `mneme restore`; otherwise use another account",
+		ErrIncompatible, Stream, other)
 }
 
 // Inspect is for programs that must not create the stream: it accepts any

@@ -198,6 +198,23 @@ func TestANATSServerThatShowsNoLogIsNotJudgedIfTheAPIHasOne(t *testing.T) {
 	}
 }
 
+func TestAnotherStreamWithTheSubjectsOfTheLogIsNamed(t *testing.T) {
+	t.Parallel()
+	_, conn := natstest.Alone(t, embedded.Config{MaxBytes: 64 << 20}, natsdeploy.Settings{})
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	require.NoError(t, js.DeleteStream(t.Context(), natsdeploy.Stream))
+	copied := natsdeploy.StreamConfig(natsdeploy.Settings{MaxBytes: 1 << 20})
+	copied.Name = "COPY"
+	_, err = js.CreateStream(t.Context(), copied)
+	require.NoError(t, err)
+	e := &examination{}
+	e.stream(mnemetest.Context(t), js)
+	require.Len(t, e.findings, 1)
+	require.Equal(t, Failed, e.findings[0].Level)
+	require.Contains(t, e.findings[0].Detail, "another stream of this NATS account stores events too: COPY")
+}
+
 func TestASettingThatRemovesEventsDoesNotHideTheLoss(t *testing.T) {
 	t.Parallel()
 	_, conn := natstest.Alone(t, embedded.Config{MaxBytes: 64 << 20}, natsdeploy.Settings{})

@@ -162,6 +162,12 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 	switch {
 	case errors.Is(err, natsdeploy.ErrNoStream):
 		e.noLog = true
+		asking, cancel := context.WithTimeout(ctx, time.Second) // a user who may not ask gets no answer
+		defer cancel()
+		if taken := natsdeploy.Taken(asking, js); taken != nil {
+			e.add("log", Failed, taken.Error(), "do what the message says, then start mneme up or ingestor")
+			return
+		}
 		e.add("log", Failed, "there is "+err.Error(), "if it never existed, start mneme up or ingestor, which create it; if it was deleted, restore it from a backup, or without one restart mneme up or ingestor and run mneme repair log, which writes back what the read models hold; only then rebuild")
 		return
 	case errors.Is(err, natsdeploy.ErrIncompatible):
