@@ -74,6 +74,7 @@ type file struct {
 	path   string // in the folder of the settings
 	format func(*agent) format
 	moved  string // environment variable that moves this file instead of the agent's
+	named  string // environment variable that names this file itself
 	// instead is the path of another file, into which the hooks go if it exists; optional marks that one, which is not created.
 	instead  string
 	optional bool
@@ -129,7 +130,7 @@ var agents = []agent{
 	{name: CopilotCLI, title: "Copilot CLI", program: "copilot", folder: ".copilot", moved: "COPILOT_HOME", keeps: true, server: server{Type: "local", Tools: []string{"*"}}, shape: shape{shell: true, version: true}, files: []file{{path: "hooks/mneme.json", format: hooks}, {path: "mcp-config.json", format: servers}}, events: []event{
 		{"SessionStart", 5, false}, {"UserPromptSubmit", 3, false}, {"PreCompact", 5, false}, {"Stop", 10, false}, {"SessionEnd", 5, false},
 	}},
-	{name: OpenClaw, title: "OpenClaw", program: "openclaw", folder: ".openclaw", moved: "OPENCLAW_STATE_DIR", files: []file{{path: "extensions/mneme/index.js", format: plugin}, {path: "extensions/mneme/openclaw.plugin.json", format: manifest}, {path: "openclaw.json", format: openClawSettings}}, events: []event{
+	{name: OpenClaw, title: "OpenClaw", program: "openclaw", folder: ".openclaw", moved: "OPENCLAW_STATE_DIR", files: []file{{path: "extensions/mneme/index.js", format: plugin}, {path: "extensions/mneme/openclaw.plugin.json", format: manifest}, {path: "openclaw.json", format: openClawSettings, named: "OPENCLAW_CONFIG_PATH"}}, events: []event{
 		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true}, {"SessionEnd", 3000, false},
 	}},
 	{name: Cline, title: "Cline", program: "cline", folder: ".cline/data", moved: "CLINE_DATA_DIR", files: []file{{path: "settings/cline_mcp_settings.json", format: servers}}},
@@ -216,6 +217,11 @@ func (a *agent) targets(projectDir string) (list []target, err error) {
 			return nil, err
 		}
 		t := target{path: filepath.Join(home, filepath.FromSlash(f.path)), format: f.format(a)}
+		if at := os.Getenv(f.named); at != "" {
+			if t.path, err = filepath.Abs(at); err != nil {
+				return nil, err
+			}
+		}
 		if f.optional && !exists(t.path) {
 			continue
 		}

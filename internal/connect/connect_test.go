@@ -30,6 +30,9 @@ func machine(t *testing.T) (home string, options func(agent string) Options) {
 			if moved := cmp.Or(f.moved, a.moved); moved != "" {
 				t.Setenv(moved, "")
 			}
+			if f.named != "" {
+				t.Setenv(f.named, "")
+			}
 		}
 	}
 	bin := filepath.Join(home, "my programs")

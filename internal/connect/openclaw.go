@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/tailscale/hujson"
 )
@@ -32,9 +34,23 @@ type openClawEntry struct {
 	} `json:"hooks"`
 }
 
+// onlyJSON5 matches what a parser of JSON says about a number that only JSON5 has.
+var onlyJSON5 = regexp.MustCompile(`invalid literal: ([+-]?(?:0[xX][[:xdigit:]]+|(?:\.\d+|(?:0|[1-9]\d*)(?:\.\d*)?)(?:[eE][+-]?\d+)?|Infinity|NaN))$`)
+
+func parseJSON5(raw []byte) (*document, error) {
+	d, err := parse(fromJSON5(raw))
+	if err == nil {
+		return d, nil
+	}
+	if number := onlyJSON5.FindStringSubmatch(strings.TrimSuffix(err.Error(), ")")); number != nil {
+		return nil, fmt.Errorf("it has the number %s, a form of JSON5 that mneme cannot keep, so nothing was changed: write it as JSON does, such as 16 for 0x10", number[1])
+	}
+	return nil, err
+}
+
 // read implements [format].
 func (f openClawFile) read(raw []byte) (c Commands, _ int, err error) {
-	d, err := parse(fromJSON5(raw))
+	d, err := parseJSON5(raw)
 	if err != nil {
 		return c, 0, err
 	}
@@ -52,7 +68,7 @@ func (f openClawFile) read(raw []byte) (c Commands, _ int, err error) {
 
 // write implements [format].
 func (f openClawFile) write(raw []byte, want Commands) ([]byte, error) {
-	d, err := parse(fromJSON5(raw))
+	d, err := parseJSON5(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +202,7 @@ func openClawAdmits(path string) bool {
 	if err != nil {
 		return false
 	}
-	d, err := parse(fromJSON5(file.raw))
+	d, err := parseJSON5(file.raw)
 	if err != nil {
 		return false
 	}

@@ -81,13 +81,30 @@ func TestOpenClawIsNotConnectedIfItsSettingsKeepThePluginFromPrompts(t *testing.
 	require.Contains(t, get(t, path), `"timeoutMs": 9`)
 }
 
+func TestTheFileOfSettingsThatOpenClawIsToldToReadIsChanged(t *testing.T) {
+	home, options := machine(t)
+	path := filepath.Join(home, "elsewhere", "claw.json")
+	put(t, path, "{}")
+	t.Setenv("OPENCLAW_CONFIG_PATH", path)
+	_, err := Connect(t.Context(), options(OpenClaw))
+	require.NoError(t, err)
+	require.Contains(t, get(t, path), `"mneme"`)
+	require.FileExists(t, filepath.Join(home, ".openclaw", "extensions", "mneme", "index.js"))
+	require.NoFileExists(t, filepath.Join(home, ".openclaw", "openclaw.json"))
+	require.True(t, inspected(t, OpenClaw, "").Connected)
+}
+
 func TestSettingsOfOpenClawThatAreNotValidAreLeftAlone(t *testing.T) {
 	home, options := machine(t)
 	path := filepath.Join(home, ".openclaw", "openclaw.json")
 	for text, why := range map[string]string{
 		"{ plugins: { allow: 'mneme' } }": "plugins.allow is not a list",
 		"{ plugins: [] }":                 "plugins is not an object",
-		"{ a: 0x10 }":                     "it is not valid JSON",
+		"{ a: what }":                     "it is not valid JSON",
+		"{ a: 0x10 }":                     "it has the number 0x10, a form of JSON5",
+		"{ a: [+1] }":                     "it has the number +1, a form of JSON5",
+		"{ a: .5 }":                       "it has the number .5, a form of JSON5",
+		"{ a: -Infinity }":                "it has the number -Infinity, a form of JSON5",
 		"{ mcp: { servers: { mneme: { command: 'another' } } } }": "mcp.servers.mneme is another server",
 	} {
 		put(t, path, text)
