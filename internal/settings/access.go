@@ -145,6 +145,9 @@ func credentials(name, path string) error {
 	if _, err := nkeys.ParseDecoratedUserNKey(text); err != nil {
 		return refuse(name, path, "it holds no seed of a NATS user; mneme nats-config --jwt makes such files")
 	}
+	if jwt, err := nkeys.ParseDecoratedJWT(text); err != nil || strings.Count(jwt, ".") != 2 { // else the client would send the seed in its place
+		return refuse(name, path, "it holds a seed, but no JWT: mneme needs a credentials file, with both, as mneme nats-config --jwt and nsc generate creds make it; a server that knows users by their nkeys only is not supported")
+	}
 	return nil
 }
 

@@ -86,6 +86,11 @@ func TestAFileWithoutCredentialsIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	seed, err := user.Seed()
 	require.NoError(t, err)
+	alone := fmt.Sprintf("-----BEGIN USER NKEY SEED-----\n%s\n------END USER NKEY SEED------\n", seed)
+	for _, text := range []string{string(seed) + "\n", alone} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.ErrorContains(t, Read(ForIngestor()), "it holds a seed, but no JWT")
+	}
 	creds := fmt.Sprintf("-----BEGIN NATS USER JWT-----\ne30.e30.c2ln\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n%s\n------END USER NKEY SEED------\n", seed)
 	require.NoError(t, os.WriteFile(path, []byte(creds), 0o600))
 	require.NoError(t, Read(ForIngestor()))
