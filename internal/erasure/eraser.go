@@ -44,6 +44,8 @@ type Config struct {
 	Patience time.Duration
 	// EmbeddedServer says that the NATS server is the one of the package embedded: when it starts, it overwrites what a kill kept it from overwriting.
 	EmbeddedServer bool
+	// Now is the clock of this machine. Default: [time.Now]. Tests set it wrong.
+	Now func() time.Time
 	// Step, if not nil, is called before each step at which a kill matters. Tests kill the process there.
 	Step func(step string)
 }
@@ -68,6 +70,9 @@ func New(c Config) (*Eraser, error) {
 		return nil, err
 	}
 	c.Patience = cmp.Or(c.Patience, 30*time.Second)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	if c.Step == nil {
 		c.Step = func(string) {}
 	}
@@ -215,11 +220,33 @@ func (e *Eraser) work(ctx context.Context) error {
 	return err
 }
 
+// earliest returns the time by the clock of this machine or of the NATS server, whichever is earlier: a clock that is
+// ahead would have an erasure take what is not due, and nothing brings that back.
+func (e *Eraser) earliest(ctx context.Context) (time.Time, error) {
+	state, err := e.Log.State(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := e.Now()
+	ahead := now.Sub(state.Now)
+	if state.Now.IsZero() || ahead <= 0 {
+		return now, nil
+	}
+	if ahead > time.Minute {
+		e.Logger.Warn("the clock of this machine is ahead of the NATS server's; retention goes by the latter: correct the one that is wrong", "ahead", ahead.Truncate(time.Second))
+	}
+	return state.Now, nil
+}
+
 // retain begins an erasure of what a tenant may no longer keep.
 func (e *Eraser) retain(ctx context.Context) (asked bool, err error) {
+	now, err := e.earliest(ctx)
+	if err != nil {
+		return false, err
+	}
 	for _, tenant := range slices.Sorted(maps.Keys(e.Retention)) {
 		age := e.Retention[tenant]
-		s := Scope{Tenant: tenant, Before: time.Now().UTC().Add(-age).Truncate(time.Second), Retention: true}
+		s := Scope{Tenant: tenant, Before: now.UTC().Add(-age).Truncate(time.Second), Retention: true}
 		if list, err := e.Look(ctx, s); err != nil {
 			return false, err
 		} else if len(list) == 0 {

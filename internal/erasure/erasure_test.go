@@ -290,6 +290,22 @@ func TestRetentionErasesWhatIsTooOldOnceAndNothingElse(t *testing.T) {
 	w.consistent()
 }
 
+func TestAClockThatIsYearsAheadErasesNothingThatIsNotDue(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	young := history(t, "young", "canaryyoung", "")
+	for i := range young {
+		young[i].Time = time.Now()
+	}
+	w.publish(history(t, "old", "canaryold1", ""), young)
+	r := w.ended(w.started(w.eraser(func(c *erasure.Config) {
+		c.Retention = map[string]time.Duration{"default": 90 * 24 * time.Hour}
+		c.Now = func() time.Time { return time.Now().AddDate(10, 0, 0) }
+	})))
+	require.Equal(t, 1, r.Report.Conversations, "only what is old by the clock of the NATS server")
+	require.NotEmpty(t, w.search("canaryyoung"))
+}
+
 func TestEventsWithoutATimeAreAsOldAsTheirPlaceInTheLog(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

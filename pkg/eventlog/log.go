@@ -114,8 +114,9 @@ type State struct {
 	Missing     uint64 // events that left the log without a record: a disk lost them, or a purge was not recorded
 	Removed     uint64 // events that left it with a record: they were erased, published again after a loss, or given up
 	Bytes       uint64
-	MaxBytes    int64 // at which the log is full
-	Changed     error // an [*natsdeploy.IncompatibleError] if somebody has changed a setting of the stream that mneme needs
+	MaxBytes    int64     // at which the log is full
+	Now         time.Time // by the server's clock
+	Changed     error     // an [*natsdeploy.IncompatibleError] if somebody has changed a setting of the stream that mneme needs
 
 	damaged uint64 // messages known to be unreadable
 }
@@ -141,7 +142,7 @@ func (l *Log) extent(ctx context.Context) (State, error) {
 
 func stateOf(info *jetstream.StreamInfo) State {
 	s := info.State
-	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Removed: natsdeploy.Removed(info.Config), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, Changed: natsdeploy.Changed(info), damaged: natsdeploy.Damaged(info.Config)}
+	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Removed: natsdeploy.Removed(info.Config), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, Now: info.TimeStamp, Changed: natsdeploy.Changed(info), damaged: natsdeploy.Damaged(info.Config)}
 }
 
 // RecordRemoved records how many of the missing events are accounted for, because they were erased
