@@ -17,13 +17,13 @@ import (
 // pollApplied is how often a command polls the projections while it waits for them.
 const pollApplied = 50 * time.Millisecond
 
-// sayWaiting is how often it says what it waits for. If a disk is still full after this
-// time, a person must act. Tests shorten it.
+// sayWaiting is how often it says what it waits for. If after this time a disk is still full, or a process that may have
+// been killed still drives another data directory, a person must act. Tests shorten it.
 var sayWaiting = 10 * time.Second
 
 // awaitApplied waits until every projection except embeddings, which no answer needs, has
 // applied a sequence. Every ten seconds it says what it waits for. It fails if waiting does
-// not help: a projection is halted, its read model is damaged, or its disk stays full.
+// not help: a projection is halted, its read model is damaged or in another data directory, or its disk stays full.
 func (c *client) awaitApplied(ctx context.Context, t *terminal, patience *importer.Patience, seq uint64) error {
 	said := time.Now()
 	for {
@@ -98,5 +98,5 @@ func slowestOf(behind []httpapi.ProjectionStatus) map[string]httpapi.ProjectionS
 // needsPerson reports whether a partition continues only after a person has acted. long
 // says whether the command has already waited for sayWaiting.
 func needsPerson(p httpapi.ProjectionStatus, long bool) bool {
-	return p.State == "halted" || p.State == "damaged" || p.Elsewhere() || long && strings.Contains(p.Error, projection.ErrDisk.Error())
+	return p.State == "halted" || p.State == "damaged" || long && (p.Elsewhere() || strings.Contains(p.Error, projection.ErrDisk.Error()))
 }

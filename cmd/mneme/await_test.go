@@ -58,6 +58,13 @@ func TestAWaitSaysWhatItWaitsFor(t *testing.T) {
 	require.Empty(t, said)
 }
 
+// A process that was killed counts as running until its lease ends.
+func TestADataDirectoryThatAProcessHasJustLeftIsWaitedFor(t *testing.T) {
+	left := httpapi.ProjectionStatus{Name: "graph", State: "idle", Lag: 5, Error: "p1 writes this read model in another data directory, and is at sequence 9"}
+	require.False(t, needsPerson(left, false))
+	require.True(t, needsPerson(left, true))
+}
+
 func TestAWaitFailsIfWaitingDoesNotHelp(t *testing.T) {
 	full := fmt.Errorf("%w: database or disk is full (13)", projection.ErrDisk).Error()
 	for name, p := range map[string]httpapi.ProjectionStatus{
