@@ -314,7 +314,7 @@ func (l *Log) publishError(ctx context.Context, err error) error {
 	case isTimeout(err): // a batch waits for the server longer than its caller may do
 		return fmt.Errorf("publish: %w: %w", ctx.Err(), err)
 	case isAbandoned(err):
-		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; mneme doctor and the NATS server's own log output say more: %w", ErrNotStored, err)
+		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size or the number of its open files reached (ulimit -f and -n, LimitNOFILE= in systemd); mneme doctor and the NATS server's own log output say more: %w", ErrNotStored, err)
 	case natsdeploy.IsLeaderless(err):
 		return l.notTaken(ctx, err)
 	case natsdeploy.IsInProcess(err):

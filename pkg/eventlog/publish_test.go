@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+	"github.com/synadia-io/orbit.go/jetstreamext"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
@@ -191,6 +193,14 @@ func TestABatchEndsWithItsContext(t *testing.T) {
 	case <-time.After(mnemetest.Patience):
 		require.Fail(t, "it still waits for the server")
 	}
+}
+
+func TestAServerThatGaveUpABatchMayHaveTooManyFilesOpen(t *testing.T) {
+	t.Parallel()
+	err := new(Log).publishError(t.Context(), &jetstream.APIError{ErrorCode: jetstreamext.JSErrCodeBatchPublishIncomplete})
+	require.ErrorIs(t, err, ErrNotStored)
+	require.ErrorContains(t, err, "the disk of its server may be full")
+	require.ErrorContains(t, err, "LimitNOFILE")
 }
 
 // The first message of a batch waits for its answer without a context.
