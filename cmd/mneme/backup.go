@@ -170,10 +170,10 @@ func (c *BackupVerifyCmd) Run(_ context.Context, g *Globals, t *terminal) error 
 
 // RestoreCmd restores the log.
 type RestoreCmd struct {
-	Path     string `arg:"" name:"from" complete:"file" help:"The directory of the backup."`
-	Data     string `placeholder:"DIR" complete:"file" help:"Restore into this data directory of mneme up, which must not run, instead of into a server."`
-	LogSize  int64  `placeholder:"BYTES" help:"Size at which the restored log is full; default: that of the empty log it replaces, or of the backup."`
-	Replicas int    `placeholder:"N" help:"Copies in a cluster; default: those of the empty log it replaces, or of the backup; on a single server one."`
+	Path     string         `arg:"" name:"from" complete:"file" help:"The directory of the backup."`
+	Data     string         `placeholder:"DIR" complete:"file" help:"Restore into this data directory of mneme up, which must not run, instead of into a server."`
+	LogSize  settings.Bytes `placeholder:"SIZE" help:"Size at which the restored log is full, in bytes or with a unit, such as 20GiB; default: that of the empty log it replaces, or of the backup."`
+	Replicas int            `placeholder:"N" help:"Copies in a cluster; default: those of the empty log it replaces, or of the backup; on a single server one."`
 }
 
 func (*RestoreCmd) Help() string {
@@ -190,8 +190,8 @@ Examples:
 
 // Run restores the log and prints what it holds.
 func (c *RestoreCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	if c.LogSize < 0 || c.Replicas < 0 {
-		return usageError("--log-size and --replicas must not be negative")
+	if c.Replicas < 0 {
+		return usageError("--replicas must not be negative")
 	}
 	conn, stop, err := c.open(ctx, g)
 	if err != nil {
@@ -200,7 +200,7 @@ func (c *RestoreCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	defer stop()
 	began := time.Now()
 	progress, finish := t.steps()
-	m, err := backup.Restore(ctx, conn, c.Path, backup.Options{MaxBytes: c.LogSize, Replicas: c.Replicas}, progress)
+	m, err := backup.Restore(ctx, conn, c.Path, backup.Options{MaxBytes: int64(c.LogSize), Replicas: c.Replicas}, progress)
 	finish()
 	if damaged := (*backup.DamagedError)(nil); errors.As(err, &damaged) {
 		t.say("mneme: %v", err)

@@ -46,7 +46,7 @@ func TestABackupIsRestoredAndTheReadModelsCatchUp(t *testing.T) {
 	_, stderr, code = running.mneme("restore", filepath.Join(folder, "b"))
 	require.Zero(t, code, stderr)
 	running.stop()
-	_, stderr, code = mneme(t, "restore", filepath.Join(folder, "b"), "--data", filepath.Join(folder, "third"), "--log-size", "268435456")
+	_, stderr, code = mneme(t, "restore", filepath.Join(folder, "b"), "--data", filepath.Join(folder, "third"), "--log-size", "256MiB")
 	require.Zero(t, code, stderr)
 	_, stderr, code = mneme(t, "restore", filepath.Join(folder, "b"), "--data", filepath.Join(folder, "third"))
 	require.Equal(t, exitFailed, code)

@@ -55,7 +55,7 @@ func TestConfigReportsInvalidSettings(t *testing.T) {
 		`MNEME_LISTEN="0.0.0.0:1": it is reached from other machines`: {"MNEME_LISTEN=0.0.0.0:1", []string{"config", "context-api"}},
 		`MNEME_LLM_MODEL is empty, but`:                               {"MNEME_SUMMARY_WRITER=anthropic", []string{"config", "summarizer"}},
 		`--listen="0.0.0.0:1": it is reached from other machines`:     {"MNEME_LISTEN=127.0.0.1:1", []string{"config", "up", "--listen", "0.0.0.0:1"}},
-		`MNEME_LOG_SIZE="big": not a whole number`:                    {"MNEME_LOG_SIZE=big", []string{"config", "up"}},
+		`MNEME_LOG_SIZE="big": not a number of bytes, such as`:        {"MNEME_LOG_SIZE=big", []string{"config", "up"}},
 		`MNEME_URL="nowhere": not a URL`:                              {"MNEME_URL=nowhere", []string{"status"}},
 		`--url="nowhere": not a URL`:                                  {"X=", []string{"status", "--url", "nowhere"}},
 		`MNEME_COLOR="sometimes": not one of auto, always, never`:     {"MNEME_COLOR=sometimes", []string{"status"}},
@@ -75,7 +75,7 @@ func TestEveryVariableThatCannotBeReadIsNamed(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 	require.Equal(t, `mneme: MNEME_TITLES="perhaps": not true or false
 MNEME_STORY_AFTER="y": not a duration such as 5s
-MNEME_LOG_SIZE="x": not a whole number
+MNEME_LOG_SIZE="x": not a number of bytes, such as 5000000, 500MB or 20GiB
 MNEME_LOG_LEVEL="loud": not one of debug, info, warn, error (mneme up --help says more)
 `, stderr, "a flag overrides its variable")
 	_, stderr, code = mneme(t, "up", "--data", "")

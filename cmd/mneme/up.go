@@ -59,7 +59,7 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	service.LimitMemory(c.Memory)
 	config := instance.Config{
-		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Insights: c.Insights, Erasing: c.Erasing, Auditing: c.Auditing, Capture: c.Agents(), OTLP: c.Addresses(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
+		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Insights: c.Insights, Erasing: c.Erasing, Auditing: c.Auditing, Capture: c.Agents(), OTLP: c.Addresses(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: int64(c.LogSize),
 		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat), Settings: settings.Effective(&c.Up, g.given), Doctor: doctor.Serving,
 	}
 	data := placeOf(c.Data)

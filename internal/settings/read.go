@@ -70,6 +70,8 @@ func inWords(typeName string) string {
 	switch typeName {
 	case "int", "int64", "uint64":
 		return "a whole number"
+	case "settings.Bytes":
+		return inBytes
 	case "float64":
 		return "a number"
 	case "bool":

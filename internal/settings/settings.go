@@ -106,7 +106,7 @@ type Up struct {
 	Auditing
 	Capturing
 	OTLP
-	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for a size that suits the disk"`
+	LogSize   Bytes  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log when it is created, in bytes or with a unit, such as 20GiB; 0 for a size that suits the disk"`
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"level of the log: debug, info, warn or error"`
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"format of the log: text or json"`
 }
@@ -116,7 +116,7 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), natsLoopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Insights.check(), s.Erasing.Check(), s.Auditing.Check(), s.Capturing.Check(), s.OTLP.Check(&s.Access), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), natsLoopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Insights.check(), s.Erasing.Check(), s.Auditing.Check(), s.Capturing.Check(), s.OTLP.Check(&s.Access), directory("MNEME_DATA", s.Data))
 }
 
 // Insights configures what insights are computed with.
@@ -163,7 +163,7 @@ type Worker struct {
 	NATSTLS
 	Partitions int    `envconfig:"MNEME_PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; an existing log keeps its own, see mneme partitions"`
 	Replicas   int    `envconfig:"MNEME_REPLICAS" default:"0" desc:"copies of the log, if this program creates it; 0 for three in a NATS cluster and one on a single server; an existing log keeps its own"`
-	LogSize    int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes, if this program creates it: at most four fifths of the NATS disk; 0 for 64 GiB"`
+	LogSize    Bytes  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log, in bytes or with a unit, such as 20GiB, if this program creates it: at most four fifths of the NATS disk; 0 for 64 GiB"`
 	Data       string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models; programs on one machine share it"`
 	Models
 	Listen string `envconfig:"MNEME_LISTEN" desc:"address of /healthz and /readyz; loopback, unless MNEME_TRUST_NETWORK is set"`
@@ -200,7 +200,7 @@ func (s *Worker) Check() error {
 	return errors.Join(
 		natsURL(s.NATSURL), s.NATSTLS.Check(), s.listen(s.Listen), s.Neo4j.Check(),
 		between("MNEME_PARTITIONS", s.Partitions, 1, 32), between("MNEME_REPLICAS", s.Replicas, 0, 5),
-		notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+		directory("MNEME_DATA", s.Data))
 }
 
 // API configures context-api.

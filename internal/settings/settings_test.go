@@ -98,13 +98,26 @@ func TestAFileWithoutCredentialsIsRefused(t *testing.T) {
 
 func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
 	for name, says := range map[string]string{
-		"MNEME_LOG_SIZE": "not a whole number", "MNEME_TITLES": "not true or false",
+		"MNEME_LOG_SIZE": "not a number of bytes, such as 5000000, 500MB or 20GiB", "MNEME_PARTITIONS": "not a whole number", "MNEME_TITLES": "not true or false",
 		"MNEME_LLM_TIMEOUT": "not a duration such as 5s", "MNEME_LLM_INPUT_PRICE": "not a number",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "big")
 			require.EqualError(t, Read(ForSummarizer()), name+`="big": `+says)
 		})
+	}
+}
+
+func TestTheSizeOfTheLogMayHaveAUnit(t *testing.T) {
+	for text, want := range map[string]Bytes{"0": 0, "4294967296": 4 << 30, "5GB": 5_000_000_000, "20 GiB": 20 << 30} {
+		t.Setenv("MNEME_LOG_SIZE", text)
+		s := ForUp()
+		require.NoError(t, Read(s))
+		require.Equal(t, want, s.LogSize, text)
+	}
+	for _, text := range []string{"-1", "9e18", "16EiB", "GB"} {
+		t.Setenv("MNEME_LOG_SIZE", text)
+		require.ErrorContains(t, Read(ForUp()), "not a number of bytes", text)
 	}
 }
 

@@ -125,11 +125,11 @@ func run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 // makeLog makes sure that the log exists.
 func makeLog(ctx context.Context, js jetstream.JetStream, s *settings.Worker, logger *slog.Logger) error {
 	_, before := natsdeploy.Inspect(ctx, js)
-	info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas, MaxBytes: s.LogSize})
+	info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas, MaxBytes: int64(s.LogSize)})
 	if err == nil && s.LogSize == 0 && errors.Is(before, natsdeploy.ErrNoStream) {
 		logger.Warn("the log was created with room for 64 GiB, because MNEME_LOG_SIZE names no size and this program does not see the disk of the NATS server. If that disk has less than 80 GiB, it is full before the log is, and then nothing is stored until NATS is restarted: make the log smaller with `nats stream edit "+natsdeploy.Stream+" --max-bytes`, to four fifths of the disk", "size", info.MaxBytes)
 	}
-	program.WarnOfSize(logger, s.LogSize, info.MaxBytes)
+	program.WarnOfSize(logger, int64(s.LogSize), info.MaxBytes)
 	program.WarnOfPartitions(logger, s.Partitions, info.Partitions)
 	program.WarnOfReplicas(logger, s.Replicas, info.Replicas)
 	return err
