@@ -36,7 +36,8 @@ type ranked struct {
 	path  string
 	score float64
 	seq   uint64
-	in    int // sessions
+	in    int  // sessions
+	kept  bool // a session without a folder touched it, to which every absolute path is outside
 }
 
 // collectFiles shows as many of the files most worth knowing as fit, by folder.
@@ -91,14 +92,16 @@ func (b *builder) rankFiles() []ranked {
 				at[name] = r
 				list = append(list, r)
 			}
-			if r.in++; isOutside(name) {
+			r.in++
+			r.kept = r.kept || s.Place.Folder == ""
+			if isOutside(name) {
 				weight *= outside
 			}
 			r.score += float64(weight * logOf(f.Reads+2*f.Writes))
 		}
 	}
 	// A file outside that one session touched was its own, such as a plan or a trial.
-	list = slices.DeleteFunc(list, func(r *ranked) bool { return r.in < 2 && isOutside(r.path) })
+	list = slices.DeleteFunc(list, func(r *ranked) bool { return r.in < 2 && !r.kept && isOutside(r.path) })
 	out := make([]ranked, len(list))
 	for i, r := range list {
 		terms := map[string]bool{}

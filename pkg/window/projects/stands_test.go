@@ -78,3 +78,12 @@ func TestCommandsAndFilesOfOneSessionsTrialsAreLeftOut(t *testing.T) {
 		require.NotContains(t, text, left)
 	}
 }
+
+func TestFilesOfASessionWithoutAFolderAreShown(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHistory()
+	h.Add("c1", &events.ConversationStarted{Project: "p"})
+	h.Add("c1", &events.MessageCreated{MessageID: "m", Role: "user", Content: "Retry uploads."})
+	h.Add("c1", &events.ToolCalled{ToolCallID: "k", ToolName: "Read", Arguments: []byte(`{"file_path":"/w/retry.go"}`)})
+	require.Contains(t, contextOf(t, h), "retry.go")
+}
