@@ -19,6 +19,7 @@ const (
 	cursorPrefix = "cursor:"
 	cursorChats  = "composerData:" // with the id of a chat, the key of its state
 	cursorParts  = "bubbleId:"     // with the id of a chat, a colon and its own id, the key of a bubble
+	cursorStates = 10              // that are read in one transaction
 )
 
 // cursorTables are those of the editor, and those of the program cursor-agent.
@@ -207,23 +208,14 @@ func cursorAt(at text) string {
 }
 
 func (c *cursorEditor) sessions(ctx context.Context, tx *sql.Tx, since int64) (list []stored, err error) {
-	heads := `SELECT composerId, coalesce(CAST(createdAt AS INTEGER), 0), coalesce(CAST(lastUpdatedAt AS INTEGER), 0), CAST(value AS BLOB) FROM composerHeaders
-		WHERE composerId IS NOT NULL AND max(coalesce(CAST(createdAt AS INTEGER), 0), coalesce(CAST(lastUpdatedAt AS INTEGER), 0)) >= ?`
-	arguments := []any{since}
-	listed, err := hasColumns(ctx, tx, map[string][]string{"composerHeaders": {"composerId", "createdAt", "lastUpdatedAt", "value"}})
-	if err != nil {
-		return nil, err
-	}
-	if !listed {
-		heads = "SELECT substr(key, ?), 0, 0, CASE WHEN octet_length(value) <= ? THEN CAST(value AS BLOB) END FROM cursorDiskKV WHERE key >= ? AND key < ?"
-		arguments = []any{len(cursorChats) + 1, MaxDocumentBytes, cursorChats, strings.TrimSuffix(cursorChats, ":") + ";"}
-	}
-	err = query(ctx, tx, func(scan func(...any) error) error {
+	last := ""
+	row := func(scan func(...any) error) error {
 		var s stored
 		var raw []byte
 		if err := scan(&s.id, &s.created, &s.changed, &raw); err != nil {
 			return err
 		}
+		last = s.id
 		var h cursorHead
 		_ = json.Unmarshal(raw, &h) // if it is the state, that is read again
 		s.folder, s.title = h.folder(), string(h.Name)
@@ -232,7 +224,23 @@ func (c *cursorEditor) sessions(ctx context.Context, tx *sql.Tx, since int64) (l
 			list = append(list, s)
 		}
 		return nil
-	}, heads, arguments...)
+	}
+	listed, err := hasColumns(ctx, tx, map[string][]string{"composerHeaders": {"composerId", "createdAt", "lastUpdatedAt", "value"}})
+	if err != nil {
+		return nil, err
+	}
+	if listed {
+		err = query(ctx, tx, row, `SELECT composerId, coalesce(CAST(createdAt AS INTEGER), 0), coalesce(CAST(lastUpdatedAt AS INTEGER), 0), CAST(value AS BLOB) FROM composerHeaders
+			WHERE composerId IS NOT NULL AND max(coalesce(CAST(createdAt AS INTEGER), 0), coalesce(CAST(lastUpdatedAt AS INTEGER), 0)) >= ?`, since)
+	}
+	for more := !listed; more && err == nil; {
+		before := last
+		err = query(ctx, tx, row, `SELECT substr(key, ?), 0, 0, CASE WHEN octet_length(value) <= ? THEN CAST(value AS BLOB) END FROM cursorDiskKV
+			WHERE key > ? AND key < ? ORDER BY key LIMIT ?`, len(cursorChats)+1, MaxDocumentBytes, cursorChats+last, strings.TrimSuffix(cursorChats, ":")+";", cursorStates)
+		if more = err == nil && last != before; more { // the states may be hundreds of megabytes, and the editor waits for a second at most
+			_, err = tx.ExecContext(ctx, "COMMIT; BEGIN")
+		}
+	}
 	slices.SortFunc(list, func(a, b stored) int { return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.id, b.id)) })
 	return list, err
 }

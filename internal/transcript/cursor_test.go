@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"context"
 	"database/sql"
 	"os"
 	"path/filepath"
@@ -60,6 +61,35 @@ func TestAnAgentCanWriteWhileItsSessionsAreBeingPublished(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Positive(t, published)
+}
+
+// An editor gives up a write after a second. Older versions have no table of the chats, and the states of all are read to list them.
+func TestAnEditorCanWriteWhileItsChatsAreListed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.vscdb")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(300)")
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Exec(`CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 800)
+		INSERT INTO cursorDiskKV SELECT 'composerData:' || printf('%04d', i), json_object('createdAt', i, 'pad', hex(zeroblob(50000))) FROM n`)
+	require.NoError(t, err)
+	read, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	listed := make(chan error, 1)
+	go func() {
+		_, err := ReadDatabase(read, path, Auto, time.Now(), func(Item) error { return nil })
+		listed <- err
+	}()
+	for n := 0; ; n++ {
+		_, err = db.Exec("INSERT INTO cursorDiskKV VALUES ('written', ?)", n)
+		require.NoError(t, err)
+		select {
+		case err := <-listed:
+			require.NoError(t, err)
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 func TestAChatOfTheCLIOfCursorIsNamedByTheFileBesideIt(t *testing.T) {
