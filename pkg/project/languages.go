@@ -104,7 +104,7 @@ var asking = regexp.MustCompile(`(?:(?:ไหม|มั้ย|รึเปล่
 // still are expressions with words of [language].standing that instruct nobody: they state a fact, or say what "we" do only if or
 // where something is so.
 var (
-	still       = regexp.MustCompile(`toujours pas|immer noch|\b(?:is|are|was|were|can) (?:always|never)\b|\b(?:if|so|can|could|should|where|when|once) we\b|\bwe (?:don't|do not) need\b`)
+	still       = regexp.MustCompile(`toujours pas|immer noch|\b(?:is|are|was|were) (?:always|never)\b|\bcan always\b|\b(?:if|so|can|could|should|where|when|once) we\b|\bwe (?:don't|do not) need\b`)
 	apostrophes = strings.NewReplacer("\u2019", "'")
 )
 
