@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 )
@@ -11,6 +12,7 @@ import (
 // Refusal says why no connection to a NATS server that answers came about, as a clause about the server, and what to do,
 // naming variables. Both are empty for any other error, such as of a server that does not answer.
 func Refusal(err error) (what, remedy string) {
+	const accepted = "name a certificate that the server accepts in MNEME_NATS_CERT_FILE and MNEME_NATS_KEY_FILE"
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -27,7 +29,9 @@ func Refusal(err error) (what, remedy string) {
 	case errors.As(err, &invalid):
 		return "its certificate is not valid: " + invalid.Error(), "give the server a valid certificate, or correct this machine's clock"
 	case errors.As(err, &remote) && remote.Op == "remote error":
-		return "it ended the TLS handshake: " + remote.Err.Error(), "name a certificate that the server accepts in MNEME_NATS_CERT_FILE and MNEME_NATS_KEY_FILE"
+		return "it ended the TLS handshake: " + remote.Err.Error(), accepted
+	case errors.Is(err, nats.ErrTLS) && strings.Contains(err.Error(), "closed by remote after TLS handshake"): // it closed the connection before its reason could be read
+		return "it closed the connection after the TLS handshake, as a server does that does not accept the certificate of a client, or misses it", accepted
 	}
 	return "", ""
 }
