@@ -31,7 +31,7 @@ func Refusal(err error) (what, remedy string) {
 	case errors.As(err, &remote) && remote.Op == "remote error":
 		return "it ended the TLS handshake: " + remote.Err.Error(), accepted
 	case errors.Is(err, nats.ErrTLS) && strings.Contains(err.Error(), "closed by remote after TLS handshake"): // it closed the connection before its reason could be read
-		return "it closed the connection after the TLS handshake, as a server does that does not accept the certificate of a client, or misses it", accepted
+		return "it closed the connection after the TLS handshake, as a server does that does not accept the certificate of a client, or requires one", accepted
 	}
 	return "", ""
 }

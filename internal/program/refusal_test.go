@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/internal/mnemetest"
@@ -50,19 +54,28 @@ func TestWhyANATSServerRefusesAConnection(t *testing.T) {
 		"an unknown authority": {"nats://" + encrypted, settings.NATSTLS{NATSCAFile: other}, "authority that is unknown", "MNEME_NATS_CA_FILE"},
 		"without TLS":          {"nats://" + open, settings.NATSTLS{NATSCAFile: cert}, "does not use TLS", "unset MNEME_NATS_CA_FILE"},
 		"without TLS, by URL":  {"tls://" + open, settings.NATSTLS{}, "does not use TLS", "write nats://"},
-		"no certificate":       {"nats://" + strict, settings.NATSTLS{NATSCAFile: cert}, "certificate", "MNEME_NATS_CERT_FILE"},
+		"no certificate":       {"nats://" + strict, settings.NATSTLS{NATSCAFile: cert}, "certificate required", "MNEME_NATS_CERT_FILE"},
 		"a wrong certificate":  {"nats://" + strict, settings.NATSTLS{NATSCAFile: cert, NATSCertFile: other, NATSKeyFile: otherKey}, "certificate", "MNEME_NATS_CERT_FILE"},
 	} {
-		_, err := eventlog.Connect(c.url, "test", slog.New(slog.DiscardHandler), NATSOptions(c.tls)...)
+		var err error
+		require.Eventually(t, func() bool { // on a busy machine, the server may close before its reason can be read
+			_, err = eventlog.Connect(c.url, "test", slog.New(slog.DiscardHandler), NATSOptions(c.tls)...)
+			return err == nil || !strings.Contains(err.Error(), "closed by remote")
+		}, mnemetest.Patience, time.Millisecond, name)
 		require.Error(t, err, name)
 		what, remedy := Refusal(err)
 		require.Contains(t, what, c.what, "%s: %v", name, err)
 		require.Contains(t, remedy, c.remedy, name)
 		require.Equal(t, c.what == "", what == "", "%s: %s", name, what)
 	}
+	what, remedy := Refusal(fmt.Errorf("%w: connection closed by remote after TLS handshake: %w", nats.ErrTLS, io.ErrClosedPipe))
+	require.Contains(t, what, "does not accept the certificate of a client")
+	require.Contains(t, remedy, "MNEME_NATS_CERT_FILE")
+	what, _ = Refusal(fmt.Errorf("%w: %w", nats.ErrTLS, io.ErrUnexpectedEOF))
+	require.Empty(t, what, "the server may only have ended")
 	parsed, err := x509.ParseCertificate(pair.Certificate[0])
 	require.NoError(t, err)
-	what, remedy := Refusal(&tls.CertificateVerificationError{Err: parsed.VerifyHostname("nats.example.org")})
+	what, remedy = Refusal(&tls.CertificateVerificationError{Err: parsed.VerifyHostname("nats.example.org")})
 	require.Contains(t, what, "for another name")
 	require.Contains(t, remedy, "MNEME_NATS_URL")
 }
