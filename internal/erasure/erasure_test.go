@@ -262,14 +262,19 @@ func TestAnErasureTakesTheChaptersThatTellOfTheConversation(t *testing.T) {
 	w.consistent()
 }
 
-func TestRetentionErasesWhatIsTooOldOnceAndNothingElse(t *testing.T) {
-	t.Parallel()
-	w := setup(t)
-	young := history(t, "young", "canaryyoung", "")
+// publishOldAndYoung publishes a conversation that retention erases, and one of today.
+func (w *world) publishOldAndYoung() {
+	young := history(w, "young", "canaryyoung", "")
 	for i := range young {
 		young[i].Time = time.Now()
 	}
-	w.publish(history(t, "old", "canaryold1", ""), young)
+	w.publish(history(w, "old", "canaryold1", ""), young)
+}
+
+func TestRetentionErasesWhatIsTooOldOnceAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publishOldAndYoung()
 	var audited []string
 	e := w.started(w.eraser(func(c *erasure.Config) {
 		c.Retention = map[string]time.Duration{"default": 90 * 24 * time.Hour, "empty": time.Hour}
@@ -294,11 +299,7 @@ func TestRetentionErasesWhatIsTooOldOnceAndNothingElse(t *testing.T) {
 func TestAClockThatIsYearsAheadErasesNothingThatIsNotDue(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	young := history(t, "young", "canaryyoung", "")
-	for i := range young {
-		young[i].Time = time.Now()
-	}
-	w.publish(history(t, "old", "canaryold1", ""), young)
+	w.publishOldAndYoung()
 	r := w.ended(w.started(w.eraser(func(c *erasure.Config) {
 		c.Retention = map[string]time.Duration{"default": 90 * 24 * time.Hour}
 		c.Now = func() time.Time { return time.Now().AddDate(10, 0, 0) }

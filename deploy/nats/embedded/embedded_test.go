@@ -164,22 +164,28 @@ func TestTheStreamIsNotCreatedAgainOverEventsThatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, err, natsdeploy.ErrNoStream)
 }
 
-// A server that starts removes a stream of which it can't open a file, as if another user wrote it. A link to itself can't
-// be opened by root either.
-func TestALogOfWhichAFileCannotBeOpenedIsKept(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	e := start(t, Config{Dir: dir, MaxBytes: minStream})
+// stoppedWithOneEvent returns a server that has stopped, whose log has one event, and its directory.
+func stoppedWithOneEvent(t *testing.T) (dir string, e *Server) {
+	dir = t.TempDir()
+	e = start(t, Config{Dir: dir, MaxBytes: minStream})
 	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	_, err = connect(t, e).Publish(t.Context(), subject(t, "t", "c"), []byte("kept"))
 	require.NoError(t, err)
 	e.Stop()
+	return dir, e
+}
+
+// A server that starts removes a stream of which it can't open a file, as if another user wrote it. A link to itself can't
+// be opened by root either.
+func TestALogOfWhichAFileCannotBeOpenedIsKept(t *testing.T) {
+	t.Parallel()
+	dir, e := stoppedWithOneEvent(t)
 	block := filepath.Join(e.streamDir(), "msgs", "1.blk")
 	elsewhere := filepath.Join(t.TempDir(), "1.blk")
 	require.NoError(t, os.Rename(block, elsewhere))
 	require.NoError(t, os.Symlink(block, block))
-	_, err = Start(t.Context(), Config{Dir: dir, MaxBytes: minStream})
+	_, err := Start(t.Context(), Config{Dir: dir, MaxBytes: minStream})
 	require.ErrorContains(t, err, block)
 	require.ErrorContains(t, err, "chown")
 
@@ -193,13 +199,7 @@ func TestALogOfWhichAFileCannotBeOpenedIsKept(t *testing.T) {
 
 func TestALogMayBeOnAnotherDisk(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	e := start(t, Config{Dir: dir, MaxBytes: minStream})
-	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
-	require.NoError(t, err)
-	_, err = connect(t, e).Publish(t.Context(), subject(t, "t", "c"), []byte("kept"))
-	require.NoError(t, err)
-	e.Stop()
+	dir, e := stoppedWithOneEvent(t)
 	elsewhere := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, os.Rename(e.streamDir(), elsewhere))
 	require.NoError(t, os.Symlink(elsewhere, e.streamDir()))
