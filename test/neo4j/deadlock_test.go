@@ -28,7 +28,7 @@ func nextMessage(h *storetest.History, from int) uint64 {
 
 // TestADeadlockIsRetried makes a deadlock: another transaction holds the conversation and
 // waits for the checkpoint, while the batch holds the checkpoint and waits for the
-// conversation.
+// conversation, and has done so for longer than retries take.
 func TestADeadlockIsRetried(t *testing.T) {
 	t.Parallel()
 	h := storetest.Realistic(1, 2)
@@ -89,6 +89,7 @@ func TestADeadlockIsRetried(t *testing.T) {
 			for deadline := time.Now().Add(patience); !waits() && time.Now().Before(deadline); {
 				<-pause(5)
 			}
+			<-pause(3500)
 		}
 		return reduce(u, e)
 	}

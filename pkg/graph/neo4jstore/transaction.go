@@ -16,7 +16,7 @@ import (
 )
 
 // A disturbed transaction is retried after a pause that doubles each time, for a limited
-// total time.
+// time after its first attempt: on a slow server that one alone may take longer.
 const (
 	retryFor   = 3 * time.Second
 	firstPause = 20 * time.Millisecond
@@ -107,7 +107,8 @@ func (d *db) inTransaction(ctx context.Context, timeout time.Duration, work func
 // batch that is too large as a transient error, and keeps asking an absent server for seconds
 // while a caller waits.
 func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(context.Context, neo4j.SessionWithContext) error, fetch int) error {
-	began, pause, dead := time.Now(), firstPause, 0
+	pause, dead := firstPause, 0
+	var failed time.Time // for the first time
 	for {
 		err := d.once(ctx, mode, timeout, work, fetch)
 		switch {
@@ -120,7 +121,11 @@ func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Dura
 		case died(err) && dead < d.PoolSize: // every connection in the pool may have died
 			dead++
 			continue
-		case !disturbed(err) || time.Since(began) > retryFor:
+		case !disturbed(err):
+			return err
+		case failed.IsZero():
+			failed = time.Now()
+		case time.Since(failed) > retryFor:
 			return err
 		}
 		select {
