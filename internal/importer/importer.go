@@ -472,7 +472,7 @@ func (r *run) publishOne(ctx context.Context, item transcript.Item) error {
 	ack, err := r.log.Publish(ctx, r.Tenant, item.Event)
 	var other *eventlog.OtherContentError
 	switch {
-	case errors.As(err, &other) && (item.Cleaned || r.FirstCounts):
+	case errors.As(err, &other) && (item.Cleaned || item.Repeated || r.FirstCounts):
 		r.counts.Duplicate++
 	case errors.As(err, &other):
 		r.reject(otherContent(&item, other.Seq))
@@ -511,7 +511,7 @@ func (r *run) known(item transcript.Item, k Known) {
 			r.Deleted(r.name, &transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d, so its events are not imported", conversation, k.Seq)})
 		}
 		r.deleted[conversation] = true
-	case item.Cleaned || r.FirstCounts: // it was cleaned by other rules then; the event in the log counts
+	case item.Cleaned || item.Repeated || r.FirstCounts: // it was cleaned by other rules then; the event in the log counts
 		r.counts.Duplicate++
 	case readOtherwise(&item.Event, k.Content): // by an earlier version of mneme
 		r.counts.Duplicate++

@@ -46,10 +46,12 @@ type claudeLine struct {
 	Reason           text            `json:"reason"`
 	Content          json.RawMessage `json:"content"`
 	Attachment       json.RawMessage `json:"attachment"`
-	Summary          text            `json:"summary"`     // in lines of type summary, as is the next one
-	LeafUUID         string          `json:"leafUuid"`    // the message with which the summarised session ends
-	CustomTitle      text            `json:"customTitle"` // type custom-title
-	AITitle          text            `json:"aiTitle"`     // type ai-title
+	Summary          text            `json:"summary"`          // in lines of type summary, as is the next one
+	LeafUUID         string          `json:"leafUuid"`         // the message with which the summarised session ends
+	ForkedFrom       json.RawMessage `json:"forkedFrom"`       // of which line it is a copy, see origin
+	AskedIn          text            `json:"requestSessionId"` // of an answer that is a copy: the session in which the model gave it
+	CustomTitle      text            `json:"customTitle"`      // type custom-title
+	AITitle          text            `json:"aiTitle"`          // type ai-title
 }
 
 type claudeMessage struct {
@@ -75,6 +77,13 @@ type claudeCode struct {
 	queue        claudeQueue
 	messages     int // of the agent that have begun
 	group        group
+	last         string // the id of the last message
+	own          bool   // the session's own lines have begun, see origin
+	held         []claudeHeld
+	heldBytes    int
+	before       *claudeCode // the session whose lines are repeated now
+	branched     *events.BranchedAt
+	origins      origins
 }
 
 // maxOpenCalls bounds the memory for unanswered calls. Beyond it their times are dropped,
@@ -85,8 +94,15 @@ const maxOpenCalls = 10_000
 const maxAwaited = 1_000
 
 func newClaudeCode(name string) converter {
+	c := newClaudeConversation(conversationOf(name))
+	c.subagent, c.origins = subagentOf(name), originsBeside(name)
+	c.own = c.subagent != ""
+	return c
+}
+
+func newClaudeConversation(id string) *claudeCode {
 	return &claudeCode{
-		conversation: conversationOf(name), subagent: subagentOf(name), calls: make(map[string]time.Time),
+		conversation: id, calls: make(map[string]time.Time),
 		lines: make(map[uint64]struct{}), awaited: make(map[string]text), queue: newClaudeQueue(),
 	}
 }
@@ -133,9 +149,16 @@ func conversationOf(name string) string {
 // none went on with that message. A pause alone says little: of the texts that another block of
 // their message follows, every fourth is followed more than two seconds later.
 func (c *claudeCode) end(out *batch) {
-	first := len(out.items)
+	if err := c.releaseOwn(out); err != nil {
+		c.refuse(out, err)
+	}
+	first, answer := len(out.items), c.group.answer
+	if c.before != nil {
+		answer = c.before.group.answer
+		c.leave(out)
+	}
 	c.group.close(c, out)
-	out.open(first, c.group.answer)
+	out.open(first, answer)
 }
 
 func (c *claudeCode) value(out *batch, raw []byte) error {
@@ -156,12 +179,20 @@ func (c *claudeCode) value(out *batch, raw []byte) error {
 			c.conversation += ":" + c.subagent
 		}
 	}
+	if !c.own {
+		return c.hold(out, claudeHeld{no: out.line, size: len(raw), line: &l, use: use})
+	}
+	return c.line(out, &l, use)
+}
+
+// line takes a line of the conversation's own.
+func (c *claudeCode) line(out *batch, l *claudeLine, use claudeUse) error {
 	c.began = cmp.Or(c.began, string(l.Timestamp))
 	c.cwd = cmp.Or(c.cwd, string(l.Cwd))
 	if use == nil || l.IsSidechain && c.subagent == "" {
 		return nil
 	}
-	err = use(c, out, &l)
+	err := use(c, out, l)
 	if l.UUID != "" {
 		c.lines[xxhash.Sum64String(l.UUID)] = struct{}{}
 	}
@@ -174,6 +205,14 @@ func (c *claudeCode) value(out *batch, raw []byte) error {
 }
 
 func (c *claudeCode) refuse(out *batch, err error) {
+	switch {
+	case len(c.held) > 0:
+		c.held = append(c.held, claudeHeld{no: out.line, size: itemBytes, err: err})
+		return
+	case c.before != nil:
+		c.before.refuse(out, err)
+		return
+	}
 	out = c.group.behind(out)
 	out.refuse(err)
 	out.items[len(out.items)-1].Open = errors.Is(err, errCut)
@@ -189,7 +228,7 @@ func (c *claudeCode) bound(out *batch) {
 
 // claudeLines maps each type of line to its converter; nil means that the line is not part
 // of the conversation.
-var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) error{
+var claudeLines = map[string]claudeUse{
 	"user":         (*claudeCode).user,
 	"assistant":    (*claudeCode).assistant,
 	"system":       (*claudeCode).system,
@@ -233,8 +272,11 @@ func (c *claudeCode) start(out *batch) {
 		return
 	}
 	c.started = true
+	if c.before != nil {
+		c.leave(out)
+	}
 	out.event(c.conversation, claudeCodeSource, c.conversation, c.began, &events.ConversationStarted{
-		Title: c.title, Agent: claudeCodeAgent, Cwd: c.cwd,
+		Title: c.title, Agent: claudeCodeAgent, Cwd: c.cwd, BranchedFrom: c.branched,
 	})
 }
 
@@ -342,7 +384,7 @@ func (c *claudeCode) asked(out *batch, id string, l *claudeLine, content string)
 }
 
 func (c *claudeCode) message(out *batch, id string, l *claudeLine, m *events.MessageCreated) {
-	m.MessageID = id
+	m.MessageID, c.last = id, id
 	c.event(out, id, l, m)
 }
 

@@ -82,6 +82,7 @@ func (c *claudeCode) assistant(out *batch, l *claudeLine) error {
 			id: id, event: "msg:" + l.UUID, open: true, line: out.line, time: string(l.Timestamp),
 			pieces: make(map[string]bool), after: g.after,
 		}
+		c.last = g.event
 	}
 	g.pieces[l.UUID] = true
 	g.model = cmp.Or(string(m.Model), g.model)

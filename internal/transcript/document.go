@@ -66,6 +66,7 @@ type talk struct {
 	// scoped means that ids of calls are unique only in the conversation: the ids of their events begin with its id.
 	scoped  bool
 	started bool
+	last    string // the id of the last message
 }
 
 // event adds an event that happened at a time, RFC 3339 or "".
@@ -89,7 +90,7 @@ func (t *talk) open(out *batch, at string) {
 
 // say adds a message under its id.
 func (t *talk) say(out *batch, id, at string, m *events.MessageCreated) {
-	m.MessageID = id
+	m.MessageID, t.last = id, id
 	t.event(out, id, at, m)
 }
 

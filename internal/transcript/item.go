@@ -27,6 +27,8 @@ type Item struct {
 	// Answered means that the recording ends with an answer of the agent, so that this open item can change only if the
 	// agent's turn goes on.
 	Answered bool
+	// Repeated means that the recording repeats another one with it. That one counts if they differ.
+	Repeated bool
 	// Cleaned is for importers: they changed the event after it was read.
 	Cleaned bool
 	// Format is the name of the recording's format.
@@ -110,6 +112,16 @@ func (b *batch) refuse(err error) {
 	}
 	b.bytes += itemBytes
 	b.items = append(b.items, Item{Line: b.line, Err: bad})
+}
+
+// repeat marks the items that add adds as repeated.
+func (b *batch) repeat(add func() error) error {
+	first := len(b.items)
+	err := add()
+	for i := range b.items[first:] {
+		b.items[first+i].Repeated = true
+	}
+	return err
 }
 
 // take moves the items of o to the end of b.
