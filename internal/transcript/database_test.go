@@ -24,7 +24,7 @@ func databases(t testing.TB) (paths []string) {
 		}
 		return err
 	}))
-	require.Len(t, paths, 11)
+	require.Len(t, paths, 12)
 	return paths
 }
 

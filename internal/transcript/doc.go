@@ -22,13 +22,13 @@
 //
 //   - pi: what pi and older versions of OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
 //
-//   - gemini-cli, qwen-code, kimi-code, droid, cline, opencode, goose, crush, hermes, openclaw, cursor, vscode-chat, copilot-cli, continue, openhands, aider, swe-agent: what these agents write, see their
+//   - gemini-cli, qwen-code, kimi-code, droid, cline, opencode, goose, crush, hermes, openclaw, cursor, zed, vscode-chat, copilot-cli, continue, openhands, aider, swe-agent: what these agents write, see their
 //     descriptions in the table. Cline's is that of Roo Code and Kilo Code too, opencode's that of newer versions of Kilo.
 //
 //   - messages: lists of messages of the APIs of OpenAI, Anthropic and Gemini.
 //
 // A recording can also be one JSON value over several lines. It is read as a whole, up to [MaxDocumentBytes], and its
-// items count as being on line 1. opencode, Kilo, goose, Crush, Hermes Agent, OpenClaw and Cursor have databases of SQLite, which [ReadDatabase] reads.
+// items count as being on line 1. opencode, Kilo, goose, Crush, Hermes Agent, OpenClaw, Cursor and Zed have databases of SQLite, which [ReadDatabase] reads.
 //
 // The neutral form and Claude Code's format name the same things alike. A session imported
 // from either, or again after it has grown, is the same conversation with the same events:
@@ -80,6 +80,7 @@
 //	crush        crush:<session>              its id                                      <conversation>:<its id>
 //	hermes       hermes:<session>             <conversation>:<a hash>                     <conversation>:<its id>
 //	cursor       cursor:<chat>                <conversation>:<its id, or its hash>        <conversation>:<its id>
+//	zed          zed:<thread>                 <conversation>:<a hash>                     <conversation>:<its id>
 //	vscode-chat  vscode_chat:<session>        <conversation>:<request>, :<n> its answers  <conversation>:<its id>
 //	copilot-cli  copilot_cli:<session>        <conversation>:<id of the event>            <conversation>:<its id>
 //	openhands    openhands:<conversation>     <conversation>:<id of the event>            <conversation>:<its id>

@@ -139,6 +139,10 @@ var formats = []Format{
 		Name: hermesFormat, Native: true, files: []string{"state.db"},
 		tables: hermesTables, store: newHermesStore,
 	},
+	{ // the database of Zed, ~/.local/share/zed/threads/threads.db
+		Name: zedFormat, Native: true, files: []string{"threads/threads.db"},
+		tables: zedTables, store: newZedStore,
+	},
 	{ // databases of Cursor, Cursor/User/globalStorage/state.vscdb in the folder of settings, and of its CLI, ~/.cursor/chats/<folder>/<chat>/store.db
 		Name: cursorFormat, Native: true,
 		files:  []string{"Cursor/User/globalStorage/state.vscdb", "chats/*/*/store.db"},
