@@ -27,6 +27,7 @@ type qwenLine struct {
 	Model     text            `json:"model"`
 	Usage     json.RawMessage `json:"usageMetadata"`
 	Message   qwenContent     `json:"message"`
+	Forked    json.RawMessage `json:"forkedFrom"` // of which record it is a copy, see origin
 	Returned  struct {
 		Status text `json:"status"`
 	} `json:"toolCallResult"`
@@ -74,14 +75,22 @@ func isQwen(p *probe) bool {
 	return isObject(p.SystemPayload) || json.Unmarshal(or(p.Message, "{}"), &message) == nil && isList(message.Parts)
 }
 
-// qwen turns a session into items. Every record has an id, but a session that branches off has those of its parent, so
-// the ids of events begin with the id of the conversation.
+// qwen turns a session into items. Every record has an id, but the copies in a fork have those of the session from which it
+// was made, so the ids of events begin with the id of the conversation.
 type qwen struct {
 	talk
 	version string
+	before  *qwen // the session whose records are repeated now
+	origins origins
 }
 
-func newQwen(string) converter {
+func newQwen(name string) converter {
+	q := newQwenSession()
+	q.origins = originsBeside(name)
+	return q
+}
+
+func newQwenSession() *qwen {
 	return &qwen{talk: talk{source: "import/qwen_code", scoped: true, start: events.ConversationStarted{Agent: "Qwen Code"}}}
 }
 
@@ -104,16 +113,38 @@ func (q *qwen) value(out *batch, raw []byte) error {
 	if l.Version != "" {
 		q.version = string(l.Version)
 	}
+	if from, copied := originOf(l.Forked); copied && !q.started && l.AgentID == "" {
+		return q.repeat(out, &l, q.origins.first(from))
+	}
+	return q.record(out, &l)
+}
+
+// repeat takes a copy of another session's record. What follows branches off there.
+func (q *qwen) repeat(out *batch, l *qwenLine, from origin) error {
+	if id := qwenPrefix + from.Session; q.before == nil || q.before.id != id {
+		q.before = newQwenSession()
+		q.before.id, q.before.start.Cwd, q.before.start.BranchedFrom = id, string(l.Cwd), q.start.BranchedFrom
+	}
+	l.UUID = text(from.UUID)
+	err := out.repeat(func() error { return q.before.record(out, l) })
+	if q.before.last != "" {
+		q.start.BranchedFrom = &events.BranchedAt{ConversationID: q.before.id, MessageID: q.before.last}
+	}
+	return err
+}
+
+// record takes a record of the session's own.
+func (q *qwen) record(out *batch, l *qwenLine) error {
 	id, at := q.id+":"+string(l.UUID), string(l.Timestamp)
 	switch l.Type {
 	case "user":
 		q.say(out, id, at, l.prompt())
 	case "assistant":
-		q.answered(out, id, at, &l)
+		q.answered(out, id, at, l)
 	case "tool_result":
-		q.returned(out, at, &l)
+		q.returned(out, at, l)
 	case "system":
-		q.system(out, id, at, &l)
+		q.system(out, id, at, l)
 	default:
 		out.skip(qwenFormat, q.version, string(l.Type))
 	}
@@ -171,6 +202,9 @@ func (q *qwen) returned(out *batch, at string, l *qwenLine) {
 func (q *qwen) system(out *batch, id, at string, l *qwenLine) {
 	switch l.Subtype {
 	case "custom_title":
+		if q.before != nil && !q.started { // a fork gets its title when it is made
+			q.start.Title = string(l.Payload.CustomTitle)
+		}
 		q.titled(out, string(l.Payload.CustomTitle))
 	case "chat_compression":
 		var history []qwenContent
