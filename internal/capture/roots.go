@@ -14,16 +14,18 @@ import (
 	"strings"
 	"time"
 
+	"mneme.dev/mneme/internal/openclaw"
 	"mneme.dev/mneme/internal/transcript"
 )
 
 // agent is what the receiver knows about an agent.
 type agent struct {
-	format string // of package transcript
-	env    string // names the folder of its files, or the folder above it if inside is set
-	inside string // the folder in the one that env names
-	home   string // the folder of its files without the variable, below the user's home
-	folder string // of transcripts, in that folder
+	format string                 // of package transcript
+	env    string                 // names the folder of its files, or the folder above it if inside is set
+	inside string                 // the folder in the one that env names
+	home   string                 // the folder of its files without the variable, below the user's home
+	folder string                 // of transcripts, in that folder
+	find   func() (string, error) // finds the folder of its files instead
 	// editor are folders below User in those of the editors, if the agent records there; home may then be empty.
 	editor []string
 	pieces bool // each event has a file of its own, and their names are in its order
@@ -40,7 +42,7 @@ var agents = map[string]agent{
 	"qwen-code":   {format: "qwen-code", env: "QWEN_HOME", home: ".qwen", folder: "projects", takes: isQwenChat},
 	"opencode":    {format: "opencode", env: "XDG_DATA_HOME", inside: "opencode", home: ".local/share/opencode", takes: isDatabaseOf("opencode")},
 	"pi":          {format: "pi", env: "PI_CODING_AGENT_DIR", home: ".pi/agent", folder: "sessions"},
-	"openclaw":    {format: "openclaw", env: "OPENCLAW_STATE_DIR", home: ".openclaw", folder: "agents", enters: isClaw, takes: isDatabaseOf("openclaw")},
+	"openclaw":    {format: "openclaw", find: openclaw.StateDir, home: ".openclaw", folder: "agents", enters: isClaw, takes: isDatabaseOf("openclaw")},
 	"kimi-code":   {format: "kimi-code", env: "KIMI_CODE_HOME", home: ".kimi-code", folder: "sessions", takes: isKimi},
 	"droid":       {format: "droid", env: "FACTORY_HOME_OVERRIDE", inside: ".factory", home: ".factory", folder: "sessions"},
 	"copilot-cli": {format: "copilot-cli", env: "COPILOT_HOME", home: ".copilot", folder: "session-state"},
@@ -190,7 +192,7 @@ func agentNamed(name string) (agent, error) {
 //	qwen-code     $QWEN_HOME/projects, else ~/.qwen/projects
 //	opencode      $XDG_DATA_HOME/opencode, else ~/.local/share/opencode
 //	pi            $PI_CODING_AGENT_DIR/sessions, else ~/.pi/agent/sessions
-//	openclaw      $OPENCLAW_STATE_DIR/agents, else ~/.openclaw/agents
+//	openclaw      $OPENCLAW_STATE_DIR/agents, else .openclaw/agents in $OPENCLAW_HOME, else ~/.openclaw/agents
 //	kimi-code     $KIMI_CODE_HOME/sessions, else ~/.kimi-code/sessions
 //	droid         $FACTORY_HOME_OVERRIDE/.factory/sessions, else ~/.factory/sessions
 //	copilot-cli   $COPILOT_HOME/session-state, else ~/.copilot/session-state
@@ -231,6 +233,13 @@ func Roots(agent string) ([]string, error) {
 
 // root returns the folder of transcripts that the variable names, or else the one in the user's home.
 func (a *agent) root() (string, error) {
+	if a.find != nil {
+		dir, err := a.find()
+		if err != nil {
+			return "", fmt.Errorf("set HOME: %w", err)
+		}
+		return filepath.Join(dir, a.folder), nil
+	}
 	if dir := os.Getenv(a.env); a.env != "" && dir != "" {
 		return filepath.Abs(filepath.Join(dir, a.inside, a.folder))
 	}

@@ -20,6 +20,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"mneme.dev/mneme/internal/openclaw"
 )
 
 // Names of the agents that can be connected.
@@ -74,7 +76,7 @@ type file struct {
 	path   string // in the folder of the settings
 	format func(*agent) format
 	moved  string // environment variable that moves this file instead of the agent's
-	named  string // environment variable that names this file itself
+	named  string // environment variable of OpenClaw that names this file itself
 	// instead is the path of another file, into which the hooks go if it exists; optional marks that one, which is not created.
 	instead  string
 	optional bool
@@ -167,6 +169,13 @@ func find(name string) (*agent, error) {
 
 // home returns the folder of an agent's settings, which an environment variable may move.
 func (a *agent) home(moved string) (string, error) {
+	if a.name == OpenClaw {
+		dir, err := openclaw.StateDir()
+		if err != nil {
+			err = a.homeless()
+		}
+		return dir, err
+	}
 	at := os.Getenv(moved)
 	if at != "" {
 		at, err := filepath.Abs(at)
@@ -183,9 +192,13 @@ func (a *agent) home(moved string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
-		return "", fmt.Errorf("cannot tell where the settings of %s are: %s", a.title, a.setHome())
+		return "", a.homeless()
 	}
 	return filepath.Join(home, filepath.FromSlash(a.folder)), nil
+}
+
+func (a *agent) homeless() error {
+	return fmt.Errorf("cannot tell where the settings of %s are: %s", a.title, a.setHome())
 }
 
 // setHome says what to do if the folder of an agent's settings is not known.
@@ -218,7 +231,7 @@ func (a *agent) targets(projectDir string) (list []target, err error) {
 		}
 		t := target{path: filepath.Join(home, filepath.FromSlash(f.path)), format: f.format(a)}
 		if at := os.Getenv(f.named); at != "" {
-			if t.path, err = filepath.Abs(at); err != nil {
+			if t.path, err = openclaw.Path(at); err != nil {
 				return nil, err
 			}
 		}

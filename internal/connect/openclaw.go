@@ -196,14 +196,37 @@ func (f openClawFile) writeServer(d *document, want []string) error {
 	return nil
 }
 
+// openClawForbids says why OpenClaw does not load the plugin, whatever connecting wrote into its settings, and what to do about
+// it; both are "" if it does. These settings are the user's decision.
+func openClawForbids(path string) (why, remedy string) {
+	d := openClawDocument(path)
+	if d == nil {
+		return "", ""
+	}
+	plugins, err := d.top.find("plugins")
+	if plugins == nil || err != nil {
+		return "", ""
+	}
+	var enabled *bool
+	var denied []string
+	for name, into := range map[string]any{"enabled": &enabled, "deny": &denied} {
+		if v := plugins.value(name); v != nil {
+			_ = json.Unmarshal(standard(v), into) // OpenClaw refuses a file in which they are of another kind
+		}
+	}
+	switch {
+	case enabled != nil && !*enabled:
+		return "plugins.enabled in " + path + " turns all plugins off", "set it to true"
+	case slices.ContainsFunc(denied, func(name string) bool { return strings.EqualFold(strings.TrimSpace(name), openClawPlugin) }):
+		return "plugins.deny in " + path + " names the plugin", "take " + openClawPlugin + " out of that list"
+	}
+	return "", ""
+}
+
 // openClawAdmits reports whether a file of settings lets the plugin see prompts.
 func openClawAdmits(path string) bool {
-	file, err := load(path)
-	if err != nil {
-		return false
-	}
-	d, err := parseJSON5(file.raw)
-	if err != nil {
+	d := openClawDocument(path)
+	if d == nil {
 		return false
 	}
 	entries, err := within(d, "plugins", "entries", false)
@@ -212,4 +235,17 @@ func openClawAdmits(path string) bool {
 	}
 	var entry openClawEntry
 	return json.Unmarshal(standard(entries.value(openClawPlugin)), &entry) == nil && entry.Enabled && entry.Hooks.Access
+}
+
+// openClawDocument reads a file of settings, nil if it can't be read.
+func openClawDocument(path string) *document {
+	file, err := load(path)
+	if err != nil {
+		return nil
+	}
+	d, err := parseJSON5(file.raw)
+	if err != nil {
+		return nil
+	}
+	return d
 }

@@ -81,6 +81,36 @@ func TestOpenClawIsNotConnectedIfItsSettingsKeepThePluginFromPrompts(t *testing.
 	require.Contains(t, get(t, path), `"timeoutMs": 9`)
 }
 
+func TestAUserWhoTurnsThePluginsOfOpenClawOffIsTold(t *testing.T) {
+	for setting, want := range map[string]string{
+		`enabled: false`:              "plugins.enabled in PATH turns all plugins off: set it to true",
+		`deny: ["telegram", "Mneme"]`: "plugins.deny in PATH names the plugin: take mneme out of that list",
+	} {
+		home, options := machine(t)
+		path := filepath.Join(home, ".openclaw", "openclaw.json")
+		put(t, path, "{ plugins: { "+setting+" } }")
+		want = strings.Replace(want, "PATH", path, 1)
+		_, err := Connect(t.Context(), options(OpenClaw))
+		require.NoError(t, err)
+		require.Contains(t, Next(options(OpenClaw)), "OpenClaw will not load the plugin, because "+want+".")
+		state := inspected(t, OpenClaw, "")
+		require.False(t, state.Connected)
+		require.Equal(t, want, state.Missing[0].String())
+	}
+}
+
+func TestOpenClawIsConnectedInTheHomeThatItIsTold(t *testing.T) {
+	home, options := machine(t)
+	t.Setenv("OPENCLAW_HOME", "~/claw")
+	t.Setenv("OPENCLAW_CONFIG_PATH", "~/settings.json")
+	_, err := Connect(t.Context(), options(OpenClaw))
+	require.NoError(t, err)
+	require.Contains(t, get(t, filepath.Join(home, "claw", "settings.json")), `"mneme"`)
+	require.FileExists(t, filepath.Join(home, "claw", ".openclaw", "extensions", "mneme", "index.js"))
+	require.NoDirExists(t, filepath.Join(home, ".openclaw"))
+	require.True(t, inspected(t, OpenClaw, "").Connected)
+}
+
 func TestTheFileOfSettingsThatOpenClawIsToldToReadIsChanged(t *testing.T) {
 	home, options := machine(t)
 	path := filepath.Join(home, "elsewhere", "claw.json")

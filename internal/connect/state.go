@@ -140,7 +140,13 @@ func (a *agent) inspect(projectDir string) State {
 	case Hermes:
 		s.Untrusted = a.unapproved(home, targets[0])
 	case OpenClaw:
-		if settings := targets[len(targets)-1].path; len(s.Files) > 0 && !openClawAdmits(settings) {
+		settings := targets[len(targets)-1].path
+		why, remedy := openClawForbids(settings)
+		switch {
+		case len(s.Files) == 0:
+		case why != "":
+			s.lack(Breaks, remedy, "%s", why)
+		case !openClawAdmits(settings):
 			s.lack(Breaks, "mneme connect openclaw", "%s does not let the plugin see prompts", settings)
 		}
 	}
@@ -282,6 +288,13 @@ func Next(o Options) (lines []string) {
 	case Cursor:
 		lines = append(lines, "Open a new chat: what mneme knows is shown at its start.", reads(o))
 	case OpenClaw:
+		if a, err := find(o.Agent); err == nil {
+			if targets, err := a.targets(""); err == nil {
+				if why, remedy := openClawForbids(targets[len(targets)-1].path); why != "" {
+					lines = append(lines, "OpenClaw will not load the plugin, because "+why+": "+remedy+".")
+				}
+			}
+		}
 		lines = append(lines, "A gateway that runs loads the plugin by itself, or after openclaw plugins reload mneme.", reads(o))
 	case Cline:
 		lines = append(lines, "Cline gets mneme's tools, because what its hooks print does not reach the model. For its extension in an editor, add what mneme mcp --print cline shows.", reads(o))

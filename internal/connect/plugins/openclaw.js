@@ -1,8 +1,11 @@
 import { homedir } from "node:os"
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 
 // Where OpenClaw keeps the sessions of an agent. It runs a copy of this file, which is elsewhere.
-const database = (agent) => join(process.env.OPENCLAW_STATE_DIR || join(homedir(), ".openclaw"), "agents", agent, "agent", "openclaw-agent.sqlite")
+const inHome = (path, home) => path.trim().replace(/^~(?=$|[\\/])/, home)
+const home = inHome(process.env.OPENCLAW_HOME || "~", homedir())
+const folder = resolve(inHome(process.env.OPENCLAW_STATE_DIR || "~/.openclaw", home))
+const database = (agent) => join(folder, "agents", agent, "agent", "openclaw-agent.sqlite")
 
 const shown = new Map() // what belongs to the start of a session, by its id
 const remembered = 1000 // sessions
