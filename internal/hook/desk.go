@@ -61,7 +61,7 @@ type Past interface {
 	// Story returns what a conversation was about. It is empty if the conversation is not known yet.
 	Story(ctx context.Context, tenant, conversation string, maxChars int) (Text, error)
 	// Said returns the passages that fit a prompt best, the best first, none of them of the
-	// conversation except.
+	// conversation except or inherited by it.
 	Said(ctx context.Context, tenant, folder, except, prompt string, limit int) ([]Passage, uint64, error)
 }
 

@@ -229,9 +229,16 @@ func (p *past) Said(ctx context.Context, tenant, folder, except, prompt string, 
 	if err != nil {
 		return nil, 0, err
 	}
+	inherited, err := graph.LineageOf(ctx, g, events.ConversationID{Tenant: tenant, ID: except}, p.asOf)
+	if err != nil && !errors.Is(err, graph.ErrNotFound) {
+		return nil, 0, err
+	}
 	seq := uint64(0)
 	var list []hook.Passage
 	for _, m := range said {
+		if inherited != nil && inherited.Shows(m.Conversation, m.Seq) {
+			continue
+		}
 		s := &sessions[slices.IndexFunc(sessions, func(s project.Session) bool { return s.ID == m.Conversation })]
 		seq = max(seq, s.LastSeq)
 		list = append(list, hook.Passage{

@@ -81,6 +81,20 @@ func TestASessionIsNeverToldWhatItSaidItself(t *testing.T) {
 	require.Empty(t, b.hook("", prompt("own", "uploadQueue.go fails again, look at it")))
 }
 
+// The agent has it in its context.
+func TestASessionIsNotToldWhatItInherits(t *testing.T) {
+	b := setup(t)
+	b.remembered("claude_code:old", "the retry in uploadQueue.go loses the last part when the lease expires")
+	seq := b.batch("claude_code:fork", &events.ConversationStarted{Cwd: "/src/app", BranchedFrom: &events.BranchedAt{ConversationID: "claude_code:old", MessageID: "a"}},
+		message("f", "user", "Try another way"))
+	b.get(fmt.Sprintf("/v1/conversations?at_least=%d", seq), nil)
+	require.Empty(t, b.hook("", prompt("fork", "uploadQueue.go fails again, look at it")))
+	b.remembered("claude_code:other", "uploadQueue.go also keeps the lease too long")
+	text := b.hook("", prompt("fork", "uploadQueue.go fails again, look at it"))
+	require.Contains(t, text, "keeps the lease too long")
+	require.NotContains(t, text, "loses the last part")
+}
+
 func TestANewSessionSeesItsProjectAndAResumedOneItsStoryToo(t *testing.T) {
 	b := setup(t)
 	start := map[string]string{"hook_event_name": "SessionStart", "session_id": "own", "cwd": "/src/app", "source": "startup"}
