@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"syscall"
 
+	"golang.org/x/sync/errgroup"
+
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
@@ -69,6 +71,8 @@ func holdsEvents(streamDir string) (bool, error) {
 // takes no new file. The server must not start then, because it removes the stream with all its events: for example when
 // another user wrote one of the files, or the file system has no inode left.
 func openable(streamsDir string) error {
+	var files errgroup.Group
+	files.SetLimit(filesAtOnce)
 	var check fs.WalkDirFunc
 	check = func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, syscall.ENOTDIR) {
@@ -92,18 +96,29 @@ func openable(streamsDir string) error {
 			}
 			return errors.Join(f.Close(), os.Remove(f.Name()))
 		}
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		size, err := f.Seek(0, io.SeekEnd)
-		if err == nil && size > 0 {
-			_, err = f.ReadAt(make([]byte, 1), size-1)
-		}
+		files.Go(func() error { return readable(path) })
+		return nil
+	}
+	err := filepath.WalkDir(streamsDir, check)
+	return errors.Join(err, files.Wait())
+}
+
+// filesAtOnce is how many files are tried at the same time: a large log has thousands, and each is a request of its own to a
+// disk that answers many at once.
+const filesAtOnce = 64
+
+// readable returns an error if a file can't be opened, or its end not be read.
+func readable(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(streamsDir, check)
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil && size > 0 {
+		_, err = f.ReadAt(make([]byte, 1), size-1)
+	}
+	return err
 }
 
 // syncMetadata makes the stream's existence durable: its files except the
