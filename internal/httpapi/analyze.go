@@ -95,8 +95,7 @@ func (a *api) watchAnalyze(ctx context.Context, in *analyzeInput) (*huma.StreamR
 	x := exchangeOf(ctx)
 	x.streams = true
 	return &huma.StreamResponse{Body: func(h huma.Context) {
-		h.SetHeader("Content-Type", contentTypeStream)
-		h.SetStatus(http.StatusOK)
+		beginStream(h)
 		_, w := humago.Unwrap(h)
 		ctx, cancel := context.WithCancel(h.Context())
 		s := &sender{w: w, control: http.NewResponseController(w), cancel: cancel}

@@ -103,8 +103,7 @@ func (a *api) watchVerify(ctx context.Context, _ *struct{}) (*huma.StreamRespons
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(h huma.Context) {
-		h.SetHeader("Content-Type", contentTypeStream)
-		h.SetStatus(http.StatusOK)
+		beginStream(h)
 		_, w := humago.Unwrap(h)
 		ctx, cancel := context.WithCancel(h.Context())
 		defer cancel()

@@ -110,8 +110,7 @@ func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse
 	x.ended = append(x.ended, leave)
 	stopping := a.stopping(ctx)
 	return &huma.StreamResponse{Body: func(h huma.Context) {
-		h.SetHeader("Content-Type", contentTypeStream)
-		h.SetStatus(http.StatusOK)
+		beginStream(h)
 		if h.Method() == http.MethodHead {
 			return
 		}
@@ -129,6 +128,13 @@ func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse
 		all.Go(func() { a.keepAlive(ctx, s, stopping) })
 		all.Wait()
 	}}, nil
+}
+
+// beginStream sets the head of an answer that is a stream.
+func beginStream(h huma.Context) {
+	h.SetHeader("Content-Type", contentTypeStream)
+	h.SetHeader("X-Accel-Buffering", "no") // or nginx holds messages back until it has several kilobytes of them
+	h.SetStatus(http.StatusOK)
 }
 
 // streams counts the open streams.

@@ -106,6 +106,16 @@ func TestAStreamSendsEventsAsTheyComeAndContinuesWhereItBrokeOff(t *testing.T) {
 	require.EqualValues(t, 6, rest.event().Seq, "nothing of a deleted conversation")
 }
 
+// nginx, as it is installed, would hold the messages of a stream back.
+func TestProxiesAreAskedNotToHoldStreamsBack(t *testing.T) {
+	b := setup(t)
+	for path, method := range map[string]string{"/v1/stream?until_end=true": http.MethodGet, "/v1/verify/stream": http.MethodPost} {
+		response, _ := b.send(method, path, nil, nil)
+		require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"), path)
+		require.Equal(t, "no", response.Header.Get("X-Accel-Buffering"), path)
+	}
+}
+
 func TestAStreamBeginsWithTheNewestEventsAndStopsAtTheEnd(t *testing.T) {
 	b := setup(t)
 	b.batch("c", message("m1", "user", "one"), message("m2", "assistant", "two"))
