@@ -55,6 +55,22 @@ func TestAnotherStreamWithTheSubjectsOfTheLogIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "COPY")
 }
 
+// As on servers that take over when those of the log are lost.
+func TestACopyThatNATSMakesOfTheLogIsNotTakenForTheLogOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	from := &jetstream.StreamSource{Name: natsdeploy.Stream, External: &jetstream.ExternalStream{APIPrefix: "$JS.elsewhere.API"}}
+	for _, made := range []jetstream.StreamConfig{{Mirror: from}, {Sources: []*jetstream.StreamSource{from}}} {
+		js := connect(t, start(t, embedded.Config{MaxBytes: 1 << 20}))
+		made.Name = natsdeploy.Stream
+		_, err := js.CreateStream(t.Context(), made)
+		require.NoError(t, err)
+		_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
+		require.ErrorIs(t, err, natsdeploy.ErrIncompatible)
+		require.ErrorContains(t, err, "it is a copy that NATS makes of another stream")
+		require.ErrorContains(t, err, "mneme restore")
+	}
+}
+
 func TestManyProgramsMayApplyAtOnce(t *testing.T) {
 	t.Parallel()
 	e := start(t, embedded.Config{})

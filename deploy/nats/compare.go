@@ -12,8 +12,11 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// fieldSchema names the schema in an IncompatibleError. It is not a field of the stream's configuration.
-const fieldSchema = "schema"
+// Names in an IncompatibleError that are not fields of the stream's configuration.
+const (
+	fieldSchema = "schema"
+	fieldCopy   = "it"
+)
 
 // ungoverned lists the fields that operators may choose. All others are
 // compared, including fields of a later client library, so that a new feature
@@ -32,6 +35,9 @@ func compare(have jetstream.StreamConfig, s Settings) error {
 		return ErrRestoring
 	}
 	if v := have.Metadata[schemaKey]; v != schemaVersion && v != splitSchema {
+		if have.Mirror != nil || len(have.Sources) > 0 {
+			return &IncompatibleError{Field: fieldCopy, Have: "a copy that NATS makes of another stream", Want: "the log itself"}
+		}
 		return &IncompatibleError{Field: fieldSchema, Have: strconv.Quote(v), Want: strconv.Quote(schemaVersion)}
 	}
 	if s.DuplicateWindow == 0 {

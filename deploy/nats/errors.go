@@ -41,7 +41,7 @@ var (
 )
 
 // IncompatibleError says which setting of the existing stream differs from what this
-// program needs. Field is the name as `nats stream info --json` shows it, or "schema".
+// program needs. Field is the name as `nats stream info --json` shows it, "schema", or "it" of a stream that is not the log.
 type IncompatibleError struct {
 	Field string
 	Have  string // the stream's
@@ -59,6 +59,8 @@ func (e *IncompatibleError) remedy() string {
 	switch e.Field {
 	case fieldSchema, splitsKey:
 		return "the stream was made by another version of mneme, or by something else; run the version that made it, or another NATS account"
+	case fieldCopy:
+		return "run the programs on the servers of the log; if these are lost, remove the copy with `nats stream rm " + Stream + "`, and restore a backup with `mneme restore`"
 	case "max_bytes":
 		return "a log without a limit fills the disk, and then nobody gets an answer; give it one: nats stream edit " + Stream + " --max-bytes 64GiB"
 	case "max_age", "max_msgs", "max_msgs_per_subject", "discard", "retention":
