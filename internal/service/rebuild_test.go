@@ -320,7 +320,9 @@ func TestAFailedRebuildKeepsTheOldGeneration(t *testing.T) {
 	spoil(t, data, "graph", 2) // again, because the last batch overwrote it
 
 	i = upOn(t, data, settings.Models{})
-	require.Contains(t, i.became("graph", "failed").Error, "of another version")
+	failed := i.became("graph", "failed").Error
+	require.Contains(t, failed, "of another version")
+	require.Contains(t, failed, "run the same version of all programs")
 	only(t, generations(data), "graph", 1)
 	require.Eventually(t, func() bool { return i.status("graph").State == "live" }, patience, 10*time.Millisecond)
 	i.rebuild("graph")

@@ -245,14 +245,21 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 		c.slog.Info("rebuilding", "generation", wish.Generation, "from", wish.From)
 		b.projector.Start()
 	}
-	for _, s := range c.next.projector.Status() {
-		if s.State == projection.StateHalted {
-			return fail(s.Error)
-		}
-	}
+	statuses := c.next.projector.Status()
 	cps, err := c.next.Store.Checkpoints(ctx)
 	if err != nil {
 		return err
+	}
+	for _, s := range statuses {
+		if s.State != projection.StateHalted {
+			continue
+		}
+		for _, cp := range cps {
+			if s.OtherBuild && cp.Partition == s.Partition { // to rebuild, as s.Error says, helps only then
+				return fail(c.builtElsewhere(cp))
+			}
+		}
+		return fail(s.Error)
 	}
 	for _, cp := range cps {
 		if cp.Halted != "" {
@@ -264,7 +271,7 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 	}
 	for _, cp := range cps { // check that all programs are of one version
 		if cp.Fingerprint != c.declared.Fingerprint() {
-			return fail(fmt.Sprintf("partition %d was built as %s, but this program builds %s: run the same version of all programs", cp.Partition, cp.Fingerprint, c.declared.Fingerprint()))
+			return fail(c.builtElsewhere(cp))
 		}
 	}
 	if !wish.Force {
@@ -287,6 +294,11 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 	c.steps.goals = nil
 	c.steps.again() // to follow
 	return err
+}
+
+// builtElsewhere says that another process, which differs from this one, takes part in a rebuild.
+func (c *Consumer[U, S]) builtElsewhere(cp projection.Checkpoint) string {
+	return fmt.Sprintf("partition %d was built as %s, but this program builds %s: run the same version of all programs, and rebuild again", cp.Partition, cp.Fingerprint, c.declared.Fingerprint())
 }
 
 // hasCaughtUp reports whether the next generation, whose checkpoints are cps, has applied what the
