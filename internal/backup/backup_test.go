@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -320,6 +324,53 @@ func TestTheBackupOfAClusterIsRestoredIntoASingleServer(t *testing.T) {
 	_, err := backup.Restore(mnemetest.Context(t), to.conn, dir, backup.Options{}, quiet)
 	require.NoError(t, err)
 	require.Len(t, to.held(10), 10)
+}
+
+// In a cluster the client may be connected to another server than the one that writes, as here to one that stores nothing.
+func TestARestoreEndsWhenTheServerThatWritesGoesDown(t *testing.T) {
+	if !mnemetest.All {
+		t.Skip("waits half a minute: make test-all")
+	}
+	t.Parallel()
+	from := start(t)
+	from.apply(1 << 30)
+	from.publish(1, 3000, 8000)
+	dir, _ := from.backup()
+
+	cluster := natstest.Start(t)
+	route := &url.URL{Scheme: "nats", Host: cluster.Servers[0].ClusterAddr().String()}
+	o := &server.Options{ServerName: "door", Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, Routes: []*url.URL{route}}
+	o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: server.RANDOM_PORT}
+	door, err := server.NewServer(o)
+	require.NoError(t, err)
+	door.Start()
+	t.Cleanup(door.Shutdown)
+	require.True(t, door.ReadyForConnections(mnemetest.Patience))
+	conn, err := eventlog.Connect(door.ClientURL(), "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	to := &place{t: t, conn: conn}
+	require.Eventually(t, func() bool {
+		_, err := natsdeploy.Inspect(t.Context(), to.js())
+		return errors.Is(err, natsdeploy.ErrNoStream)
+	}, mnemetest.Patience, 100*time.Millisecond, "the servers have no leader")
+
+	var down sync.WaitGroup
+	begun := false
+	options := backup.Options{Replicas: 3, MaxBytes: 64 << 20}
+	_, err = backup.Restore(mnemetest.Context(t), conn, dir, options, func(what string, bytes, total int64) {
+		if begun || what != "restoring" || bytes < total/3 {
+			return
+		}
+		begun = true
+		stream, err := to.js().Stream(mnemetest.Context(t), natsdeploy.Stream)
+		require.NoError(t, err)
+		writes := stream.CachedInfo().Cluster.Leader
+		n := slices.IndexFunc(cluster.Servers, func(s *server.Server) bool { return s.Name() == writes })
+		down.Go(func() { cluster.Stop(n) }) // while chunks are on their way
+	})
+	require.ErrorContains(t, err, "start it if it is down, and run the restore again")
+	down.Wait()
 }
 
 func TestADamagedBackupIsRefusedWithThePosition(t *testing.T) {

@@ -95,6 +95,9 @@ func Restore(ctx context.Context, conn *nats.Conn, dir string, o Options, progre
 	return m, natsdeploy.Restored(ctx, js)
 }
 
+// streamOffline is JetStream's code for a stream whose servers are down.
+const streamOffline jetstream.ErrorCode = 10118
+
 // makeRoom removes a log that holds nothing but what the backup holds, after it has taken over
 // the size and replicas of a log that was never used.
 func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed uint64, o *Options) error {
@@ -104,6 +107,10 @@ func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed ui
 			o.Replicas = max(o.Replicas, 1) // a single server refuses the copies of a cluster
 		}
 		return o.fit(needed)
+	}
+	var offline *jetstream.APIError
+	if errors.As(err, &offline) && offline.ErrorCode == streamOffline {
+		return fmt.Errorf("a log exists, perhaps a part of one that an interrupted restore left, but the NATS servers that have it are down: start them, and run the restore again: %w", err)
 	}
 	if err != nil {
 		return err
@@ -269,7 +276,7 @@ func send(ctx context.Context, conn *nats.Conn, path string, request any, sent f
 			return err
 		}
 		if waiting == window {
-			if err := accepted(ctx, answers); err != nil {
+			if err := accepted(ctx, answers, silence); err != nil {
 				return err
 			}
 			waiting--
@@ -281,16 +288,19 @@ func send(ctx context.Context, conn *nats.Conn, path string, request any, sent f
 		sent(raw.Load())
 	}
 	for ; waiting > 0; waiting-- {
-		if err := accepted(ctx, answers); err != nil {
+		if err := accepted(ctx, answers, silence); err != nil {
 			return err
 		}
 	}
-	// The answer to the empty chunk comes when the stream exists.
+	// The answer to the empty chunk comes when the stream exists: first the server reads again what it has written.
 	if err := conn.PublishRequest(answer.Subject, inbox, nil); err != nil {
 		return err
 	}
-	return accepted(ctx, answers)
+	return accepted(ctx, answers, silence+time.Duration(raw.Load()/slowestRead)*time.Second)
 }
+
+// slowestRead is how many bytes a second a server reads from a disk, at least.
+const slowestRead = 5 << 20
 
 // recode gives a snapshot small S2 blocks. raw counts the bytes without compression.
 func recode(snapshot io.Reader) (recoded *io.PipeReader, raw *atomic.Int64) {
@@ -311,15 +321,20 @@ func (c counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// accepted waits for the answer to one chunk. The server writes what it is given before it answers, so only
-// the connection or the caller limits the time.
-func accepted(ctx context.Context, answers *nats.Subscription) error {
-	m, err := answers.NextMsgWithContext(ctx)
+// accepted waits for the answer to one chunk. The server writes what it is given before it answers, and gives up if that takes
+// 5 s. One that no longer runs says nothing: in a cluster this client may be connected to another one, and so does not notice.
+func accepted(ctx context.Context, answers *nats.Subscription, within time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	m, err := answers.NextMsgWithContext(waiting)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
+	if err != nil && waiting.Err() != nil {
+		return fmt.Errorf("the NATS server that writes the log has not answered for %s: start it if it is down, and run the restore again", within)
+	}
 	if errors.Is(err, nats.ErrNoResponders) {
-		return errors.New("the server gave up, because its disk took longer than 5 s for a few events: its log says more; run the restore again")
+		return errors.New("the NATS server that writes the log is down, or gave up because its disk took longer than 5 s for a few events, as its log then says: start it if it is down, and run the restore again")
 	}
 	if err != nil {
 		return err
