@@ -209,6 +209,14 @@ type InsightWritten struct {
 	PromptHash string                     `json:"prompt_hash"`
 }
 
+// LessonWithdrawn says that what an event of the same conversation taught is wrong or outdated: the context of the project
+// no longer shows it among what was learnt. It names the event by its source and id, which are the same in every log.
+type LessonWithdrawn struct {
+	EventSource string `json:"event_source" jsonschema:"required,minLength=1,maxLength=1024"`
+	EventID     string `json:"event_id" jsonschema:"required,minLength=1,maxLength=512"`
+	Reason      string `json:"reason,omitempty"`
+}
+
 // StoryPrefix begins the id of a conversation that holds a chapter of a project's story.
 const StoryPrefix = "story:"
 
@@ -299,6 +307,7 @@ func (*ProjectAliased) EventType() string      { return TypeProjectAliased }
 func (*ContextServed) EventType() string       { return TypeContextServed }
 func (*MemoryChanged) EventType() string       { return TypeMemoryChanged }
 func (*InsightWritten) EventType() string      { return TypeInsightWritten }
+func (*LessonWithdrawn) EventType() string     { return TypeLessonWithdrawn }
 func (*StoryWritten) EventType() string        { return TypeStoryWritten }
 func (*StoryWithdrawn) EventType() string      { return TypeStoryWithdrawn }
 func (*CodeIndexed) EventType() string         { return TypeCodeIndexed }
@@ -316,6 +325,7 @@ func (*ProjectAliased) Key() string      { return "" }
 func (*ContextServed) Key() string       { return "" }
 func (*MemoryChanged) Key() string       { return "" }
 func (*InsightWritten) Key() string      { return "" }
+func (*LessonWithdrawn) Key() string     { return "" }
 func (*StoryWritten) Key() string        { return "" }
 func (*StoryWithdrawn) Key() string      { return "" }
 func (*CodeIndexed) Key() string         { return "" }

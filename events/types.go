@@ -20,6 +20,7 @@ const (
 	TypeContextServed       = "dev.mneme.context.served.v1"
 	TypeMemoryChanged       = "dev.mneme.memory.changed.v1"
 	TypeInsightWritten      = "dev.mneme.insight.written.v1"
+	TypeLessonWithdrawn     = "dev.mneme.lesson.withdrawn.v1"
 	TypeStoryWritten        = "dev.mneme.story.written.v1"
 	TypeStoryWithdrawn      = "dev.mneme.story.withdrawn.v1"
 	TypeCodeIndexed         = "dev.mneme.code.indexed.v1"
@@ -60,6 +61,7 @@ var prototypes = map[string]func() Payload{
 	TypeContextServed:       func() Payload { return new(ContextServed) },
 	TypeMemoryChanged:       func() Payload { return new(MemoryChanged) },
 	TypeInsightWritten:      func() Payload { return new(InsightWritten) },
+	TypeLessonWithdrawn:     func() Payload { return new(LessonWithdrawn) },
 	TypeStoryWritten:        func() Payload { return &StoryWritten{Conversation: absent} },
 	TypeStoryWithdrawn:      func() Payload { return new(StoryWithdrawn) },
 	TypeCodeIndexed:         func() Payload { return new(CodeIndexed) },

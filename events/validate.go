@@ -147,6 +147,13 @@ func (p *InsightWritten) Validate() error {
 		nonEmpty("data.model", p.Model))
 }
 
+func (p *LessonWithdrawn) Validate() error {
+	if len(p.EventSource) > MaxSourceBytes {
+		return invalid("data.event_source", "is %d bytes long, the limit is %d", len(p.EventSource), MaxSourceBytes)
+	}
+	return first(nonEmpty("data.event_source", p.EventSource), id("data.event_id", p.EventID))
+}
+
 func (p *StoryWritten) Validate() error {
 	switch {
 	case p.Level < 1:

@@ -277,6 +277,7 @@ type ConversationsCmd struct {
 type ProjectsCmd struct {
 	List    ProjectsListCmd    `cmd:"" group:"read" help:"List projects, sorted by name."`
 	Show    ProjectsShowCmd    `cmd:"" group:"read" help:"Show a project and its newest conversations."`
+	Forget  ProjectsForgetCmd  `cmd:"" group:"write" help:"Remove a line of What Was Learnt from the contexts of a project."`
 	Alias   ProjectsAliasCmd   `cmd:"" group:"write" help:"Count a project as part of another one."`
 	Unalias ProjectsUnaliasCmd `cmd:"" group:"write" help:"Undo an alias: count a project on its own again."`
 }

@@ -232,6 +232,8 @@ func gistOfOthers(payload events.Payload) (who, text string, color style) {
 		return fmt.Sprintf("story L%d", p.Level), p.Conversation, bold
 	case *events.StoryWithdrawn:
 		return "withdrawn", p.Reason, red
+	case *events.LessonWithdrawn:
+		return "forgotten", p.Reason, red
 	case *events.CodeIndexed:
 		if p.Removed {
 			return "removed", p.Path, red

@@ -23,9 +23,9 @@ type Role struct {
 // _INBOX, every user could read the answers to others.
 func InboxPrefix(user string) string { return "_INBOX_" + user }
 
-// agentKinds are the kinds of events that an agent may publish. Summaries, condensed results, deletions and aliases of
-// projects are not among them, because others' contexts depend on those. Only the server knows which contexts were
-// served. It also serializes the changes of a memory's files. Indexes of code are published over HTTP.
+// agentKinds are the kinds of events that an agent may publish. Summaries, condensed results, deletions, aliases of
+// projects and withdrawals of lessons are not among them, because others' contexts depend on those. Only the server knows
+// which contexts were served. It also serializes the changes of a memory's files. Indexes of code are published over HTTP.
 var agentKinds = []string{
 	events.Kind(events.TypeConversationStarted), events.Kind(events.TypeConversationUpdated), events.Kind(events.TypeMessageCreated),
 	events.Kind(events.TypeToolCalled), events.Kind(events.TypeToolReturned), "other",

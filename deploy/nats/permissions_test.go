@@ -109,7 +109,7 @@ func subjects() (list []string) {
 		for _, kind := range []string{
 			events.TypeConversationStarted, events.TypeConversationUpdated, events.TypeConversationDeleted, events.TypeMessageCreated, events.TypeToolCalled,
 			events.TypeToolReturned, events.TypeSummaryWritten, events.TypeToolCondensed, events.TypeProjectAliased, events.TypeContextServed, events.TypeMemoryChanged,
-			events.TypeInsightWritten, events.TypeStoryWritten, events.TypeStoryWithdrawn, "com.example.other",
+			events.TypeInsightWritten, events.TypeStoryWritten, events.TypeStoryWithdrawn, events.TypeLessonWithdrawn, "com.example.other",
 		} {
 			add("mneme.%s.c1.%s", tenant, events.Kind(kind))
 			add("ev.0.%s.c1.%s", tenant, events.Kind(kind))

@@ -84,6 +84,7 @@ var Routes = map[string]Need{
 	"list-indexed-files":        {Role: Read, Scope: InProject, Audit: AuditNone},
 	"view-memory":               {Role: Read, Scope: InProject, Audit: AuditNone},
 	"use-memory":                {Role: Read, Scope: InProject, Audit: AuditNone, Note: "every command but `view` needs the role write and a token of the tenant"},
+	"withdraw-lesson":           {Role: Write, Scope: InTenant, Audit: AuditChange, Target: []string{"project", "seq"}},
 	"read-insights":             {Role: Read, Scope: InTenant, Audit: AuditRead, Target: []string{"project", "conversation"}},
 	"alias-project":             {Role: Operate, Scope: InTenant, Audit: AuditChange, Target: []string{"project", "into"}, Note: "tokens of a project see what becomes part of it"},
 	"unalias-project":           {Role: Operate, Scope: InTenant, Audit: AuditChange, Target: []string{"project"}},

@@ -35,33 +35,42 @@ func (a *api) registerEvent(h huma.API) {
 }
 
 func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
-	missing := huma.Error404NotFound(fmt.Sprintf("the log holds no event of this tenant at sequence %d", in.Seq))
-	stored, err := a.Log.Get(ctx, in.Seq)
-	if errors.Is(err, eventlog.ErrNotFound) {
-		return nil, missing
-	}
+	recorded, err := a.recordedAt(ctx, in.Tenant, in.Seq)
 	if err != nil {
 		return nil, err
-	}
-	recorded, address, invalid := stored.Decode()
-	if address.Tenant != in.Tenant { // this also covers a subject that can't be parsed
-		return nil, missing
-	}
-	deleted, err := a.deleted(ctx, events.ConversationID{Tenant: in.Tenant, ID: address.Conversation})
-	if err != nil {
-		return nil, err
-	}
-	if deleted {
-		return nil, missing
-	}
-	if invalid != nil {
-		return nil, huma.Error404NotFound(fmt.Sprintf("the log's message at sequence %d is not a readable event: %v", in.Seq, invalid))
 	}
 	body, err := events.EncodeStructured(recorded.Event)
 	if err != nil {
 		return nil, err
 	}
 	return &eventOutput{ContentType: events.ContentTypeEvent, Body: append(body, '\n')}, nil
+}
+
+// recordedAt reads a tenant's event from the log. The error is a problem, also for one of a deleted conversation.
+func (a *api) recordedAt(ctx context.Context, tenant string, seq uint64) (recorded events.Recorded, err error) {
+	missing := huma.Error404NotFound(fmt.Sprintf("the log holds no event of this tenant at sequence %d", seq))
+	stored, err := a.Log.Get(ctx, seq)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return recorded, missing
+	}
+	if err != nil {
+		return recorded, err
+	}
+	recorded, address, invalid := stored.Decode()
+	if address.Tenant != tenant { // this also covers a subject that can't be parsed
+		return recorded, missing
+	}
+	deleted, err := a.deleted(ctx, events.ConversationID{Tenant: tenant, ID: address.Conversation})
+	if err != nil {
+		return recorded, err
+	}
+	if deleted {
+		return recorded, missing
+	}
+	if invalid != nil {
+		return recorded, huma.Error404NotFound(fmt.Sprintf("the log's message at sequence %d is not a readable event: %v", seq, invalid))
+	}
+	return recorded, nil
 }
 
 // deleted reports whether a conversation has a tombstone, which holds all of the

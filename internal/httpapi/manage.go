@@ -164,6 +164,11 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 	if err != nil {
 		return nil, err
 	}
+	return w.change(ctx)
+}
+
+// change stores the event, which changes a conversation that exists and is not deleted.
+func (w *write) change(ctx context.Context) (*output[Written], error) {
 	known, err := w.known(ctx)
 	if known != nil || err != nil {
 		return known, err
@@ -178,7 +183,7 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 	deletion := events.Kind(events.TypeConversationDeleted)
 	for try := range maxTries {
 		var before uint64
-		m, err := a.Log.LastOfKind(ctx, id.Tenant, id.ID, deletion)
+		m, err := w.Log.LastOfKind(ctx, w.id.Tenant, w.id.ID, deletion)
 		if err == nil {
 			if w.is(&m) {
 				return w.repeated(&m)
@@ -195,8 +200,8 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 				return nil, err
 			}
 		}
-		ack, err := a.Log.PublishAfter(ctx, id.Tenant, w.event, deletion, before)
-		a.deletions.forget(id)
+		ack, err := w.Log.PublishAfter(ctx, w.id.Tenant, w.event, deletion, before)
+		w.deletions.forget(w.id)
 		if errors.Is(err, eventlog.ErrConflict) {
 			continue
 		}

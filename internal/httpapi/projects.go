@@ -123,6 +123,7 @@ func (a *api) registerProjects(h huma.API) {
 	serve(a, h, op, a.projectContext)
 	a.registerMemory(h)
 	a.registerCodebase(h)
+	a.registerLessons(h)
 	alias := operation("alias-project", http.MethodPut, "/v1/projects/{project}/alias", "Count a project as part of another one", "projects", 409, 413, 415, 422, 503, 504, 507)
 	alias.Description = "From then on its conversations belong to the other project. Contexts as of an earlier sequence do not change."
 	serve(a, h, alias, a.aliasProject)

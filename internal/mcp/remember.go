@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,9 +21,10 @@ import (
 const sourceOfNotes = "mneme/mcp"
 
 type rememberArguments struct {
-	Text    string   `json:"text"`
-	Project string   `json:"project"`
-	Tags    []string `json:"tags"`
+	Text     string   `json:"text"`
+	Project  string   `json:"project"`
+	Tags     []string `json:"tags"`
+	Replaces string   `json:"replaces"`
 }
 
 type remembered struct {
@@ -53,9 +55,20 @@ func (c *call) remember(ctx context.Context, in rememberArguments) (answer, erro
 	speaker := plain.Speaker(c.client)
 	sum := events.DigestOf(p.Name, said, speaker)
 	key := hex.EncodeToString(sum[:])
-	id, ack, err := c.notes(ctx, p, key)
-	if err != nil || ack != 0 {
-		return noted(id, p, ack, true), err
+	id, key, known, err := c.notes(ctx, p, key)
+	if err != nil {
+		return answer{}, err
+	}
+	var old *events.Event
+	if in.Replaces != "" {
+		var refused refusal
+		old, err = c.replaced(ctx, p, in.Replaces, key)
+		if err != nil && (known == 0 || !errors.As(err, &refused)) { // the same call again finds nothing more to replace
+			return answer{}, err
+		}
+	}
+	if known != 0 {
+		return noted(id, p, known, true), c.withdraw(ctx, old)
 	}
 	start, err := events.New(id.ID, sourceOfNotes, "start", &events.ConversationStarted{Title: "Notes", Agent: "mneme", Project: p.Name})
 	if err != nil {
@@ -79,7 +92,7 @@ func (c *call) remember(ctx context.Context, in rememberArguments) (answer, erro
 		return answer{}, err
 	}
 	last := acks[len(acks)-1]
-	return noted(id, p, last.Seq, last.Duplicate), nil
+	return noted(id, p, last.Seq, last.Duplicate), c.withdraw(ctx, old)
 }
 
 func noted(id events.ConversationID, p project.Project, seq uint64, duplicate bool) answer {
@@ -87,27 +100,120 @@ func noted(id events.ConversationID, p project.Project, seq uint64, duplicate bo
 }
 
 // notes returns the conversation that takes a note now, and the sequence of the note if the read model has it there, else 0.
-// Nothing is read of a deleted conversation, so notes go on in another one: see [project.Again].
-func (c *call) notes(ctx context.Context, p project.Project, key string) (id events.ConversationID, seq uint64, err error) {
+// Nothing is read of a deleted conversation, so notes go on in another one: see [project.Again]. A note that was withdrawn
+// gets another key, so that it can be remembered again.
+func (c *call) notes(ctx context.Context, p project.Project, first string) (id events.ConversationID, key string, seq uint64, err error) {
 	g, _, err := c.pins.Graph(ctx)
 	if err != nil {
-		return id, 0, err
+		return id, first, 0, err
 	}
-	for n := 1; ; n++ {
+	key = first
+	for n := 1; ; {
 		id = events.ConversationID{Tenant: c.tenant, ID: project.Conversation(events.NotesPrefix, project.Again(p.Name, n))}
 		e := events.Event{Subject: id.ID, Source: sourceOfNotes, ID: key}
 		held, err := g.Holders(ctx, []projection.Claim{{Conversation: id, Key: e.Identity(id.Tenant)}})
 		if err != nil {
-			return id, 0, err
+			return id, key, 0, err
 		}
 		holder, ok := held[0]
-		if ok && holder.Content.IsZero() {
+		deleted := ok && holder.Content.IsZero()
+		if !deleted {
+			if deleted, err = c.deleted(ctx, id); err != nil {
+				return id, key, 0, err
+			}
+		}
+		if deleted {
+			n++
 			continue
 		}
-		if deleted, err := c.deleted(ctx, id); err != nil || !deleted {
-			return id, holder.Seq, err
+		if withdrawn, err := c.withdrawn(ctx, id, key); err != nil || !ok || !withdrawn {
+			return id, key, holder.Seq, err
+		}
+		sum := events.DigestOf(key)
+		key = hex.EncodeToString(sum[:])
+	}
+}
+
+// withdrawn reports whether a note was withdrawn.
+func (c *call) withdrawn(ctx context.Context, id events.ConversationID, key string) (bool, error) {
+	r, _, err := c.pins.Projects(ctx)
+	if err != nil {
+		return false, err
+	}
+	e, err := project.NewWithdrawal(id.ID, sourceOfNotes, key, "")
+	if err != nil {
+		return false, err
+	}
+	at, err := project.WithdrawnAt(ctx, r, id, &e)
+	return at != 0, err
+}
+
+// replaced makes the event that withdraws the line that a note replaces, nil if that is the note itself. key is the note's.
+func (c *call) replaced(ctx context.Context, p project.Project, ref, key string) (*events.Event, error) {
+	conversation, kind, n, err := parseRef(ref)
+	if err != nil {
+		return nil, refuse("replaces is not the name of a line: give it as memory_context shows it, such as [ID, turn 7]")
+	}
+	if conversation, err = c.named(ctx, conversation); err != nil {
+		return nil, err
+	}
+	r, _, err := c.pins.Projects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id := events.ConversationID{Tenant: c.tenant, ID: conversation}
+	digests, err := r.Digests(ctx, []events.ConversationID{id}, graph.Latest)
+	if err != nil {
+		return nil, err
+	}
+	var of uint64
+	var lines []string
+	if d := digests[0]; d != nil && slices.Contains(p.Names, d.Place.Name) {
+		for _, l := range d.Lessons() {
+			if kind == "turn" && uint64(l.Turn) == n || kind == "seq" && l.Seq == n {
+				if l.Seq != of {
+					lines = append(lines, refTo(conversation, l.Seq)+" ("+plain.Clip(l.Text, 60)+")")
+				}
+				of = l.Seq
+			}
 		}
 	}
+	switch {
+	case len(lines) == 0:
+		return nil, refuse("%s taught this project nothing that is shown: leave replaces out, or name a line of What Was Learnt in memory_context", plain.Clip(plain.Line(ref), 120))
+	case len(lines) > 1:
+		return nil, refuse("%s taught several lines: name one with replaces: %s", plain.Clip(plain.Line(ref), 120), strings.Join(lines, ", "))
+	}
+	stored, err := c.Log.Get(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	taught, _, err := stored.Decode()
+	if err != nil {
+		return nil, err
+	}
+	if taught.Source == sourceOfNotes && taught.ID == key {
+		return nil, nil // it is the note itself
+	}
+	e, err := project.NewWithdrawal(conversation, taught.Source, taught.ID, "replaced by a note")
+	return &e, err
+}
+
+// withdraw stores a withdrawal, if there is one.
+func (c *call) withdraw(ctx context.Context, e *events.Event) error {
+	if e == nil {
+		return nil
+	}
+	e.Time = time.Now().UTC()
+	if c.Admit != nil {
+		settle, err := c.Admit(c.tenant, 1, len(e.Data))
+		if err != nil {
+			return err
+		}
+		defer settle()
+	}
+	_, err := c.Log.Publish(ctx, c.tenant, *e)
+	return err
 }
 
 // deleted reports whether a conversation was deleted. It asks the log, because the read model may not have applied that yet,

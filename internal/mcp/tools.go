@@ -158,10 +158,11 @@ func Definitions(write bool) []*sdk.Tool {
 	return append(list, &sdk.Tool{
 		Name: ToolRemember, Title: "Remember a fact",
 		Description: "Remember a decision, fact or preference for later sessions. What is said here is recorded elsewhere already; note only what must not be missed.",
-		InputSchema: object([]string{"text", "project", "tags"}, []string{"text"}, property{
-			"text":    note,
-			"project": text("name or folder; default: this one"),
-			"tags":    tags,
+		InputSchema: object([]string{"text", "project", "tags", "replaces"}, []string{"text"}, property{
+			"text":     note,
+			"project":  text("name or folder; default: this one"),
+			"tags":     tags,
+			"replaces": text("the outdated line, such as [ID, turn 7]"),
 		}),
 		Annotations: &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
 	})

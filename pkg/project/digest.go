@@ -48,6 +48,7 @@ type Said struct {
 	Seq  uint64 `json:"s,omitempty"`
 	Turn int    `json:"n,omitempty"`
 	Time string `json:"t,omitempty"` // the producer's, RFC 3339
+	Key  string `json:"k,omitempty"` // of the event that taught it, see eventKey
 }
 
 // File is a file that the conversation touched.
@@ -80,6 +81,7 @@ type Fix struct {
 	Changed []string `json:"w,omitempty"` // files changed in between, the last first
 	Seq     uint64   `json:"s,omitempty"` // of the success
 	Turn    int      `json:"t,omitempty"`
+	Key     string   `json:"k,omitempty"` // of the event that taught it
 }
 
 // Trouble is a command that failed and has not succeeded since.
@@ -106,6 +108,7 @@ type Summary struct {
 	Seq      uint64   `json:"s,omitempty"`
 	Last     int      `json:"t,omitempty"` // its last turn
 	ByModel  bool     `json:"m,omitempty"` // a model wrote it
+	Key      string   `json:"k,omitempty"` // of the event that wrote it
 }
 
 // call is a tool call that waits for its result.
@@ -155,6 +158,8 @@ type Digest struct {
 
 	Insight *Insight `json:"in,omitempty"`
 	Chapter *Chapter `json:"ch,omitempty"` // of a conversation that holds a chapter of a story
+
+	Withdrawn []Withdrawal `json:"wd,omitempty"` // the newest
 
 	Open []call `json:"c,omitempty"`
 
@@ -227,12 +232,15 @@ type Change struct {
 	Insight *Insight `json:"in,omitempty"`
 	Chapter *Chapter `json:"ch,omitempty"`
 	Placed  bool     `json:"m,omitempty"`
+
+	Key       string `json:"k,omitempty"`  // of the event, if it may teach something
+	Withdrawn string `json:"wd,omitempty"` // the key of the event whose lines are withdrawn
 }
 
 // about reports whether a change is only about the conversation, and may come when nobody works in it any longer: a summary,
-// an insight, or a title.
+// an insight, a title, or a withdrawal.
 func (c *Change) about() bool {
-	return c.Insight != nil || c.Summary != nil || c.Title != "" && c.Time == "" && c.Agent == "" && c.Place == nil
+	return c.Insight != nil || c.Summary != nil || c.Withdrawn != "" || c.Title != "" && c.Time == "" && c.Agent == "" && c.Place == nil
 }
 
 // Apply applies the change that the event at seq made.
@@ -274,7 +282,7 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 		d.Interrupted = true
 	}
 	for _, text := range c.Taught {
-		d.Taught = append(d.Taught, Said{Text: text, Seq: seq, Turn: d.Turns})
+		d.Taught = append(d.Taught, Said{Text: text, Seq: seq, Turn: d.Turns, Key: c.Key})
 	}
 	if d.Request == nil { // it holds the notes of a project, which may come over years
 		d.Taught = newest(d.Taught, maxNotes)
@@ -285,7 +293,7 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 		d.Answer = &Said{Text: c.Answer.Text, Seq: seq, Turn: d.Turns, Time: c.Time}
 	}
 	if s := c.Summary; s != nil && (d.Summary == nil || s.Level >= d.Summary.Level) {
-		d.Summary = &Summary{Level: s.Level, Text: s.Text, Findings: s.Findings, Seq: seq, Last: s.Last, ByModel: s.ByModel}
+		d.Summary = &Summary{Level: s.Level, Text: s.Text, Findings: s.Findings, Seq: seq, Last: s.Last, ByModel: s.ByModel, Key: c.Key}
 	}
 	if c.Request != nil || c.Answer != nil || len(c.Taught) > 0 && c.Outcome == nil {
 		if d.Said++; d.Said%marked == 0 {
@@ -296,14 +304,14 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 		d.called(c.Called, seq)
 	}
 	if c.Outcome != nil {
-		d.returned(c.Outcome, seq)
+		d.returned(c.Outcome, seq, c.Key)
 	}
 	if c.Alias != nil {
 		d.alias(*c.Alias)
 	}
 	if c.Insight != nil {
 		insight := *c.Insight
-		insight.Seq = seq
+		insight.Seq, insight.Key = seq, c.Key
 		d.Insight = &insight
 	}
 	if c.Chapter != nil {
@@ -313,6 +321,12 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	}
 	if c.Memory != nil {
 		d.remember(*c.Memory, seq)
+	}
+	if c.Withdrawn != "" {
+		d.Withdrawn = newest(append(d.Withdrawn, Withdrawal{Key: c.Withdrawn, Seq: seq}), maxWithdrawn)
+	}
+	if key := cmp.Or(c.Withdrawn, c.Key); key != "" {
+		d.withdraw(key)
 	}
 }
 
@@ -337,7 +351,7 @@ func (d *Digest) called(c *Called, seq uint64) {
 	if i := slices.IndexFunc(d.Open, func(o call) bool { return o.ID == c.ID && o.Early }); i >= 0 {
 		early := d.Open[i].Outcome
 		d.Open = slices.Delete(d.Open, i, i+1)
-		d.settle(open, early, seq)
+		d.settle(open, early, seq, "") // it failed, so it solved nothing
 		return
 	}
 	if len(c.Touched)+len(c.Runs) > 0 || c.Task != "" {
@@ -345,7 +359,7 @@ func (d *Digest) called(c *Called, seq uint64) {
 	}
 }
 
-func (d *Digest) returned(o *Outcome, seq uint64) {
+func (d *Digest) returned(o *Outcome, seq uint64, key string) {
 	i := slices.IndexFunc(d.Open, func(c call) bool { return c.ID == o.Call && !c.Early })
 	failed := o.Success != nil && !*o.Success
 	switch {
@@ -359,11 +373,11 @@ func (d *Digest) returned(o *Outcome, seq uint64) {
 	}
 	c := d.Open[i]
 	d.Open = slices.Delete(d.Open, i, i+1)
-	d.settle(c, o, seq)
+	d.settle(c, o, seq, key)
 }
 
 // settle applies the result of a call. A failed call touched nothing, and a refused one ran nothing.
-func (d *Digest) settle(c call, o *Outcome, seq uint64) {
+func (d *Digest) settle(c call, o *Outcome, seq uint64, key string) {
 	failed := o.Success != nil && !*o.Success
 	if failed {
 		d.untouch(c.Touched)
@@ -387,7 +401,7 @@ func (d *Digest) settle(c call, o *Outcome, seq uint64) {
 		}
 		run.Good++
 		run.GoodSeq = seq
-		d.solved(r.Command, seq)
+		d.solved(r.Command, seq, key)
 	}
 	if c.Task != "" && !failed {
 		d.Tasks++
@@ -490,7 +504,7 @@ func (d *Digest) troubled(command, trouble string, seq uint64) {
 
 // solved ends the troubles of a command, and of commands of the same family. Only the newest becomes a fix, and only if
 // something changed: a file, or the command.
-func (d *Digest) solved(command string, seq uint64) {
+func (d *Digest) solved(command string, seq uint64, key string) {
 	var last *Trouble
 	d.Troubles = slices.DeleteFunc(d.Troubles, func(t Trouble) bool {
 		same := t.Command == command || family(t.Command) == family(command)
@@ -502,7 +516,7 @@ func (d *Digest) solved(command string, seq uint64) {
 	if last == nil || last.Command == command && len(last.Changed) == 0 {
 		return
 	}
-	fix := Fix{Command: command, Trouble: last.Error, Changed: last.Changed, Seq: seq, Turn: d.Turns}
+	fix := Fix{Command: command, Trouble: last.Error, Changed: last.Changed, Seq: seq, Turn: d.Turns, Key: key}
 	if last.Command != command {
 		fix.Failed = last.Command
 	}

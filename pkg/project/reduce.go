@@ -25,6 +25,9 @@ func (r reducer) reduce(change func(d *Digest, e *events.Recorded) *Change) proj
 		if c == nil {
 			return nil
 		}
+		if c.teaches(&s.Digest) {
+			c.Key = eventKey(e.Source, e.ID)
+		}
 		if c.Request != nil || c.Place != nil {
 			c.Placed = placed(&s.Digest, c, e.Seq)
 		}

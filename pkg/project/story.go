@@ -25,6 +25,7 @@ type Insight struct {
 	Chars    int      `json:"n,omitempty"` // of the conversation when the model read it
 	Turns    int      `json:"t,omitempty"`
 	Seq      uint64   `json:"s,omitempty"`
+	Key      string   `json:"k,omitempty"` // of the event that wrote it
 }
 
 // How much a digest keeps of an insight. Texts are in characters.

@@ -71,7 +71,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "projects",
-		Version:  13,
+		Version:  14,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: r.reduce(r.started),
@@ -84,6 +84,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 			events.TypeProjectAliased:      r.reduce(r.aliased),
 			events.TypeMemoryChanged:       r.reduce(r.remembered),
 			events.TypeInsightWritten:      r.reduce(r.insight),
+			events.TypeLessonWithdrawn:     r.reduce(r.withdrew),
 			events.TypeStoryWritten:        r.reduce(r.chapter),
 			events.TypeStoryWithdrawn:      withdrawn,
 		},

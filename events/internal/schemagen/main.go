@@ -23,7 +23,7 @@ var payloads = []events.Payload{
 	new(events.MessageCreated), new(events.ToolCalled), new(events.ToolReturned),
 	new(events.SummaryWritten), new(events.ToolCondensed), new(events.ProjectAliased),
 	new(events.ContextServed), new(events.MemoryChanged), new(events.InsightWritten), new(events.StoryWritten),
-	new(events.StoryWithdrawn), new(events.CodeIndexed), new(events.CodeScanned),
+	new(events.StoryWithdrawn), new(events.LessonWithdrawn), new(events.CodeIndexed), new(events.CodeScanned),
 }
 
 func main() {

@@ -234,6 +234,57 @@ func projectsCases(w projectsShop) []namedCase {
 				require.Equal(t, 1, plan.Level)
 			})
 		}},
+		{"what an event taught is withdrawn", func(t *testing.T) {
+			h := NewHistory()
+			withdraw := func(seq uint64) uint64 {
+				return h.Add("c", &events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprintf("e%d", seq)})
+			}
+			h.Add("c", begin("/w/r"))
+			h.Add("c", message("m1", "user", "Fix the upload test."))
+			early := withdraw(h.Next + 1) // a producer may publish in another order
+			h.Add("c", message("m2", "user", "Always run the linter before you commit."))
+			taught := h.Add("c", message("m3", "user", "Always use tabs in this project. Never push to the main branch."))
+			h.Add("c", call("k1", "Bash", `{"command":"go test ./..."}`))
+			h.Add("c", result("k1", "Error: unknown flag: --retries", false))
+			h.Add("c", write("k2", "/w/r/upload.go"))
+			h.Add("c", call("k3", "Bash", `{"command":"go test ./..."}`))
+			solved := h.Add("c", result("k3", "ok", true))
+			found := h.Add("c", &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 1, LastSeq: 2, Conversation: "They asked.", Findings: []string{"Retries wait for a clock that stops."}, Method: "llm"})
+			read := h.Add("c", &events.InsightWritten{Task: summary.TaskSession, Model: "m", Answer: map[string]json.RawMessage{"key_findings": json.RawMessage(`["The clock of the test stops."]`)}})
+			kept := h.Add("c", message("m4", "user", "Never sleep in tests."))
+			for range 20 { // the digest is stored whole in between
+				h.Add("c", message(fmt.Sprint("m", h.Next), "assistant", "done"))
+			}
+			last := h.Next - 1
+			var withdrawals []uint64
+			for _, seq := range []uint64{taught, solved, found, read} {
+				withdrawals = append(withdrawals, withdraw(seq))
+				withdraw(seq) // again
+			}
+			withdraw(1)
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				lessons := func(asOf uint64) (list []uint64) {
+					for _, l := range digest(b, "c", asOf).Lessons() {
+						list = append(list, l.Seq)
+					}
+					return list
+				}
+				require.Equal(t, []uint64{kept, taught, taught, solved, read, found}, lessons(last))
+				require.Equal(t, []uint64{kept, solved, read, found}, lessons(withdrawals[0]))
+				require.Equal(t, []uint64{kept, read, found}, lessons(withdrawals[1]))
+				require.Equal(t, []uint64{kept, read}, lessons(withdrawals[2]))
+				require.Equal(t, []uint64{kept}, lessons(graph.Latest))
+				d := digest(b, "c", graph.Latest)
+				require.Equal(t, last, d.LastSeq, "nobody worked in it")
+				require.True(t, d.IsWithdrawn(taught))
+				require.True(t, d.IsWithdrawn(early+1))
+				require.False(t, d.IsWithdrawn(kept))
+				require.NotEmpty(t, d.Summary.Text, "what the summary says is no lesson")
+			})
+			h.Add("c", &events.ConversationDeleted{})
+			withdraw(kept)
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) { require.Nil(t, digest(b, "c", graph.Latest)) })
+		}},
 		{"nothing of a deleted conversation stays", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("c", begin("/w/r/.worktrees/4"))
@@ -293,7 +344,8 @@ func projectsCases(w projectsShop) []namedCase {
 						message(fmt.Sprintf("m%d", n), "user", "always use tabs in this project"), message(fmt.Sprintf("m%d", n), "assistant", "done"),
 						read(k, "/w/r/a.go"), write(k, "/w/r/b.go"), call(k, "Bash", `{"command":"go test ./..."}`),
 						result(k, "ok", true), result(k, "x.go:1: error: undefined: y", false), written(fmt.Sprintf("s%d", n), 1, 1, 1),
-						&events.InsightWritten{Task: summary.TaskSession, Answer: map[string]json.RawMessage{"main_topic": json.RawMessage(`"x"`)}, Chars: n, Model: "m"},
+						&events.InsightWritten{Task: summary.TaskSession, Answer: map[string]json.RawMessage{"main_topic": json.RawMessage(`"x"`), "key_findings": json.RawMessage(`["y"]`)}, Chars: n, Model: "m"},
+						&events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprintf("e%d", rapid.IntRange(1, 60).Draw(r, "withdrawn"))},
 						call(k, "TodoWrite", `{"todos":[{"content":"do","status":"pending"}]}`),
 					}).Draw(r, "event"))
 				}

@@ -170,6 +170,9 @@ func (b *builder) newest() uint64 {
 		if s.Summary != nil {
 			seq = max(seq, s.Summary.Seq)
 		}
+		for _, w := range s.Withdrawn {
+			seq = max(seq, w.Seq)
+		}
 	}
 	return seq
 }

@@ -379,10 +379,10 @@ func (b *builder) searched() []project.Session {
 // collectRelevant shows the messages that fit the query best.
 func collectRelevant(b *builder, _ int) (items []window.Item) {
 	for _, m := range b.found {
-		if b.shown[shown{m.Conversation.ID, m.Seq}] {
+		i := slices.IndexFunc(b.sessions, func(s project.Session) bool { return s.ID == m.Conversation })
+		if b.shown[shown{m.Conversation.ID, m.Seq}] || b.sessions[i].IsWithdrawn(m.Seq) {
 			continue
 		}
-		i := slices.IndexFunc(b.sessions, func(s project.Session) bool { return s.ID == m.Conversation })
 		items = append(items, window.Item{
 			Kind: window.KindNote, Session: m.Conversation.ID, Turn: m.Turn, Seq: m.Seq, Role: m.Role,
 			Label: cite(&b.sessions[i], m.Turn) + " " + roles[m.Role], Text: clip(m.Text, maxRelevantChars),

@@ -1,0 +1,58 @@
+package mcp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
+)
+
+func TestANoteReplacesTheLineThatItNames(t *testing.T) {
+	b := setup(t)
+	b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."), said("u2", "user", "Always run make check. Never push to the main branch."))
+	a := b.agent("", "project", "shop")
+	type noted struct {
+		Ref       string
+		Seq       uint64
+		Duplicate bool
+	}
+	remember := func(args arguments) noted {
+		t.Helper()
+		n := value[noted](a, "memory_remember", args)
+		state, err := b.Log.State(t.Context())
+		require.NoError(t, err)
+		b.appliedTo(state.Head)
+		return n
+	}
+	old := remember(arguments{"text": "Releases happen on Tuesdays"})
+	instead := arguments{"text": "The team releases on Thursdays after the stand-up", "replaces": "[notes:shop, turn 1]"}
+	require.False(t, remember(instead).Duplicate)
+	now := a.text("memory_context", arguments{"query": "notes: when do releases happen?"})
+	require.Contains(t, now, "Thursdays")
+	require.NotContains(t, now, "Tuesdays")
+	require.True(t, remember(instead).Duplicate, "the same call again changes nothing")
+
+	for ref, says := range map[string]string{
+		"[notes:shop, turn 1]": "taught this project nothing that is shown",
+		"[session, turn 1]":    "taught this project nothing that is shown",
+		"[elsewhere, turn 1]":  "taught this project nothing that is shown",
+		"turn 1":               "replaces is not the name of a line",
+	} {
+		require.Contains(t, a.refused("memory_remember", arguments{"text": "x", "replaces": ref}), says)
+	}
+	require.True(t, remember(arguments{"text": instead["text"], "replaces": "[notes:shop, turn 2]"}).Duplicate)
+	require.Contains(t, a.text("memory_context", nil), "Thursdays", "no note replaces itself")
+	require.False(t, remember(arguments{"text": "Run make verify", "replaces": "[session, turn 2]"}).Duplicate)
+	now = a.text("memory_context", nil)
+	require.NotContains(t, now, "User: Always run make check")
+	require.NotContains(t, now, "User: Never push", "one message taught both")
+
+	again := remember(arguments{"text": "Releases happen on Tuesdays", "replaces": "[notes:shop, turn 2]"})
+	require.False(t, again.Duplicate, "a note that was withdrawn can be remembered again")
+	require.Greater(t, again.Seq, old.Seq)
+	now = a.text("memory_context", nil)
+	require.Contains(t, now, "Note: Releases happen on Tuesdays")
+	require.NotContains(t, now, "Thursdays")
+	require.True(t, remember(arguments{"text": "Releases happen on Tuesdays"}).Duplicate)
+}
