@@ -91,7 +91,7 @@ func Definitions(write bool) []*sdk.Tool {
 	list := []*sdk.Tool{
 		{
 			Name: ToolContext, Title: "Recall where things stand",
-			Description: "Recall the memory of this project or conversation: where things stand, decisions, files, and what fits the query. Call it first. Returns Markdown.",
+			Description: "Recall the memory of this project or conversation: where things stand, decisions, files, and what fits the query. Call it first.",
 			InputSchema: object([]string{"query", "conversation", "project", "max_chars", "as_of"}, nil, property{
 				"query":        text("what you are about to do"),
 				"conversation": text("id; default: this session, and the project if it is new"),
@@ -153,16 +153,16 @@ func Definitions(write bool) []*sdk.Tool {
 	most := maxTags
 	tags.MaxItems = &most
 	one := 1
-	note := short("one fact, understandable without this session", maxNote)
+	note := short("one fact, clear without this session", maxNote)
 	note.MinLength = &one
 	return append(list, &sdk.Tool{
 		Name: ToolRemember, Title: "Remember a fact",
-		Description: "Remember a decision, fact or preference for later sessions. What is said here is recorded elsewhere already; note only what must not be missed.",
+		Description: "Remember a decision, fact or preference for later sessions. What is said is recorded already; note only what must not be missed.",
 		InputSchema: object([]string{"text", "project", "tags", "replaces"}, []string{"text"}, property{
 			"text":     note,
 			"project":  text("name or folder; default: this one"),
 			"tags":     tags,
-			"replaces": text("the outdated line, such as [ID, turn 7]"),
+			"replaces": text("outdated line: [ID, turn 7]"),
 		}),
 		Annotations: &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
 	})
