@@ -72,7 +72,7 @@ func (c *ProjectsForgetCmd) find(made *window.Context) (seq uint64, lines []stri
 	}
 	seq, notNumber := strconv.ParseUint(c.Line, 10, 63)
 	if notNumber != nil {
-		part := folded(strings.TrimPrefix(strings.TrimSpace(c.Line), "- "))
+		part := folded(c.Line)
 		var found []window.Item
 		for _, it := range items {
 			if strings.Contains(folded(it.Label+": "+it.Text), part) {

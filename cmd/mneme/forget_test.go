@@ -55,7 +55,7 @@ func TestALineIsForgottenByAPartOfIt(t *testing.T) {
 	require.Contains(t, stderr, "no conversation belongs to the project shpo")
 	require.Contains(t, shown(), "Tuesdays")
 
-	w := read[httpapi.Written](s, "projects", "forget", "shop", "- [notes:shop, turn 1] Note: Releases happen on Tuesdays.", "--yes", "--reason", "moved")
+	w := read[httpapi.Written](s, "projects", "forget", "shop", "[notes:shop, turn 1] Note: Releases happen on Tuesdays.", "--yes", "--reason", "moved")
 	require.Equal(t, "notes:shop", w.ConversationID)
 	out, stderr, code := s.mneme("context", "--project", "shop", "--at-least", strconv.FormatUint(w.Seq, 10))
 	require.Zero(t, code, stderr)
