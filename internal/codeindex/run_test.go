@@ -543,3 +543,13 @@ func TestAnIndexIsWhatTheFolderHoldsHoweverRunsEnd(t *testing.T) {
 		}
 	})
 }
+
+func TestAnIndexThatIsErasedDuringTheRunIsToldOf(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write(t, "a.go", goFile("A"))
+	b.Erased = func(context.Context, string) (bool, error) { return len(b.events) > 0, nil }
+	_, err := Run(t.Context(), b.Options)
+	require.ErrorIs(t, err, ErrErased, "nothing of what was published counts")
+	require.NotEmpty(t, b.events)
+}

@@ -135,7 +135,7 @@ func (w *walker) read(list []pattern, folder string, depth int) []pattern {
 	return w.fold(readPatterns(list, filepath.Join(folder, ".gitignore"), depth), len(list))
 }
 
-// fold makes the patterns from a place on match names in small letters, if the case of names does not count.
+// fold makes the patterns from a place on match names in lower case, if the case of names does not count.
 func (w *walker) fold(list []pattern, from int) []pattern {
 	if w.anyCase {
 		for _, p := range list[from:] {
@@ -153,7 +153,7 @@ func (w *walker) ignore(list []pattern, parts []string, folder bool) bool {
 	return ignored(list, parts, folder)
 }
 
-// folded returns texts in small letters, as git compares them: others than those of ASCII stay.
+// folded returns texts in lower case as git compares them: only letters of ASCII change.
 func folded(texts []string) []string {
 	list := make([]string, len(texts))
 	for i, s := range texts {
