@@ -47,12 +47,8 @@ type Route struct{ ID, Method, Path string }
 func Routes() []Route {
 	a := &api{Config: Config{Cache: &view.Cache{}, Rebuilds: struct{ Rebuilds }{}, Erasures: struct{ Erasures }{}}, limits: newLimits()}
 	var list []Route
-	for path, item := range a.register(http.NewServeMux()).Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
-			if op != nil {
-				list = append(list, Route{op.OperationID, op.Method, path})
-			}
-		}
+	for op := range operations(a.register(http.NewServeMux())) {
+		list = append(list, Route{op.OperationID, op.Method, op.Path})
 	}
 	slices.SortFunc(list, func(a, b Route) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
@@ -141,14 +137,12 @@ func (a *api) authorize(h huma.API) func(huma.Context, func(huma.Context)) {
 
 // writeRefusal writes the problem of a middleware, with its headers and its line in the log, as huma does for a handler's error.
 func (a *api) writeRefusal(h huma.API, ctx huma.Context, err error) {
-	var headed huma.HeadersError
-	if errors.As(err, &headed) {
+	if headed, ok := errors.AsType[huma.HeadersError](err); ok {
 		for name := range headed.GetHeaders() {
 			ctx.SetHeader(name, headed.GetHeaders().Get(name))
 		}
 	}
-	var hidden *failure
-	if errors.As(err, &hidden) {
+	if hidden, ok := errors.AsType[*failure](err); ok {
 		_, _ = a.logFailure(ctx, "", hidden)
 	}
 	var model *huma.ErrorModel

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/analysis"
@@ -69,10 +68,7 @@ func (a *api) registerAnalyze(h huma.API) {
 	serve(a, h, run, a.analyze)
 	watch := operation("watch-analyze", http.MethodPost, "/v1/analyses/stream", "Analyze, with progress", "summaries", 404, 409, 422, 503)
 	watch.Description = "As POST /v1/analyses, as server-sent events: `event: estimate` before the model is asked, `event: progress` with each conversation that is done, and at the end `event: analyzed` with the answer, or `event: error`."
-	watch.Responses = map[string]*huma.Response{"200": {
-		Description: "The stream",
-		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
-	}}
+	watch.Responses = declareAnswer("The stream", contentTypeStream, &huma.Schema{Type: huma.TypeString})
 	serve(a, h, watch, a.watchAnalyze)
 }
 
@@ -95,10 +91,7 @@ func (a *api) watchAnalyze(ctx context.Context, in *analyzeInput) (*huma.StreamR
 	x := exchangeOf(ctx)
 	x.streams = true
 	return &huma.StreamResponse{Body: func(h huma.Context) {
-		beginStream(h)
-		_, w := humago.Unwrap(h)
-		ctx, cancel := context.WithCancel(h.Context())
-		s := &sender{w: w, control: http.NewResponseController(w), cancel: cancel}
+		ctx, s := beginStream(h)
 		var ping sync.WaitGroup
 		ping.Go(func() { a.keepAlive(ctx, s, nil) }) // if the server stops, the run ends and reports that
 		r.Progress = func(done, of int, last *analysis.Analyzed) {
@@ -106,15 +99,14 @@ func (a *api) watchAnalyze(ctx context.Context, in *analyzeInput) (*huma.StreamR
 		}
 		if err := r.do(ctx, func(e analysis.Estimate) { _ = s.sendJSON("estimate", 0, e) }); err != nil {
 			problem := a.problem(err)
-			var status huma.StatusError
-			if errors.As(problem, &status) {
+			if status, ok := errors.AsType[huma.StatusError](problem); ok {
 				x.told = status.GetStatus()
 			}
 			_ = s.sendJSON("error", 0, problem)
 		} else {
 			_ = s.sendJSON("analyzed", 0, r.result())
 		}
-		cancel()
+		s.cancel()
 		ping.Wait()
 	}}, nil
 }
@@ -142,7 +134,7 @@ func (a *api) newAnalysis(ctx context.Context, in *analyzeInput) (*run, error) {
 		}
 		return nil, huma.Error422UnprocessableEntity(err.Error(), &huma.ErrorDetail{Location: location, Message: err.Error()})
 	}
-	leave, ok := a.limits.analyses.enter(in.Tenant)
+	leave, ok := a.limits.analyses.TryEnter(in.Tenant)
 	if !ok {
 		return nil, huma.ErrorWithHeaders(huma.Error429TooManyRequests("an analysis of this tenant is running, or several of other tenants: try again later"), later())
 	}

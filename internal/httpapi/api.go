@@ -6,6 +6,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -112,9 +113,7 @@ func init() { huma.DefaultArrayNullable, huma.ValidateStrictCasing = false, true
 
 // New returns the handler of the whole API.
 func New(c Config) http.Handler {
-	if c.Stall == 0 {
-		c.Stall = defaultStall
-	}
+	c.Stall = cmp.Or(c.Stall, defaultStall)
 	a := &api{Config: c, limits: newLimits(), edition: edition(c), hooks: hook.NewDesk(c.Doorbell), sums: insight.NewCache(), stopped: make(chan struct{})}
 	a.views = view.New(view.Config{Log: c.Log, Models: c.Models, Cache: c.Cache, Awaiting: a.awaiting, Waits: c.Store == "neo4j" || c.Cache.Remote() || c.Cache != nil && c.Cache.Reranker != nil})
 	if a.Tools == nil {
@@ -202,6 +201,11 @@ func serve[In, Out any](a *api, h huma.API, op huma.Operation, handle func(conte
 
 // output is an answer with a body and no headers of its own.
 type output[T any] struct{ Body T }
+
+// declareAnswer declares the answer of an operation whose body has no type of its own.
+func declareAnswer(description, contentType string, schema *huma.Schema) map[string]*huma.Response {
+	return map[string]*huma.Response{"200": {Description: description, Content: map[string]*huma.MediaType{contentType: {Schema: schema}}}}
+}
 
 // operation declares an operation. It panics if the table of the package access does not
 // say what the operation needs.

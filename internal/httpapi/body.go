@@ -53,8 +53,7 @@ const maxMarks = 100_000
 func strictJSON(data []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(data))
 	if _, err := d.ReadValue(); err != nil {
-		var syntax *jsontext.SyntacticError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 			return fmt.Errorf("%w at %q after byte %d", syntax.Err, syntax.JSONPointer, syntax.ByteOffset)
 		}
 		return err

@@ -156,8 +156,7 @@ func (a *api) indexedFiles(ctx context.Context, in *indexedFilesInput) (*indexed
 		return nil, err
 	}
 	if scan != nil {
-		index := showIndex(*scan)
-		out.Body.Index, out.Body.EventID = &index, scan.EventID
+		out.Body.Index, out.Body.EventID = new(showIndex(*scan)), scan.EventID
 	}
 	list, err := r.Versions(ctx, id, codebase.VersionQuery{From: in.After, AsOf: AsOfParam{}.seq(), Limit: in.Limit})
 	if err != nil {

@@ -209,8 +209,7 @@ func (f form) show(c *window.Context) (*contextOutput, error) {
 	}
 	body := any(Context{Context: c})
 	if f.markdown {
-		text := c.Markdown()
-		body = Context{c, &text}
+		body = Context{c, new(c.Markdown())}
 	}
 	switch f.format {
 	case "markdown":

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -116,12 +117,7 @@ type EmbeddedParam struct {
 	EmbeddedUpTo uint64 `query:"embedded_up_to" doc:"use only vectors of messages up to this sequence, which the manifest of a context reports"`
 }
 
-func (p AsOfParam) seq() uint64 {
-	if p.AsOf == 0 {
-		return graph.Latest
-	}
-	return p.AsOf
-}
+func (p AsOfParam) seq() uint64 { return cmp.Or(p.AsOf, graph.Latest) }
 
 type showInput struct {
 	ConversationParam

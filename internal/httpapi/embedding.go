@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -39,14 +38,9 @@ func (a *api) embedding(ctx context.Context, in *messageInput) (*output[Embedded
 	if err != nil {
 		return nil, err
 	}
-	ref := graph.Ref{ID: in.MessageID}
-	found, err := v.Graph().MessagesByID(ctx, in.id(), []graph.Ref{ref}, in.seq())
+	m, err := in.read(ctx, v.Graph())
 	if err != nil {
 		return nil, err
-	}
-	m, ok := found[ref]
-	if !ok {
-		return nil, fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound)
 	}
 	e, err := v.Embedded(ctx, m.Seq)
 	if err != nil {

@@ -27,10 +27,7 @@ type eventOutput struct {
 func (a *api) registerEvent(h huma.API) {
 	show := operation("show-event", http.MethodGet, "/v1/events/{seq}", "Show an event of the log", "events", 404, 422, 503, 504)
 	show.Description = "The whole event as it was published, in structured mode. Events of other tenants and of deleted conversations answer 404."
-	show.Responses = map[string]*huma.Response{"200": {
-		Description: "The event",
-		Content:     map[string]*huma.MediaType{events.ContentTypeEvent: {Schema: &huma.Schema{Type: huma.TypeObject}}},
-	}}
+	show.Responses = declareAnswer("The event", events.ContentTypeEvent, &huma.Schema{Type: huma.TypeObject})
 	serve(a, h, show, a.event)
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -183,9 +184,7 @@ func (w *response) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (w *response) Write(p []byte) (n int, err error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.status = cmp.Or(w.status, http.StatusOK)
 	if rendered := w.rendered; rendered != nil {
 		w.rendered = nil
 		rendered(len(p))

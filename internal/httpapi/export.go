@@ -45,10 +45,7 @@ func (a *api) registerExport(h huma.API) {
 		"Refused events and duplicates are left out. POST /v1/import and `mneme import` read this format; " +
 		"the imported conversation has the same messages, the same context and, under the same tenant, the same hash. " +
 		"If the answer stops before the final chunk of its chunked encoding, it is incomplete."
-	op.Responses = map[string]*huma.Response{"200": {
-		Description: "The events",
-		Content:     map[string]*huma.MediaType{contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
-	}}
+	op.Responses = declareAnswer("The events", contentTypeLines, &huma.Schema{Type: huma.TypeString, Format: "binary"})
 	serve(a, h, op, a.export)
 }
 

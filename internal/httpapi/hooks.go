@@ -67,10 +67,7 @@ func (a *api) registerHooks(h huma.API) {
 	op.MaxBodyBytes = maxHookBytes
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}}}
 	op.SkipValidateBody = true // the body is in the agent's format, and may have other members
-	op.Responses = map[string]*huma.Response{"200": {
-		Description: "What the hook is to print; empty for nothing",
-		Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}},
-	}}
+	op.Responses = declareAnswer("What the hook is to print; empty for nothing", "application/json", &huma.Schema{})
 	serve(a, h, op, a.takeHook)
 	serve(a, h, operation("list-hooks", http.MethodGet, "/v1/hooks", "List the sessions whose hooks have fired", "operations", 422), a.listHooks)
 }
@@ -108,8 +105,7 @@ func (a *api) captured() *Captured {
 	if a.Captured == nil {
 		return nil
 	}
-	s := Captured(a.Captured())
-	return &s
+	return new(Captured(a.Captured()))
 }
 
 // past is what hooks can show, as of a sequence.

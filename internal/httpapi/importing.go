@@ -113,8 +113,7 @@ func (a *api) brokenOff(err error, report importer.Report) error {
 	default:
 		problem = a.problem(err)
 	}
-	var model *huma.ErrorModel
-	if errors.As(problem, &model) {
+	if model, ok := errors.AsType[*huma.ErrorModel](problem); ok {
 		model.Detail = fmt.Sprintf("%s; at least %d of its events are in the log now: send all of it again to continue", model.Detail, report.Published)
 	}
 	return problem

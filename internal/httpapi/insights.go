@@ -32,25 +32,13 @@ type insightsInput struct {
 type InsightsBy string
 
 // Schema implements huma.SchemaProvider.
-func (InsightsBy) Schema(huma.Registry) *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString}
-	for _, by := range insight.By {
-		s.Enum = append(s.Enum, by)
-	}
-	return s
-}
+func (InsightsBy) Schema(huma.Registry) *huma.Schema { return oneOf(insight.By) }
 
 // InsightsSort is an order of insights.
 type InsightsSort string
 
 // Schema implements huma.SchemaProvider.
-func (InsightsSort) Schema(huma.Registry) *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString}
-	for _, sort := range insight.Sorts {
-		s.Enum = append(s.Enum, sort)
-	}
-	return s
-}
+func (InsightsSort) Schema(huma.Registry) *huma.Schema { return oneOf(insight.Sorts) }
 
 // Insights is the answer of the operation read-insights.
 type Insights struct {

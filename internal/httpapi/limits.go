@@ -35,22 +35,19 @@ const exportPatience = 2 * time.Second
 type limits struct {
 	exports, bodies, beyond, smallBodies, verifying *semaphore.Weighted
 
-	calls *quota.Places
-
 	answers, exporting outgoing
 	// Streams follow the log; subscriptions of agents only read the row of their conversation when something is applied.
-	streams, subscriptions, analyses, rewrites, imports streams
+	calls, streams, subscriptions, analyses, rewrites, imports *quota.Places
 }
 
 func newLimits() *limits {
 	return &limits{
 		exports: semaphore.NewWeighted(maxTransfers),
 		bodies:  semaphore.NewWeighted(maxBodyBytes), beyond: semaphore.NewWeighted(1), smallBodies: semaphore.NewWeighted(maxSmallBytes),
-		verifying: semaphore.NewWeighted(maxVerifying), calls: quota.NewPlaces(maxCalls, tenantCalls),
-		answers: outgoing{max: maxAnswerBytes},
-		streams: streams{most: maxStreams, ofTenant: tenantStreams}, subscriptions: streams{most: maxSubscriptions, ofTenant: tenantSubscriptions},
-		analyses: streams{most: maxAnalyses, ofTenant: tenantAnalyses}, rewrites: streams{most: maxRewrites, ofTenant: tenantRewrites},
-		imports: streams{most: maxTransfers, ofTenant: tenantImports},
+		verifying: semaphore.NewWeighted(maxVerifying), answers: outgoing{max: maxAnswerBytes},
+		calls: quota.NewPlaces(maxCalls, tenantCalls), imports: quota.NewPlaces(maxTransfers, tenantImports),
+		streams: quota.NewPlaces(maxStreams, tenantStreams), subscriptions: quota.NewPlaces(maxSubscriptions, tenantSubscriptions),
+		analyses: quota.NewPlaces(maxAnalyses, tenantAnalyses), rewrites: quota.NewPlaces(maxRewrites, tenantRewrites),
 	}
 }
 
@@ -122,7 +119,7 @@ func (a *api) admitExport(ctx context.Context) error {
 // admitImport waits for one of the places for imports, which the request holds to its end.
 func (a *api) admitImport(ctx context.Context, tenant string) error {
 	return tryEntering(ctx, func() bool {
-		leave, ok := a.limits.imports.enter(tenant)
+		leave, ok := a.limits.imports.TryEnter(tenant)
 		if ok {
 			x := exchangeOf(ctx)
 			x.ended = append(x.ended, leave)

@@ -230,8 +230,7 @@ func (a *api) newWrite(ctx context.Context, id events.ConversationID, key string
 		key = ulid.Make().String()
 	}
 	e, err := events.New(id.ID, sourceOfAPI, key, payload)
-	var invalid *events.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*events.Invalid](err); ok {
 		return nil, huma.Error422UnprocessableEntity(invalid.Error(), &huma.ErrorDetail{Location: locationOf(invalid.Field), Message: invalid.Reason})
 	}
 	if err != nil {
@@ -332,8 +331,7 @@ func (w *write) again(seq uint64, same bool) (*output[Written], error) {
 }
 
 func (w *write) stored(ack eventlog.Ack, err error) (*output[Written], error) {
-	var other *eventlog.OtherContentError
-	if errors.As(err, &other) {
+	if other, ok := errors.AsType[*eventlog.OtherContentError](err); ok {
 		return w.again(other.Seq, false)
 	}
 	if err != nil {

@@ -18,7 +18,7 @@ func (a *api) agents() http.Handler {
 	return mcp.New(mcp.Config{
 		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Earlier: a.earlierForAgents, Condense: a.Condense, Logger: a.Logger,
 		Explain: a.explainTool, Refuse: writeProblem, Called: a.Telemetry.Metrics.ToolCalled,
-		Admit: a.takeCounted, Enter: a.enterCall, Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping, Audit: a.auditCall,
+		Admit: a.takeCounted, Enter: a.enterCall, Subscribe: a.limits.subscriptions.TryEnter, Stopping: a.stopping, Audit: a.auditCall,
 	})
 }
 
@@ -57,12 +57,10 @@ func (a *api) enterCall(ctx context.Context, tenant string) (leave func(), err e
 // explainTool returns what the problem document for an error would say, and logs its cause.
 func (a *api) explainTool(ctx context.Context, err error) string {
 	err = a.problem(err)
-	var hidden *failure
-	if errors.As(err, &hidden) {
+	if hidden, ok := errors.AsType[*failure](err); ok {
 		a.outage.log(ctx, a.Logger, hidden.cause, "tool call failed")
 	}
-	var model *huma.ErrorModel
-	if errors.As(err, &model) {
+	if model, ok := errors.AsType[*huma.ErrorModel](err); ok {
 		return model.Detail
 	}
 	return err.Error()

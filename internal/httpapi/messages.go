@@ -94,6 +94,17 @@ type messageInput struct {
 	MessageID string `path:"message_id" doc:"percent-encoded"`
 }
 
+// read reads the message.
+func (in *messageInput) read(ctx context.Context, g graph.Reader) (graph.Message, error) {
+	ref := graph.Ref{ID: in.MessageID}
+	found, err := g.MessagesByID(ctx, in.id(), []graph.Ref{ref}, in.seq())
+	m, ok := found[ref]
+	if err == nil && !ok {
+		err = fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound)
+	}
+	return m, err
+}
+
 func (a *api) registerMessages(h huma.API) {
 	list := operation("list-messages", http.MethodGet, "/v1/conversations/{id}/messages", "List the messages of a conversation", "messages", 404, 422, 503, 504)
 	list.Description = pagesDoc
@@ -126,14 +137,9 @@ func (a *api) message(ctx context.Context, in *messageInput) (*output[Message], 
 	if err != nil {
 		return nil, err
 	}
-	ref := graph.Ref{ID: in.MessageID}
-	found, err := g.MessagesByID(ctx, in.id(), []graph.Ref{ref}, in.seq())
+	m, err := in.read(ctx, g)
 	if err != nil {
 		return nil, err
-	}
-	m, ok := found[ref]
-	if !ok {
-		return nil, fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound)
 	}
 	if !m.Content.Recorded() || !m.Reasoning.Recorded() {
 		p, err := source[*events.MessageCreated](ctx, a, in.Tenant, m.Position, m.Origin)

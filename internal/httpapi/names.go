@@ -13,12 +13,11 @@ import (
 type ProjectionName string
 
 // Schema implements huma.SchemaProvider.
-func (ProjectionName) Schema(huma.Registry) *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString}
-	for _, name := range readmodel.Names() {
-		s.Enum = append(s.Enum, name)
-	}
-	return s
+func (ProjectionName) Schema(huma.Registry) *huma.Schema { return oneOf(readmodel.Names()) }
+
+// oneOf is the schema of a string that is one of these names.
+func oneOf(names []string) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Enum: each(names, func(name string) any { return name })}
 }
 
 // rebuildName is a projection's name, or that of all of them. The schema does not restrict it, because

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"iter"
 	"net/http"
 	"reflect"
 	"slices"
@@ -79,29 +80,37 @@ func declareCommon(doc *huma.OpenAPI) {
 	}}
 	problem := &huma.MediaType{Schema: doc.Components.Schemas.Schema(reflect.TypeFor[huma.ErrorModel](), true, "ErrorModel")}
 	contradicts := &huma.MediaType{Schema: doc.Components.Schemas.Schema(reflect.TypeFor[conflict](), true, "Conflict")}
-	for path, item := range doc.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
-			if op == nil {
-				continue
+	for op := range operations(doc) {
+		add := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, clientGone, http.StatusInternalServerError, http.StatusServiceUnavailable}
+		if op.RequestBody != nil {
+			add = append(add, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		}
+		if op.Method == http.MethodGet && hasETag(op.Path) {
+			add = append(add, http.StatusNotModified)
+			declareETag(op)
+		}
+		for _, status := range add {
+			declared := &huma.Response{Description: statuses[status]}
+			if status >= http.StatusBadRequest {
+				declared.Content = map[string]*huma.MediaType{"application/problem+json": problem}
 			}
-			add := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, clientGone, http.StatusInternalServerError, http.StatusServiceUnavailable}
-			if op.RequestBody != nil {
-				add = append(add, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
-			}
-			if op.Method == http.MethodGet && hasETag(path) {
-				add = append(add, http.StatusNotModified)
-				declareETag(op)
-			}
-			for _, status := range add {
-				declared := &huma.Response{Description: statuses[status]}
-				if status >= http.StatusBadRequest {
-					declared.Content = map[string]*huma.MediaType{"application/problem+json": problem}
+			op.Responses[strconv.Itoa(status)] = declared
+		}
+		op.Responses[strconv.Itoa(http.StatusRequestHeaderFieldsTooLarge)] = headersTooLarge
+		if declared := op.Responses[strconv.Itoa(http.StatusConflict)]; declared != nil {
+			declared.Content = map[string]*huma.MediaType{"application/problem+json": contradicts}
+		}
+	}
+}
+
+// operations yields the operations of a document.
+func operations(doc *huma.OpenAPI) iter.Seq[*huma.Operation] {
+	return func(yield func(*huma.Operation) bool) {
+		for _, item := range doc.Paths {
+			for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
+				if op != nil && !yield(op) {
+					return
 				}
-				op.Responses[strconv.Itoa(status)] = declared
-			}
-			op.Responses[strconv.Itoa(http.StatusRequestHeaderFieldsTooLarge)] = headersTooLarge
-			if declared := op.Responses[strconv.Itoa(http.StatusConflict)]; declared != nil {
-				declared.Content = map[string]*huma.MediaType{"application/problem+json": contradicts}
 			}
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
@@ -53,10 +52,7 @@ func (a *api) registerOperations(h huma.API) {
 	serve(a, h, verify, a.verify)
 	watch := operation("watch-verify", http.MethodPost, "/v1/verify/stream", "Verify, with progress", "operations", 503)
 	watch.Description = "As POST /v1/verify, as server-sent events: `event: progress` at most four times a second, and at the end `event: verified` with the answer, or `event: error`. It ends if the client disconnects."
-	watch.Responses = map[string]*huma.Response{"200": {
-		Description: "The stream",
-		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
-	}}
+	watch.Responses = declareAnswer("The stream", contentTypeStream, &huma.Schema{Type: huma.TypeString})
 	serve(a, h, watch, a.watchVerify)
 	show := operation("list-settings", http.MethodGet, "/v1/settings", "List the settings in effect", "operations")
 	show.Description = "Those of the process that answers, each with its source. Secrets are not shown. `mneme config` shows those of other programs."
@@ -103,11 +99,8 @@ func (a *api) watchVerify(ctx context.Context, _ *struct{}) (*huma.StreamRespons
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(h huma.Context) {
-		beginStream(h)
-		_, w := humago.Unwrap(h)
-		ctx, cancel := context.WithCancel(h.Context())
-		defer cancel()
-		s := &sender{w: w, control: http.NewResponseController(w), cancel: cancel}
+		ctx, s := beginStream(h)
+		defer s.cancel()
 		_ = s.send([]byte(": \n\n"))
 		var lock sync.Mutex
 		var said time.Time

@@ -58,6 +58,8 @@ func TestProblemDetailsSayWhatToDo(t *testing.T) {
 		"GET /v1/conversations/c/files?color=red":                                   {422, nil, "", "query.color: unknown query parameter; known are all, as_of, at_least, group_by, kind, limit, tenant, wait_ms"},
 		"GET /v1/settings?color=red":                                                {422, nil, "", "query.color: unknown query parameter; this operation takes none"},
 		"GET /v1/conversations?a=1&b=2&c=3&d=4":                                     {422, nil, "", "and 1 more"},
+		"GET /v1/settings?d=4&c=3&b=2&a=1":                                          {422, nil, "", "query.a: unknown query parameter; this operation takes none; query.b: unknown query parameter; this operation takes none; query.c: "},
+		"POST /v1/conversations?tenant=d":                                           {422, asJSON, `{"d":1,"c":"a title","b":1,"a":1}`, "body.a: unexpected property; body.b: unexpected property; body.c: unexpected property; and 1 more"},
 		"GET /v1/conversations/c":                                                   {404, nil, "", `conversation "c" of tenant "default": not found`},
 		"POST /v1/conversations":                                                    {415, map[string]string{"Content-Type": "text/plain"}, `{"title":"a title"}`, "send Content-Type: application/json"},
 		"POST /v1/conversations?tenant=t":                                           {422, asJSON, `{"titel":"a title"}`, "body.titel: unexpected property"},

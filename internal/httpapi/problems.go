@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
@@ -76,8 +77,7 @@ func (a *api) problem(err error) error {
 	case errors.Is(err, projection.ErrUnavailable):
 		text = "the server of the read models does not answer now: nothing is lost, try again; mneme status shows why"
 	}
-	var ready huma.StatusError
-	if errors.As(err, &ready) {
+	if _, ok := errors.AsType[huma.StatusError](err); ok {
 		return err
 	}
 	return &failure{huma.NewError(http.StatusServiceUnavailable, text).(*huma.ErrorModel), err}
@@ -174,12 +174,8 @@ func (a *api) partly(err error, stored []published, asked int) error {
 
 // isNotStored reports whether the log surely lacks the event at which a publish failed. After other errors it may have it.
 func isNotStored(err error) bool {
-	for _, sure := range []error{events.ErrInvalid, eventlog.ErrOtherContent, eventlog.ErrFull, eventlog.ErrNotStored, eventlog.ErrTooLarge, eventlog.ErrNoLeader, natsdeploy.ErrNoStream} {
-		if errors.Is(err, sure) {
-			return true
-		}
-	}
-	return false
+	sure := []error{events.ErrInvalid, eventlog.ErrOtherContent, eventlog.ErrFull, eventlog.ErrNotStored, eventlog.ErrTooLarge, eventlog.ErrNoLeader, natsdeploy.ErrNoStream}
+	return slices.ContainsFunc(sure, func(of error) bool { return errors.Is(err, of) })
 }
 
 // InvalidEvent returns the problem for one refused event; location is its place in the request.
@@ -230,6 +226,7 @@ var plainProblems = sync.OnceFunc(func() {
 		}
 		made := problem(ctx, status, message, errs...)
 		if model, ok := made.(*huma.ErrorModel); ok && message == byTheSchema {
+			inOrderOfNames(model.Errors)
 			for _, e := range model.Errors {
 				explain(ctx, e)
 			}
@@ -238,6 +235,25 @@ var plainProblems = sync.OnceFunc(func() {
 		return made
 	}
 })
+
+// unknownParameter is huma's message for a parameter that an operation does not take.
+const unknownParameter = "unknown query parameter"
+
+// inOrderOfNames sorts what huma finds in the order of a map, unknown parameters and members, so that the same request is
+// always refused in the same words.
+func inOrderOfNames(list []*huma.ErrorDetail) {
+	for len(list) > 0 {
+		message := list[0].Message
+		n := slices.IndexFunc(list, func(e *huma.ErrorDetail) bool { return e.Message != message })
+		if n < 0 {
+			n = len(list)
+		}
+		if message == unknownParameter || message == validation.MsgUnexpectedProperty {
+			slices.SortFunc(list[:n], func(a, b *huma.ErrorDetail) int { return strings.Compare(a.Location, b.Location) })
+		}
+		list = list[n:]
+	}
+}
 
 // explain rewrites huma's error to say what is expected, and removes the client's body from it.
 func explain(ctx huma.Context, e *huma.ErrorDetail) {
@@ -255,7 +271,7 @@ func explain(ctx huma.Context, e *huma.ErrorDetail) {
 		e.Message = "expected one of " + strings.Trim(strings.TrimPrefix(e.Message, "expected value to be one of "), `"`)
 	case e.Location == "query.as_of" && strings.HasPrefix(e.Message, "expected number >= 1"):
 		e.Message = "sequences begin at 1; omit as_of to read the present"
-	case e.Message == "unknown query parameter":
+	case e.Message == unknownParameter:
 		known := []string{}
 		for _, p := range ctx.Operation().Parameters {
 			if p.In == "query" {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -306,10 +307,7 @@ func (a *api) earlier(ctx context.Context, pins *view.Pins, v *view.View, maxCha
 	if err != nil {
 		return nil, nil, err
 	}
-	asOf := v.At.AsOf
-	if asOf == 0 {
-		asOf = graph.Latest
-	}
+	asOf := cmp.Or(v.At.AsOf, graph.Latest)
 	e, err := projects.EarlierThan(ctx, a.projectSource(r, g), append([]events.ConversationID{v.ID}, v.Lineage().Ancestors()...), own.FirstSeq, asOf)
 	if err != nil || e == nil {
 		return nil, nil, err

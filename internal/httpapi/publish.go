@@ -175,8 +175,7 @@ func takenBy(err error, index, asked int) error {
 
 // refused returns the number of invalid events for which a body was refused.
 func refused(err error) int {
-	var problem *huma.ErrorModel
-	if errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*huma.ErrorModel](err); ok {
 		return max(1, len(problem.Errors))
 	}
 	return 1
@@ -208,8 +207,7 @@ func decodeBody(header map[string][]string, body []byte) ([]events.Event, error)
 		if err == nil {
 			_, err = events.Record(e)
 		}
-		var invalid *events.Invalid
-		if errors.As(err, &invalid) {
+		if invalid, ok := errors.AsType[*events.Invalid](err); ok {
 			bad = append(bad, detail(invalid, indexed(i)))
 			continue
 		}

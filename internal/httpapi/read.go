@@ -203,7 +203,7 @@ func (a *api) reranking(in RerankParams) (window.Reranking, error) {
 	case len(in.Reranked) > 0:
 		return window.Reranking{Order: in.Reranked}, nil
 	case in.Rerank == "true" && !there:
-		return window.Reranking{}, huma.Error422UnprocessableEntity("this server has no reranking model: MNEME_RERANK names one", &huma.ErrorDetail{Location: "query.rerank", Message: "needs MNEME_RERANK", Value: true})
+		return window.Reranking{}, huma.Error422UnprocessableEntity("this server has no reranking model: whoever runs it sets MNEME_RERANK to one", &huma.ErrorDetail{Location: "query.rerank", Message: "needs MNEME_RERANK", Value: true})
 	}
 	return window.Reranking{Wanted: in.Rerank == "true" || in.Rerank == "" && there && a.Cache.RerankAlways}, nil
 }

@@ -38,7 +38,7 @@ func (a *api) rewritable(in RewriteParam, query string) error {
 	case strings.TrimSpace(query) == "":
 		return refuse("needs a query with whole words: a model cannot add to marks alone")
 	case a.Model == nil:
-		return refuse("needs a model: MNEME_SUMMARY_WRITER and MNEME_LLM_MODEL name one")
+		return refuse("needs a model: whoever runs the server sets MNEME_SUMMARY_WRITER and MNEME_LLM_MODEL")
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (a *api) rewrite(ctx context.Context, tenant string, in RewriteParam, query
 		out.Missing = fmt.Sprintf("the query has over %d characters", llm.MaxRewritten)
 		return query, out, nil
 	}
-	leave, ok := a.limits.rewrites.enter(tenant)
+	leave, ok := a.limits.rewrites.TryEnter(tenant)
 	if !ok {
 		out.Missing = "too many queries are being rewritten"
 		return query, out, nil

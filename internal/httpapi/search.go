@@ -147,15 +147,17 @@ const (
 	kindAll     = "all"
 )
 
+// kindFor returns the kind that a request gives, else the one that its filters are for.
+func kindFor(kind, tool, file string) string {
+	if kind == "" && tool+file != "" {
+		return kindTool
+	}
+	return cmp.Or(kind, kindMessage)
+}
+
 // kind returns what a search is for, and refuses parameters that mean nothing for it.
 func (in *searchConversationInput) kind() (string, error) {
-	kind := in.Kind
-	if kind == "" {
-		kind = kindMessage
-		if in.Tool != "" || in.File != "" {
-			kind = kindTool
-		}
-	}
+	kind := kindFor(in.Kind, in.Tool, in.File)
 	refuse := func(name string, value any, of string) error {
 		return huma.Error422UnprocessableEntity(fmt.Sprintf("%s is for %s: kind=%s has none", name, of, kind), &huma.ErrorDetail{Location: "query." + name, Message: "is for " + of, Value: value})
 	}
@@ -179,16 +181,21 @@ func (in *searchConversationInput) kind() (string, error) {
 
 // asked reads the query, and refuses one that asks for nothing.
 func (in *searchConversationInput) asked() (asked window.Asked, keep window.Filter, err error) {
-	asked, keep = window.Asked{Text: in.Query}, in.keep()
-	if in.Syntax != "plain" {
-		asked = window.Ask(in.Query)
-	}
-	keep.Contains = slices.Concat(keep.Contains, asked.Contains)
-	keep.Without = slices.Concat(keep.Without, asked.Without)
+	asked, keep = askedWith(in.Query, in.Syntax, in.keep())
 	if strings.TrimSpace(in.Query) == "" && in.Kind == "" && reflect.ValueOf(keep).IsZero() {
 		err = huma.Error422UnprocessableEntity("nothing to search for: give a query, a kind or a filter", &huma.ErrorDetail{Location: "query.query", Message: "is needed without filters"})
 	}
 	return asked, keep, cmp.Or(err, inOrder(&keep))
+}
+
+// askedWith reads a query, and adds its phrases to a filter.
+func askedWith(query, syntax string, keep window.Filter) (window.Asked, window.Filter) {
+	asked := window.Asked{Text: query}
+	if syntax != "plain" {
+		asked = window.Ask(query)
+	}
+	keep.Contains, keep.Without = slices.Concat(keep.Contains, asked.Contains), slices.Concat(keep.Without, asked.Without)
+	return asked, keep
 }
 
 // inOrder refuses a filter whose range ends before it begins, because it keeps nothing.

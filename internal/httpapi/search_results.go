@@ -3,11 +3,8 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/plain"
@@ -53,33 +50,21 @@ type FoundProjectResult struct {
 
 // kind returns what to search, and refuses parameters that do not apply to it.
 func (in *searchInput) kind() (string, error) {
-	kind := in.Kind
-	if kind == "" {
-		if kind = kindMessage; in.Tool != "" || in.File != "" {
-			kind = kindTool
-		}
-	}
-	refuse := func(name, text string) (string, error) {
-		return "", huma.Error422UnprocessableEntity(text, &huma.ErrorDetail{Location: "query." + name, Message: text})
-	}
+	kind := kindFor(in.Kind, in.Tool, in.File)
 	switch {
 	case kind == kindMessage && in.Tool+in.File != "":
-		return refuse("kind", "tool and file are for tool results: kind=message has none")
+		return "", refuseQuery("kind", "tool and file are for tool results: kind=message has none")
 	case kind == kindTool && in.Role+in.Speaker != "":
-		return refuse("kind", "role and speaker are for messages: kind=tool has none")
+		return "", refuseQuery("kind", "role and speaker are for messages: kind=tool has none")
 	case kind != kindMessage && in.Project == "":
-		return refuse("project", fmt.Sprintf("project is needed with kind=%s: tool results are searched in one project", kind))
+		return "", refuseQuery("project", fmt.Sprintf("project is needed with kind=%s: tool results are searched in one project", kind))
 	}
 	return kind, nil
 }
 
 // asked reads the query, and refuses one that asks for nothing.
 func (in *searchInput) asked(kind string) (asked window.Asked, keep window.Filter, err error) {
-	asked, keep = window.Asked{Text: in.Query}, in.keep()
-	if in.Syntax != "plain" {
-		asked = window.Ask(in.Query)
-	}
-	keep.Contains, keep.Without = slices.Concat(keep.Contains, asked.Contains), slices.Concat(keep.Without, asked.Without)
+	asked, keep = askedWith(in.Query, in.Syntax, in.keep())
 	if err = inOrder(&keep); err != nil || kind == kindTool || strings.TrimSpace(asked.Text) != "" {
 		return asked, keep, err
 	}
@@ -89,8 +74,7 @@ func (in *searchInput) asked(kind string) (asked window.Asked, keep window.Filte
 		}
 	}
 	if keep.OfMessages() == nil && in.Tool+in.File == "" {
-		const text = "nothing to search for: give a query or a filter"
-		err = huma.Error422UnprocessableEntity(text, &huma.ErrorDetail{Location: "query.query", Message: text})
+		err = refuseQuery("query", "nothing to search for: give a query or a filter")
 	}
 	return asked, keep, err
 }

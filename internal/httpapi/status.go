@@ -120,8 +120,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*output[Status], error) 
 	}
 	out.Body.Capture = a.captured()
 	if a.Exported != nil {
-		sent := Exported(a.Exported())
-		out.Body.OTLP = &sent
+		out.Body.OTLP = new(Exported(a.Exported()))
 	}
 	models := a.pins(ctx).All(ctx)
 	lists, errs := make([][]ProjectionStatus, len(models)), make([]error, len(models))

@@ -70,10 +70,7 @@ func (a *api) registerStream(h huma.API) {
 	op.Description = "Server-sent events. `event: event` has an event of the log as soon as the log has acknowledged it, with its sequence as id: a client that connects again with `Last-Event-ID` misses none and gets none twice. " +
 		"Events over 64 KiB come without their text, which GET /v1/events/{seq} has. `event: status` has the status, and no id. `event: end` comes last with `until_end`: a stream without it broke off. A comment comes every 15 seconds. " +
 		"At most 8 streams per tenant are open at once, and 32 in all. A stream ends when the server stops, and when its token is revoked or expires."
-	op.Responses = map[string]*huma.Response{"200": {
-		Description: "The stream",
-		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
-	}}
+	op.Responses = declareAnswer("The stream", contentTypeStream, &huma.Schema{Type: huma.TypeString})
 	serve(a, h, op, a.stream)
 }
 
@@ -102,7 +99,7 @@ func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse
 	if from == 0 && in.Last == 0 {
 		from = state.Head + 1 // fixed now, so that nothing published from here on is missed
 	}
-	leave, ok := a.limits.streams.enter(in.Tenant)
+	leave, ok := a.limits.streams.TryEnter(in.Tenant)
 	if !ok {
 		return nil, busy()
 	}
@@ -110,14 +107,11 @@ func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse
 	x.ended = append(x.ended, leave)
 	stopping := a.stopping(ctx)
 	return &huma.StreamResponse{Body: func(h huma.Context) {
-		beginStream(h)
+		ctx, s := beginStream(h)
+		defer s.cancel()
 		if h.Method() == http.MethodHead {
 			return
 		}
-		_, w := humago.Unwrap(h)
-		ctx, cancel := context.WithCancel(h.Context())
-		defer cancel()
-		s := &sender{w: w, control: http.NewResponseController(w), cancel: cancel}
 		var all sync.WaitGroup
 		if slices.Contains(in.Topics, topicEvents) {
 			all.Go(func() { a.sendEvents(ctx, s, in, from) })
@@ -128,44 +122,6 @@ func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse
 		all.Go(func() { a.keepAlive(ctx, s, stopping) })
 		all.Wait()
 	}}, nil
-}
-
-// beginStream sets the head of an answer that is a stream.
-func beginStream(h huma.Context) {
-	h.SetHeader("Content-Type", contentTypeStream)
-	h.SetHeader("X-Accel-Buffering", "no") // or nginx holds messages back until it has several kilobytes of them
-	h.SetStatus(http.StatusOK)
-}
-
-// streams counts the open streams.
-type streams struct {
-	most, ofTenant int
-
-	lock     sync.Mutex
-	all      int
-	byTenant map[string]int
-}
-
-// enter takes one of the places for streams, which leave gives back.
-func (s *streams) enter(tenant string) (leave func(), ok bool) {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	if s.all == s.most || s.byTenant[tenant] == s.ofTenant {
-		return nil, false
-	}
-	if s.byTenant == nil {
-		s.byTenant = map[string]int{}
-	}
-	s.all++
-	s.byTenant[tenant]++
-	return func() {
-		s.lock.Lock()
-		defer s.lock.Unlock()
-		s.all--
-		if s.byTenant[tenant]--; s.byTenant[tenant] == 0 {
-			delete(s.byTenant, tenant)
-		}
-	}, true
 }
 
 // stopping returns a channel that closes when the server begins to stop, which would otherwise wait
@@ -183,6 +139,16 @@ type sender struct {
 	w       io.Writer
 	control *http.ResponseController
 	cancel  func()
+}
+
+// beginStream begins to answer with a stream, whose context ends with cancel.
+func beginStream(h huma.Context) (context.Context, *sender) {
+	h.SetHeader("Content-Type", contentTypeStream)
+	h.SetHeader("X-Accel-Buffering", "no") // or nginx holds messages back until it has several kilobytes of them
+	h.SetStatus(http.StatusOK)
+	_, w := humago.Unwrap(h)
+	ctx, cancel := context.WithCancel(h.Context())
+	return ctx, &sender{w: w, control: http.NewResponseController(w), cancel: cancel}
 }
 
 func (s *sender) send(message []byte) error {

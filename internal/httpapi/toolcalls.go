@@ -50,8 +50,7 @@ func showUse(u graph.ToolUse) ToolCall {
 		shown.Arguments, _ = json.Marshal(c.Arguments.Text) // cannot fail for a string
 	}
 	if u.Result != nil {
-		r := showResult(*u.Result)
-		shown.Result = &r
+		shown.Result = new(showResult(*u.Result))
 	}
 	return shown
 }

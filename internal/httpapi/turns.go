@@ -113,8 +113,7 @@ func (a *api) steps(ctx context.Context, in *stepsInput) (*stepsOutput, error) {
 	out.Body.Steps = each(page.Rows, func(s graph.Step) Step {
 		shown := Step{Turn: s.Turn, Number: s.Number, ToolCalls: each(s.Calls, showUse), Continued: s.Continued}
 		if s.Message != nil {
-			m := showMessage(*s.Message, in.Reasoning)
-			shown.Message = &m
+			shown.Message = new(showMessage(*s.Message, in.Reasoning))
 		}
 		if len(s.Results) > 0 {
 			shown.Results = each(s.Results, showResult)

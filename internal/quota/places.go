@@ -40,11 +40,28 @@ func (p *Places) Enter(ctx context.Context, tenant string) (leave func(), err er
 		p.unuse(tenant, own)
 		return nil, err
 	}
+	return p.leave(tenant, own), nil
+}
+
+// TryEnter takes a place, which leave gives back, if there is one now.
+func (p *Places) TryEnter(tenant string) (leave func(), ok bool) {
+	own := p.use(tenant)
+	if own.TryAcquire(1) {
+		if p.all.TryAcquire(1) {
+			return p.leave(tenant, own), true
+		}
+		own.Release(1)
+	}
+	p.unuse(tenant, own)
+	return nil, false
+}
+
+func (p *Places) leave(tenant string, own *part) func() {
 	return func() {
 		p.all.Release(1)
 		own.Release(1)
 		p.unuse(tenant, own)
-	}, nil
+	}
 }
 
 func (p *Places) use(tenant string) *part {

@@ -79,3 +79,22 @@ func TestPlacesAreGivenToThoseWhoWait(t *testing.T) {
 		require.Less(t, time.Since(began), 2*time.Minute)
 	})
 }
+
+func TestAPlaceThatIsNotFreeIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := NewPlaces(3, 2)
+	leave, ok := p.TryEnter("busy")
+	require.True(t, ok)
+	_, ok = p.TryEnter("busy")
+	require.True(t, ok)
+	_, ok = p.TryEnter("busy")
+	require.False(t, ok, "a tenant has two")
+	_, ok = p.TryEnter("other")
+	require.True(t, ok)
+	_, ok = p.TryEnter("third")
+	require.False(t, ok, "there are three")
+	require.Len(t, p.tenants, 2, "nothing is kept of a tenant that got none")
+	leave()
+	_, ok = p.TryEnter("third")
+	require.True(t, ok)
+}
