@@ -368,7 +368,7 @@ func (c *claudeCode) user(out *batch, l *claudeLine) error {
 
 var ideContext = regexp.MustCompile(`(?s)^(?:\s*(?:<ide_opened_file>.*?</ide_opened_file>|<ide_selection>.*?</ide_selection>))+`)
 
-// asked adds a prompt and, as a message of its own, what an editor told before it of the user's files.
+// asked adds a prompt and, as a message of its own, what an editor said before it about the user's files.
 func (c *claudeCode) asked(out *batch, id string, l *claudeLine, content string) {
 	seen := ideContext.FindString(content)
 	said := strings.TrimPrefix(content, seen)
@@ -418,8 +418,7 @@ func (c *claudeCode) duration(l *claudeLine, call string) *float64 {
 	if len(l.ToolUseResult) > 0 && l.ToolUseResult[0] == '{' && json.Unmarshal(l.ToolUseResult, &own) == nil {
 		ms := cmp.Or(own.Milliseconds, own.Total)
 		if ms == nil && own.Seconds != nil {
-			inMS := *own.Seconds * 1000
-			ms = &inMS
+			ms = new(*own.Seconds * 1000)
 		}
 		if ms != nil && *ms >= 0 && !math.IsInf(*ms, 0) {
 			return ms
@@ -429,6 +428,5 @@ func (c *claudeCode) duration(l *claudeLine, call string) *float64 {
 	if !known || err != nil || answered.Before(asked) {
 		return nil
 	}
-	ms := float64(answered.Sub(asked).Round(time.Millisecond).Milliseconds())
-	return &ms
+	return new(float64(answered.Sub(asked).Round(time.Millisecond).Milliseconds()))
 }

@@ -62,7 +62,7 @@ func clineUsageOf(metrics json.RawMessage) json.RawMessage {
 	return inclusiveUsage(metrics)
 }
 
-// inclusiveUsage returns counts whose input includes what is in the cache under names that say what each counts.
+// inclusiveUsage takes counts whose input includes what is in the cache, and returns them under names that say what each one counts.
 func inclusiveUsage(raw json.RawMessage) json.RawMessage {
 	var m struct {
 		Input      *int64 `json:"inputTokens"`
@@ -283,10 +283,7 @@ func (t *talk) answered(out *batch, id, at string, said *events.MessageCreated, 
 	t.say(out, id, at, said)
 	for i := range content {
 		if b := &content[i]; b.Type == "tool_use" {
-			call := b.ID
-			if call == "" {
-				call = id + ":c" + strconv.Itoa(i+1)
-			}
+			call := cmp.Or(b.ID, id+":c"+strconv.Itoa(i+1))
 			t.call(out, call, at, id, b.Name, b.Input)
 		}
 	}

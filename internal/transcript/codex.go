@@ -260,9 +260,7 @@ func (c *codex) item(out *batch, at string, l *codexLine, i *codexItem) error {
 		if len(thoughts) == 0 { // encrypted
 			return nil
 		}
-		if c.thought == "" {
-			c.thought = at
-		}
+		c.thought = cmp.Or(c.thought, at)
 		c.reasoning = append(c.reasoning, thoughts...)
 		for _, s := range thoughts {
 			c.bytes += len(s)
@@ -282,7 +280,7 @@ func (c *codex) item(out *batch, at string, l *codexLine, i *codexItem) error {
 	return nil
 }
 
-// codexSeen is what an editor or the app tells before a prompt of the user's files, and the heading of the prompt.
+// codexSeen matches what an editor or the app says about the user's files before a prompt, and the heading of the prompt.
 var codexSeen = regexp.MustCompile(`(?s)^\s*# (?:Context from my IDE setup|Files mentioned by the user|Applications mentioned by the user):\n.*?\n## My request(?: for Codex)?:\s*`)
 
 // spoken takes a message. What an editor told in it becomes a message of its own, after it.

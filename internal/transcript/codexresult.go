@@ -100,8 +100,7 @@ func ended(content string, code *int, seconds *float64) *events.ToolReturned {
 		}
 	}
 	if seconds != nil && *seconds >= 0 {
-		ms := math.Round(*seconds*1e6) / 1e3
-		p.DurationMS = &ms
+		p.DurationMS = new(math.Round(*seconds*1e6) / 1e3)
 	}
 	return p
 }

@@ -33,15 +33,9 @@ type continueItem struct {
 	Message struct {
 		Role    text           `json:"role"`
 		Content continueBlocks `json:"content"`
-		Calls   []struct {
-			ID       text `json:"id"`
-			Function struct {
-				Name      text            `json:"name"`
-				Arguments json.RawMessage `json:"arguments"`
-			} `json:"function"`
-		} `json:"toolCalls"`
-		CallID text `json:"toolCallId"` // of a tool
-		Usage  struct {
+		Calls   []toolCall     `json:"toolCalls"`
+		CallID  text           `json:"toolCallId"` // of a tool
+		Usage   struct {
 			Model text `json:"model"`
 			continueUsage
 		} `json:"usage"`
@@ -136,14 +130,22 @@ func (c *continues) value(out *batch, raw []byte) error {
 
 // continueFolder returns the path of a folder that may be a URL.
 func continueFolder(folder string) string {
-	u, err := url.Parse(folder)
+	if path, ok := pathIn(folder); ok {
+		return path
+	}
+	return folder
+}
+
+// pathIn returns the path in a URL of a file or a folder.
+func pathIn(address string) (path string, ok bool) {
+	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "file" {
-		return folder
+		return "", false
 	}
-	if path := u.Path; len(path) > 2 && path[2] == ':' { // /c:/shop
-		return filepath.ToSlash(path[1:])
+	if len(u.Path) > 2 && u.Path[2] == ':' { // /c:/shop
+		return filepath.ToSlash(u.Path[1:]), true
 	}
-	return u.Path
+	return u.Path, true
 }
 
 // next returns the id of the next message.

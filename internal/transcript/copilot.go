@@ -107,8 +107,7 @@ func (c *copilot) of(agent text) *copilotTalk {
 	}
 	t := c.subagents[agent]
 	if t == nil {
-		made := newCopilotTalk(c.id+":"+string(agent), c.start.Cwd)
-		t = &made
+		t = new(newCopilotTalk(c.id+":"+string(agent), c.start.Cwd))
 		c.subagents[agent] = t
 	}
 	return t
@@ -133,7 +132,7 @@ func (c *copilot) value(out *batch, raw []byte) error {
 	case copilotIgnored[l.Type], strings.HasPrefix(string(l.Type), "model."):
 		return nil
 	case c.id == "" || c.id == copilotPrefix:
-		return errors.New("there is no session.start before this line, and the file is in no folder of a session")
+		return errors.New("there is no session.start before this line, and the file is not in the folder of a session")
 	case l.ID == "":
 		return errors.New("id: is missing")
 	}
@@ -188,8 +187,7 @@ func (t *copilotTalk) took(out *batch, l *copilotLine) (known bool, err error) {
 		}
 	case "session.title_changed":
 		if d.Title != nil {
-			title := string(*d.Title)
-			t.event(out, id, at, &events.ConversationUpdated{Title: &title})
+			t.event(out, id, at, &events.ConversationUpdated{Title: new(string(*d.Title))})
 		}
 	default:
 		return false, nil

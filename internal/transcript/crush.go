@@ -55,8 +55,8 @@ func crushTime(n int64) int64 {
 	return n
 }
 
-func (c *crush) sessions(ctx context.Context, tx *sql.Tx, since int64) (list []stored, err error) {
-	err = query(ctx, tx, func(scan func(...any) error) error {
+func (c *crush) sessions(ctx context.Context, db *sql.DB, since int64) (list []stored, err error) {
+	err = query(ctx, db, func(scan func(...any) error) error {
 		s := stored{folder: c.project}
 		if err := scan(&s.id, &s.title, &s.created, &s.changed); err != nil {
 			return err
@@ -129,8 +129,7 @@ func crushMessage(out *batch, t *talk, id, role, model, at string, summary bool,
 			finished = true
 		case "tool_call":
 		case "tool_result":
-			success := !p.Data.IsError
-			t.answer(out, string(p.Data.ToolCallID), at, string(p.Data.Content), &success)
+			t.answer(out, string(p.Data.ToolCallID), at, string(p.Data.Content), new(!p.Data.IsError))
 		default:
 			out.skip(crushFormat, "", "part of type "+string(p.Type))
 		}

@@ -19,7 +19,7 @@ const (
 	cursorPrefix = "cursor:"
 	cursorChats  = "composerData:" // with the id of a chat, the key of its state
 	cursorParts  = "bubbleId:"     // with the id of a chat, a colon and its own id, the key of a bubble
-	cursorStates = 10              // that are read in one transaction
+	cursorStates = 10              // that a statement reads
 )
 
 // cursorTables are those of the editor, and those of the program cursor-agent.
@@ -36,8 +36,8 @@ type cursor struct {
 
 func newCursorStore(path string) store { return &cursor{path: path} }
 
-func (c *cursor) sessions(ctx context.Context, tx *sql.Tx, since int64) ([]stored, error) {
-	editor, err := hasColumns(ctx, tx, cursorTables[0])
+func (c *cursor) sessions(ctx context.Context, db *sql.DB, since int64) ([]stored, error) {
+	editor, err := hasColumns(ctx, db, cursorTables[0])
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (c *cursor) sessions(ctx context.Context, tx *sql.Tx, since int64) ([]store
 	if editor {
 		c.store = &cursorEditor{}
 	}
-	return c.store.sessions(ctx, tx, since)
+	return c.store.sessions(ctx, db, since)
 }
 
 // cursorEditor reads the database of the editor, which holds JSON under keys. Newer versions have a table of the chats, too.
@@ -207,7 +207,7 @@ func cursorAt(at text) string {
 	return string(at)
 }
 
-func (c *cursorEditor) sessions(ctx context.Context, tx *sql.Tx, since int64) (list []stored, err error) {
+func (c *cursorEditor) sessions(ctx context.Context, db *sql.DB, since int64) (list []stored, err error) {
 	last := ""
 	row := func(scan func(...any) error) error {
 		var s stored
@@ -225,21 +225,19 @@ func (c *cursorEditor) sessions(ctx context.Context, tx *sql.Tx, since int64) (l
 		}
 		return nil
 	}
-	listed, err := hasColumns(ctx, tx, map[string][]string{"composerHeaders": {"composerId", "createdAt", "lastUpdatedAt", "value"}})
+	listed, err := hasColumns(ctx, db, map[string][]string{"composerHeaders": {"composerId", "createdAt", "lastUpdatedAt", "value"}})
 	if err != nil {
 		return nil, err
 	}
 	if listed {
-		err = query(ctx, tx, row, `SELECT composerId, coalesce(CAST(createdAt AS INTEGER), 0), coalesce(CAST(lastUpdatedAt AS INTEGER), 0), CAST(value AS BLOB) FROM composerHeaders
+		err = query(ctx, db, row, `SELECT composerId, coalesce(CAST(createdAt AS INTEGER), 0), coalesce(CAST(lastUpdatedAt AS INTEGER), 0), CAST(value AS BLOB) FROM composerHeaders
 			WHERE composerId IS NOT NULL AND max(coalesce(CAST(createdAt AS INTEGER), 0), coalesce(CAST(lastUpdatedAt AS INTEGER), 0)) >= ?`, since)
 	}
-	for more := !listed; more && err == nil; {
-		before := last
-		err = query(ctx, tx, row, `SELECT substr(key, ?), 0, 0, CASE WHEN octet_length(value) <= ? THEN CAST(value AS BLOB) END FROM cursorDiskKV
+	// The states may be hundreds of megabytes, and the editor waits for a second at most: a statement reads a few.
+	for before, more := "", !listed; more && err == nil; more = last != before {
+		before = last
+		err = query(ctx, db, row, `SELECT substr(key, ?), 0, 0, CASE WHEN octet_length(value) <= ? THEN CAST(value AS BLOB) END FROM cursorDiskKV
 			WHERE key > ? AND key < ? ORDER BY key LIMIT ?`, len(cursorChats)+1, MaxDocumentBytes, cursorChats+last, strings.TrimSuffix(cursorChats, ":")+";", cursorStates)
-		if more = err == nil && last != before; more { // the states may be hundreds of megabytes, and the editor waits for a second at most
-			_, err = tx.ExecContext(ctx, "COMMIT; BEGIN")
-		}
 	}
 	slices.SortFunc(list, func(a, b stored) int { return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.id, b.id)) })
 	return list, err
@@ -280,10 +278,7 @@ func (c *cursorEditor) session(ctx context.Context, tx *sql.Tx, s stored, out *b
 		},
 		open: -1,
 	}
-	n := len(state.Order)
-	if n == 0 {
-		n = len(state.Bubbles)
-	}
+	n := cmp.Or(len(state.Order), len(state.Bubbles))
 	for i := range n {
 		out.line++
 		var key string

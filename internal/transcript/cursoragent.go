@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -42,9 +41,9 @@ const (
 	cursorArchivedSummary protowire.Number = 4
 )
 
-func (c *cursorAgent) sessions(ctx context.Context, tx *sql.Tx, _ int64) ([]stored, error) {
+func (c *cursorAgent) sessions(ctx context.Context, db *sql.DB, _ int64) ([]stored, error) {
 	var value string
-	switch err := tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = '0'").Scan(&value); {
+	switch err := db.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = '0'").Scan(&value); {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil // nothing was said yet
 	case err != nil:
@@ -71,17 +70,11 @@ func (c *cursorAgent) sessions(ctx context.Context, tx *sql.Tx, _ int64) ([]stor
 
 // beside adds what the file meta.json beside the database says.
 func (c *cursorAgent) beside(s *stored) {
-	path := filepath.Join(filepath.Dir(c.path), "meta.json")
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxWorkspace {
-		return
-	}
 	var meta struct {
 		Title  text `json:"title"`
 		Folder text `json:"cwd"`
 	}
-	raw, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(raw, &meta) != nil {
+	if !readBeside(filepath.Join(filepath.Dir(c.path), "meta.json"), &meta) {
 		return
 	}
 	s.title, s.folder = cmp.Or(string(meta.Title), s.title), cmp.Or(s.folder, string(meta.Folder))

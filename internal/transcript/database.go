@@ -34,9 +34,10 @@ func IsDatabase(file io.ReaderAt) bool {
 
 // store reads the sessions of a database.
 type store interface {
-	// sessions lists those that changed at or after a time, in milliseconds, the oldest first.
-	sessions(ctx context.Context, tx *sql.Tx, since int64) ([]stored, error)
-	// session adds the items of one.
+	// sessions lists those that changed at or after a time, in milliseconds, the oldest first. Each statement is a
+	// transaction of its own, see [inTransaction].
+	sessions(ctx context.Context, db *sql.DB, since int64) ([]stored, error)
+	// session adds the items of one, all read in one transaction.
 	session(ctx context.Context, tx *sql.Tx, s stored, out *batch) error
 }
 
@@ -68,8 +69,6 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 		return since, fmt.Errorf("%s: %w", path, err)
 	}
 	defer func() { _ = db.Close() }()
-	var st store
-	var list []stored
 	now, from := time.Now(), int64(0)
 	if since.After(now) { // an earlier version took the time of a clock that was ahead
 		since = time.Time{}
@@ -77,15 +76,13 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 	if !since.IsZero() {
 		from = since.Add(-overlap).UnixMilli()
 	}
-	err = inTransaction(ctx, db, func(tx *sql.Tx) error {
-		f, err := databaseFormat(ctx, tx, format)
-		if err != nil {
-			return err
-		}
-		s.format, st = f.Name, f.store(path)
-		list, err = st.sessions(ctx, tx, from)
-		return err
-	})
+	f, err := databaseFormat(ctx, db, format)
+	if err != nil {
+		return since, fmt.Errorf("%s: %w", path, err)
+	}
+	s.format = f.Name
+	st := f.store(path)
+	list, err := st.sessions(ctx, db, from)
 	if err != nil {
 		return since, fmt.Errorf("%s: %w", path, err)
 	}
@@ -162,7 +159,7 @@ func openDatabase(ctx context.Context, path string) (db *sql.DB, still bool, err
 			return db, false, err
 		}
 	}
-	// Or SQLite would have to create a file, and the folder is not writable.
+	// There is no log; or SQLite would have to create a file, and the folder is not writable.
 	db, again := open("&immutable=1")
 	if again != nil {
 		return nil, false, errors.Join(err, again)
@@ -186,30 +183,36 @@ func atRest(path string) (bool, error) {
 	return head[18] == inLog && errors.Is(err, fs.ErrNotExist), nil
 }
 
+// queryer is a database or a transaction.
+type queryer interface {
+	QueryContext(ctx context.Context, statement string, arguments ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, statement string, arguments ...any) *sql.Row
+}
+
 // databaseFormat returns the format whose tables a database has.
-func databaseFormat(ctx context.Context, tx *sql.Tx, name string) (*Format, error) {
+func databaseFormat(ctx context.Context, q queryer, name string) (*Format, error) {
 	for i := range formats {
 		f := &formats[i]
 		if f.store == nil || name != Auto && name != "" && name != f.Name {
 			continue
 		}
 		for _, columns := range f.tables {
-			if ok, err := hasColumns(ctx, tx, columns); err != nil {
+			if ok, err := hasColumns(ctx, q, columns); err != nil {
 				return nil, err
 			} else if ok {
 				return f, nil
 			}
 		}
 	}
-	return nil, fmt.Errorf("%w: it is an SQLite database without the tables of a known agent", ErrUnknownFormat)
+	return nil, fmt.Errorf("%w: it is a SQLite database without the tables of a known agent", ErrUnknownFormat)
 }
 
 // hasColumns reports whether a database has these columns, by table.
-func hasColumns(ctx context.Context, tx *sql.Tx, columns map[string][]string) (bool, error) {
+func hasColumns(ctx context.Context, q queryer, columns map[string][]string) (bool, error) {
 	for table, names := range columns {
 		for _, name := range names {
 			var there int
-			if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", table, name).Scan(&there); err != nil {
+			if err := q.QueryRowContext(ctx, "SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", table, name).Scan(&there); err != nil {
 				return false, err
 			}
 			if there == 0 {
@@ -221,8 +224,8 @@ func hasColumns(ctx context.Context, tx *sql.Tx, columns map[string][]string) (b
 }
 
 // columnOr returns an expression for a column that a database may lack, or have without a value: otherwise stands for it.
-func columnOr(ctx context.Context, tx *sql.Tx, table, column, otherwise string) (string, error) {
-	ok, err := hasColumns(ctx, tx, map[string][]string{table: {column}})
+func columnOr(ctx context.Context, q queryer, table, column, otherwise string) (string, error) {
+	ok, err := hasColumns(ctx, q, map[string][]string{table: {column}})
 	if !ok {
 		return otherwise, err
 	}
@@ -231,8 +234,8 @@ func columnOr(ctx context.Context, tx *sql.Tx, table, column, otherwise string) 
 
 // changedSince lists the sessions of a SELECT that changed at or after a time. Its columns are the fields, of which created
 // and changed have these names.
-func changedSince(ctx context.Context, tx *sql.Tx, since int64, sessions string, fields func(*stored) []any) (list []stored, err error) {
-	err = query(ctx, tx, func(scan func(...any) error) error {
+func changedSince(ctx context.Context, q queryer, since int64, sessions string, fields func(*stored) []any) (list []stored, err error) {
+	err = query(ctx, q, func(scan func(...any) error) error {
 		var s stored
 		err := scan(fields(&s)...)
 		list = append(list, s)
@@ -242,8 +245,8 @@ func changedSince(ctx context.Context, tx *sql.Tx, since int64, sessions string,
 }
 
 // query calls row for each row.
-func query(ctx context.Context, tx *sql.Tx, row func(scan func(...any) error) error, statement string, arguments ...any) (err error) {
-	rows, err := tx.QueryContext(ctx, statement, arguments...)
+func query(ctx context.Context, q queryer, row func(scan func(...any) error) error, statement string, arguments ...any) (err error) {
+	rows, err := q.QueryContext(ctx, statement, arguments...)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -81,11 +82,8 @@ func (t *talk) open(out *batch, at string) {
 		return
 	}
 	t.started = true
-	if t.began == "" {
-		t.began = at
-	}
-	start := t.start
-	out.event(t.id, t.source, t.id, t.began, &start)
+	t.began = cmp.Or(t.began, at)
+	out.event(t.id, t.source, t.id, t.began, new(t.start))
 }
 
 // say adds a message under its id.
@@ -144,8 +142,7 @@ func elapsed(from time.Time, to string) *float64 {
 	if err != nil || from.IsZero() || end.Before(from) {
 		return nil
 	}
-	ms := float64(end.Sub(from).Milliseconds())
-	return &ms
+	return new(float64(end.Sub(from).Milliseconds()))
 }
 
 // milliseconds returns a Unix time in milliseconds as RFC 3339, "" for 0.

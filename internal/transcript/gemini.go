@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,15 +72,10 @@ func (c *geminiCall) final() bool {
 }
 
 func (m *geminiMessage) final() bool {
-	for i := range m.ToolCalls {
-		if !m.ToolCalls[i].final() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(m.ToolCalls, func(c geminiCall) bool { return !c.final() })
 }
 
-// geminiParts are the texts of the parts of a content: a text, a part, or a list of both.
+// geminiParts are the texts of the parts of what was said: a text, a part, or a list of both.
 type geminiParts struct {
 	said     []string
 	returned []string // of tools
@@ -384,10 +380,7 @@ func (g *gemini) add(out *batch, m *geminiMessage) {
 	}
 	for i := range m.ToolCalls {
 		c := &m.ToolCalls[i]
-		id := string(c.ID)
-		if id == "" {
-			id = fmt.Sprintf("%s:c%d", message, i+1)
-		}
+		id := cmp.Or(string(c.ID), fmt.Sprintf("%s:c%d", message, i+1))
 		when := at
 		if c.Timestamp != "" {
 			when = string(c.Timestamp)
@@ -397,8 +390,7 @@ func (g *gemini) add(out *batch, m *geminiMessage) {
 		}
 		if c.final() && fresh("result "+id) {
 			result := c.Result.result()
-			success := c.Status == "success" && !(c.Name == "run_shell_command" && geminiFailed.MatchString(result))
-			g.answer(out, id, when, result, &success)
+			g.answer(out, id, when, result, new(c.Status == "success" && !(c.Name == "run_shell_command" && geminiFailed.MatchString(result))))
 		}
 	}
 }

@@ -143,16 +143,16 @@ func epoch(column string) string {
 	return "CAST(coalesce(unixepoch(" + column + "), 0) AS INTEGER) * 1000"
 }
 
-func (gooseStore) sessions(ctx context.Context, tx *sql.Tx, since int64) ([]stored, error) {
+func (gooseStore) sessions(ctx context.Context, db *sql.DB, since int64) ([]stored, error) {
 	title := "''"
 	for _, name := range []string{"description", "name"} { // the older one first
-		if ok, err := hasColumns(ctx, tx, map[string][]string{"sessions": {name}}); err != nil {
+		if ok, err := hasColumns(ctx, db, map[string][]string{"sessions": {name}}); err != nil {
 			return nil, err
 		} else if ok {
 			title = "coalesce(nullif(" + name + ", ''), " + title + ")"
 		}
 	}
-	return changedSince(ctx, tx, since, `SELECT id, coalesce(working_dir, ''), `+title+`, `+epoch("created_at")+` AS created, max(`+epoch("updated_at")+`,
+	return changedSince(ctx, db, since, `SELECT id, coalesce(working_dir, ''), `+title+`, `+epoch("created_at")+` AS created, max(`+epoch("updated_at")+`,
 			coalesce((SELECT max(m.created_timestamp) FROM messages m WHERE m.session_id = sessions.id), 0) * 1000) AS changed FROM sessions`,
 		func(s *stored) []any { return []any{&s.id, &s.folder, &s.title, &s.created, &s.changed} })
 }

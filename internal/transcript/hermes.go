@@ -19,7 +19,7 @@ import (
 const (
 	hermesFormat = "hermes"
 	hermesPrefix = "hermes:"
-	// hermesJSON begins a content that is a list of parts.
+	// hermesJSON begins content that is a list of parts.
 	hermesJSON = "\x00json:"
 	// hermesBurst is the longest time, in seconds, between two rows that a compaction wrote in one go. They are a
 	// microsecond apart, and a float64 holds the time to a quarter of one.
@@ -50,21 +50,13 @@ func newHermesStore(string) store { return &hermesStore{} }
 // hermesRow is a message in the database.
 type hermesRow struct {
 	role, content, thoughts string
-	calls                   []hermesCall
+	calls                   []toolCall
 	callID                  string // of the result of a tool
 	seconds                 float64
 	err                     error
 
 	id   string // of its event, "" if it is a copy
 	copy bool   // of an earlier row of its session
-}
-
-type hermesCall struct {
-	ID       text `json:"id"`
-	Function struct {
-		Name      text            `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-	} `json:"function"`
 }
 
 // key is the same for a row and its copies. A compaction shortens results and arguments in its copies.
@@ -84,10 +76,10 @@ func beginsWithAny(s string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
-func (h *hermesStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (_ []stored, err error) {
+func (h *hermesStore) sessions(ctx context.Context, db *sql.DB, since int64) (_ []stored, err error) {
 	h.columns = map[string]string{}
 	for _, column := range [][2]string{{"sessions", "cwd"}, {"sessions", "title"}, {"sessions", "model"}, {"messages", "reasoning"}, {"messages", "reasoning_content"}} {
-		if h.columns[column[1]], err = columnOr(ctx, tx, column[0], column[1], "''"); err != nil {
+		if h.columns[column[1]], err = columnOr(ctx, db, column[0], column[1], "''"); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +89,7 @@ func (h *hermesStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (_ 
 				SELECT p.cwd, p.parent_session_id, n + 1 FROM up JOIN sessions p ON p.id = up.parent WHERE n < 100)
 			SELECT cwd FROM up WHERE cwd <> '' ORDER BY n LIMIT 1), '')`
 	}
-	return changedSince(ctx, tx, since, `SELECT id, `+folder+`, coalesce(parent_session_id, ''), `+h.columns["title"]+`, CAST(started_at * 1000 AS INTEGER) AS created,
+	return changedSince(ctx, db, since, `SELECT id, `+folder+`, coalesce(parent_session_id, ''), `+h.columns["title"]+`, CAST(started_at * 1000 AS INTEGER) AS created,
 			CAST(1000 * max(started_at, coalesce((SELECT max(m.timestamp) FROM messages m WHERE m.session_id = s.id), 0)) AS INTEGER) AS changed FROM sessions s`,
 		func(s *stored) []any { return []any{&s.id, &s.folder, &s.parent, &s.title, &s.created, &s.changed} })
 }
@@ -290,8 +282,7 @@ func (t *hermes) result(out *batch, r *hermesRow, at string) {
 	result, success := r.content, (*bool)(nil)
 	if strings.HasPrefix(result, "{") && json.Unmarshal([]byte(result), &object) == nil {
 		failed := given(object.Error) != nil && string(object.Error) != `""`
-		well := !failed && (object.Success == nil || *object.Success) && (object.ExitCode == nil || *object.ExitCode == 0)
-		success = &well
+		success = new(!failed && (object.Success == nil || *object.Success) && (object.ExitCode == nil || *object.ExitCode == 0))
 		if object.Output != nil && object.ExitCode != nil {
 			if result = *object.Output; failed {
 				result = strings.TrimPrefix(result+"\n"+unquoted(object.Error), "\n")

@@ -265,8 +265,7 @@ func (k *kimi) finish(out *batch) {
 
 // returned adds the result of a call.
 func (k *kimi) returned(out *batch, at string, e *kimiEvent) {
-	success := !e.Result.IsError
-	k.answerAfter(out, string(e.CallID), at, e.Result.Output.join(), &success, e.Result.DurationMS)
+	k.answerAfter(out, string(e.CallID), at, e.Result.Output.join(), new(!e.Result.IsError), e.Result.DurationMS)
 }
 
 // usage returns the counts of tokens under the names that pi gives them, which are known.

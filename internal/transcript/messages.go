@@ -41,7 +41,7 @@ type chatMessage struct {
 	Model      text            `json:"model"`
 	Usage      json.RawMessage `json:"usage"`
 	Reasoning  text            `json:"reasoning_content"`
-	ToolCalls  []messageTool   `json:"tool_calls"`
+	ToolCalls  []toolCall      `json:"tool_calls"`
 	ToolCallID text            `json:"tool_call_id"` // of a result in Chat Completions
 	CallID     text            `json:"call_id"`      // of a call or a result in Responses, as are the next four
 	Arguments  json.RawMessage `json:"arguments"`
@@ -51,7 +51,8 @@ type chatMessage struct {
 	Parts      []messagePart   `json:"parts"` // Gemini
 }
 
-type messageTool struct {
+// toolCall is a call in the form of OpenAI's Chat Completions.
+type toolCall struct {
 	ID       text `json:"id"`
 	Function struct {
 		Name      text            `json:"name"`

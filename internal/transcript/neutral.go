@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -69,9 +70,7 @@ func (l *neutralLine) payload() (events.Payload, error) {
 		p := &events.ConversationStarted{
 			Agent: string(l.Meta.Agent), Model: string(l.Meta.Model), Cwd: string(l.Meta.Cwd), Project: string(l.Meta.Project),
 		}
-		if p.Agent == "" {
-			p.Agent = agentOf(l.ConversationID)
-		}
+		p.Agent = cmp.Or(p.Agent, agentOf(l.ConversationID))
 		if len(l.Meta.Titles) > 0 {
 			p.Title = string(l.Meta.Titles[0])
 		}
@@ -102,9 +101,7 @@ func (l *neutralLine) payload() (events.Payload, error) {
 		p := &events.ToolReturned{
 			ToolCallID: l.parent(), Success: l.Success, Result: events.JSONResult(plain(or(l.Result, `""`))), Error: string(l.Error), DurationMS: l.duration(),
 		}
-		if p.ToolCallID == "" {
-			p.ToolCallID = strings.TrimPrefix(l.ID, resultPrefix)
-		}
+		p.ToolCallID = cmp.Or(p.ToolCallID, strings.TrimPrefix(l.ID, resultPrefix))
 		return p, nil
 	case "":
 		return nil, fmt.Errorf("kind: is missing")

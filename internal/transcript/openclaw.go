@@ -30,11 +30,11 @@ type openClawStore struct {
 
 func newOpenClawStore(string) store { return &openClawStore{} }
 
-func (o *openClawStore) sessions(ctx context.Context, tx *sql.Tx, since int64) (_ []stored, err error) {
-	if o.packed, err = hasColumns(ctx, tx, map[string][]string{"transcript_events": {"event_zstd"}}); err != nil {
+func (o *openClawStore) sessions(ctx context.Context, db *sql.DB, since int64) (_ []stored, err error) {
+	if o.packed, err = hasColumns(ctx, db, map[string][]string{"transcript_events": {"event_zstd"}}); err != nil {
 		return nil, err
 	}
-	return changedSince(ctx, tx, since, `SELECT session_id, created_at AS created, max(updated_at, coalesce((SELECT e.created_at FROM transcript_events e WHERE e.session_id = w.session_id ORDER BY e.seq DESC LIMIT 1), 0)) AS changed
+	return changedSince(ctx, db, since, `SELECT session_id, created_at AS created, max(updated_at, coalesce((SELECT e.created_at FROM transcript_events e WHERE e.session_id = w.session_id ORDER BY e.seq DESC LIMIT 1), 0)) AS changed
 			FROM session_windows w`,
 		func(s *stored) []any { return []any{&s.id, &s.created, &s.changed} })
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -100,26 +101,26 @@ func opencodeAt(raw json.RawMessage) string {
 	return ""
 }
 
-func (o *opencode) sessions(ctx context.Context, tx *sql.Tx, since int64) (_ []stored, err error) {
+func (o *opencode) sessions(ctx context.Context, db *sql.DB, since int64) (_ []stored, err error) {
 	tables, changed := "session", "message"
-	if there, err := hasColumns(ctx, tx, opencodeTables[0]); err != nil {
+	if there, err := hasColumns(ctx, db, opencodeTables[0]); err != nil {
 		return nil, err
 	} else if !there {
 		o.second, tables, changed = true, "session_v2", "session_message"
 	}
 	optional := map[string]string{"parent_id": "''", "title": "''", "time_created": "0", "time_updated": "0"}
 	for name := range optional {
-		if optional[name], err = columnOr(ctx, tx, tables, name, optional[name]); err != nil {
+		if optional[name], err = columnOr(ctx, db, tables, name, optional[name]); err != nil {
 			return nil, err
 		}
 	}
 	touched := "0"
-	if ok, err := hasColumns(ctx, tx, map[string][]string{changed: {"time_updated"}}); err != nil {
+	if ok, err := hasColumns(ctx, db, map[string][]string{changed: {"time_updated"}}); err != nil {
 		return nil, err
 	} else if ok {
 		touched = "coalesce((SELECT max(m.time_updated) FROM " + changed + " m WHERE m.session_id = s.id), 0)"
 	}
-	return changedSince(ctx, tx, since, `SELECT s.id, coalesce(s.directory, ''), `+optional["parent_id"]+`, `+optional["title"]+`,
+	return changedSince(ctx, db, since, `SELECT s.id, coalesce(s.directory, ''), `+optional["parent_id"]+`, `+optional["title"]+`,
 			CAST(`+optional["time_created"]+` AS INTEGER) AS created, max(CAST(`+optional["time_updated"]+` AS INTEGER), `+touched+`) AS changed FROM `+tables+` s`,
 		func(s *stored) []any { return []any{&s.id, &s.folder, &s.parent, &s.title, &s.created, &s.changed} })
 }
@@ -268,9 +269,7 @@ func (o *opencode) answer(out *batch, t *talk, m *opencodeMessage, at string, pa
 		Role: "assistant", Content: strings.Join(texts, "\n"), Reasoning: strings.Join(thoughts, "\n"),
 		Model: string(i.ModelID + i.ModelInUse.ModelID), Usage: given(i.Tokens),
 	}
-	if said.Model == "" {
-		said.Model = string(i.ModelInUse.ID)
-	}
+	said.Model = cmp.Or(said.Model, string(i.ModelInUse.ID))
 	if string(i.Summary) == "true" {
 		said.Role, said.Origin = "system", originCompaction
 	}
@@ -308,10 +307,7 @@ func (o *opencode) tool(out *batch, t *talk, message, at string, p *opencodePart
 		return
 	}
 	success := p.State.Status == "completed"
-	result := string(p.State.Output)
-	if result == "" {
-		result = p.State.Content.join()
-	}
+	result := cmp.Or(string(p.State.Output), p.State.Content.join())
 	r := &events.ToolReturned{ToolCallID: id, Success: &success, Result: events.JSONResult(quote(result))}
 	if success && p.State.About != 0 { // a failure that it calls completed
 		success, r.Error = false, result

@@ -86,8 +86,7 @@ func (m *piMessage) succeeded() *bool {
 	if m.ToolName == "exec" && m.Details.status == "running" {
 		return nil
 	}
-	success := !m.IsError && m.Details.exit == 0
-	return &success
+	return new(!m.IsError && m.Details.exit == 0)
 }
 
 // piUsageOf returns the counts of tokens. It leaves out their cost, which follows from the counts and the day's prices.
@@ -286,8 +285,7 @@ func (p *pi) said(out *batch, at string, l *piLine) error {
 	case "bashExecution": // the user's own command
 		id := at + ":bash"
 		p.call(out, id, string(l.Timestamp), p.message, "bash", shellArguments(string(m.Command)))
-		success := !m.Cancelled && (m.ExitCode == nil || *m.ExitCode == 0)
-		return p.result(out, l, id, string(m.Output), &success)
+		return p.result(out, l, id, string(m.Output), new(!m.Cancelled && (m.ExitCode == nil || *m.ExitCode == 0)))
 	case "custom": // as a custom_message; or of a call that a tool made, whose result has what matters
 		if text := m.Content.join(); !m.Excluded && text != "" {
 			p.add(out, l, at, &events.MessageCreated{Role: "user", Content: text, Origin: originMeta})

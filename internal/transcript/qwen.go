@@ -188,8 +188,7 @@ func qwenCall(name text, args json.RawMessage) (text, json.RawMessage) {
 func (q *qwen) returned(out *batch, at string, l *qwenLine) {
 	var success *bool
 	if l.Returned.Status != "" {
-		ok := l.Returned.Status == "success"
-		success = &ok
+		success = new(l.Returned.Status == "success")
 	}
 	for _, p := range l.Message.Parts {
 		if r := p.Response; r != nil && r.ID != "" {

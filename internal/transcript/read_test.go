@@ -87,8 +87,8 @@ func TestASessionOfVSCodeWhoseMembersHaveOtherNamesHasNoRequests(t *testing.T) {
 }
 
 func TestAReasonSaysWhatIsExpected(t *testing.T) {
-	assert.Equal(t, "is a JSON object, not a list", reason(json.Unmarshal([]byte(`{}`), &[]hermesCall{})))
-	assert.Equal(t, "is a JSON number, not an object", reason(json.Unmarshal([]byte(`1`), &hermesCall{})))
+	assert.Equal(t, "is a JSON object, not a list", reason(json.Unmarshal([]byte(`{}`), &[]toolCall{})))
+	assert.Equal(t, "is a JSON number, not an object", reason(json.Unmarshal([]byte(`1`), &toolCall{})))
 }
 
 func TestTruncatedLastLineIsRefused(t *testing.T) {

@@ -137,8 +137,7 @@ func (s *sweAgent) step(out *batch, n int, step *sweStep) {
 		r.Success, r.Error = new(bool), string(step.Observation)
 	}
 	if step.Seconds != nil && *step.Seconds >= 0 {
-		ms := math.Round(*step.Seconds * 1e3)
-		r.DurationMS = &ms
+		r.DurationMS = new(math.Round(*step.Seconds * 1e3))
 	}
 	s.event(out, id+":res", "", r)
 }

@@ -3,7 +3,6 @@ package transcript
 import (
 	"encoding/json"
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -54,27 +53,24 @@ const (
 
 // vscodeFolder returns the folder that was open, which a file beside the folder of the sessions names.
 func vscodeFolder(name string) string {
-	beside := filepath.Join(filepath.Dir(filepath.Dir(name)), "workspace.json")
-	info, err := os.Lstat(beside)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxWorkspace {
-		return ""
-	}
-	raw, err := os.ReadFile(beside)
 	var workspace struct {
 		Folder string `json:"folder"`
 	}
-	if err != nil || json.Unmarshal(raw, &workspace) != nil {
+	if !readBeside(filepath.Join(filepath.Dir(filepath.Dir(name)), "workspace.json"), &workspace) {
 		return ""
 	}
-	at, err := url.Parse(workspace.Folder)
-	if err != nil || at.Scheme != "file" {
-		return ""
-	}
-	path := at.Path
-	if len(path) > 2 && path[0] == '/' && path[2] == ':' { // of Windows
-		path = path[1:]
-	}
+	path, _ := pathIn(workspace.Folder)
 	return path
+}
+
+// readBeside reads a small file of JSON beside a recording, and reports whether it could.
+func readBeside(path string, into any) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxWorkspace {
+		return false
+	}
+	raw, err := os.ReadFile(path)
+	return err == nil && json.Unmarshal(raw, into) == nil
 }
 
 // refuse keeps a refusal, so that it comes in the order of the lines.
