@@ -31,8 +31,7 @@ func decode(data []byte, p Payload) error {
 	if err == nil {
 		err = wholeIDs(data)
 	}
-	var bad *Invalid
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*Invalid](err); ok {
 		return bad
 	}
 	if err != nil {

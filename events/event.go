@@ -207,7 +207,7 @@ func isJSON(contentType string) bool {
 	return media == "" || media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
 }
 
-// Digest is a hash cut to 16 bytes: an identity or the fingerprint of a content.
+// Digest is a hash cut to 16 bytes: an identity, or the fingerprint of what an event says.
 type Digest [16]byte
 
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }

@@ -1,6 +1,9 @@
 package events
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Foreign is the payload of an event whose type another project defined, such as
 // com.example.build.finished. The log keeps it like any other event of its conversation;
@@ -33,10 +36,7 @@ func IsForeign(eventType string) bool {
 	if len(labels) < 3 || strings.EqualFold(labels[0]+"."+labels[1]+".", typePrefix) {
 		return false
 	}
-	for _, label := range labels {
-		if label == "" || strings.Trim(strings.ToLower(label), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(labels, func(label string) bool {
+		return label == "" || strings.Trim(strings.ToLower(label), "abcdefghijklmnopqrstuvwxyz0123456789-_") != ""
+	})
 }

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -62,9 +63,7 @@ func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
 		return Event{}, invalid("content-type", "%q with no ce- headers is not a CloudEvent: send binary mode (ce-id, ce-source, …) or %s", contentType, ContentTypeEvent)
 	}
 	e.finish()
-	if e.DataContentType == "" {
-		e.DataContentType = contentType
-	}
+	e.DataContentType = cmp.Or(e.DataContentType, contentType)
 	e.Data = body
 	return e, e.check()
 }

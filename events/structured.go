@@ -118,8 +118,7 @@ func brokenObject(err error) error { return brokenJSON("object", err) }
 func brokenArray(err error) error { return brokenJSON("array", err) }
 
 func brokenJSON(kind string, err error) error {
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return invalid("body", "is not a JSON %s: %v after byte %d", kind, syntax.Err, syntax.ByteOffset)
 	}
 	return invalid("body", "is not a JSON %s: %v", kind, io.ErrUnexpectedEOF) // nothing at all

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -69,14 +70,7 @@ var prototypes = map[string]func() Payload{
 }
 
 // Types lists the vocabulary's event types, sorted.
-func Types() []string {
-	types := make([]string, 0, len(prototypes))
-	for t := range prototypes {
-		types = append(types, t)
-	}
-	slices.Sort(types)
-	return types
-}
+func Types() []string { return slices.Sorted(maps.Keys(prototypes)) }
 
 const typePrefix = "dev.mneme."
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -119,12 +120,7 @@ func (a attributes) truth(key string) *bool {
 
 // has reports whether one of these attributes exists.
 func (a attributes) has(keys ...string) bool {
-	for _, key := range keys {
-		if a[key] != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys, func(key string) bool { return a[key] != nil })
 }
 
 // json decodes an attribute into v: spans carry JSON as a text, log records as a structure. It returns false if the
@@ -182,8 +178,7 @@ func encode(v any) json.RawMessage {
 }
 
 func jsonError(err error) error {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) && strings.Contains(syntax.Error(), "unexpected end") {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && strings.Contains(syntax.Error(), "unexpected end") {
 		return errCut
 	}
 	return err

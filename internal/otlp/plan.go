@@ -193,8 +193,7 @@ func (p *plan) answer(s *session, conversation string, r toolResult, times map[s
 	}
 	out := &events.ToolReturned{ToolCallID: id, Result: resultOf(r.result)}
 	if r.failed {
-		failed := false
-		out.Success, out.Error = &failed, plainText(r.result)
+		out.Success, out.Error = new(false), plainText(r.result)
 	}
 	p.returned(s, conversation, id, at, out)
 }

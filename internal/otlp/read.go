@@ -219,8 +219,7 @@ func (e *entry) executeTool(t toolRun) (recorded, error) {
 	}
 	t.failure = cmp.Or(t.failure, failure)
 	if took := e.end.Sub(e.begin); t.durationMS == nil && took > 0 && !e.begin.IsZero() {
-		ms := float64(took.Microseconds()) / 1000
-		t.durationMS = &ms
+		t.durationMS = new(float64(took.Microseconds()) / 1000)
 	}
 	if t.result == nil && t.arguments == nil && t.failure == "" && !t.silent {
 		return recorded{leftOut: withoutContent}, nil
@@ -246,7 +245,7 @@ func (e *entry) numbered(prefix, role string) []message {
 	return list
 }
 
-// contentOf reads a content that may be a list of parts in JSON.
+// contentOf reads content that may be a list of parts in JSON.
 func contentOf(text string) contents {
 	if text == "" {
 		return nil

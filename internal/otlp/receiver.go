@@ -77,9 +77,7 @@ const saveEvery = 2 * time.Second
 
 // New starts a receiver. It saves its memory until Close.
 func New(ctx context.Context, c Config) *Receiver {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Counted == nil {
 		c.Counted = func(string, string, string) {}
 	}

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -109,13 +110,9 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 				answer(w, r, http.StatusForbidden, codes.PermissionDenied, "the token may not write here: it needs the role write, and the tenant")
 				return
 			}
-			if tenant == "" {
-				tenant = grant.Tenant
-			}
+			tenant = cmp.Or(tenant, grant.Tenant)
 		}
-		if tenant == "" {
-			tenant = defaultTenant
-		}
+		tenant = cmp.Or(tenant, defaultTenant)
 		if _, err := (events.Address{Tenant: tenant, Conversation: "c", Kind: "k"}).Subject(); err != nil {
 			answer(w, r, http.StatusBadRequest, codes.InvalidArgument, TenantHeader+": "+err.Error())
 			return

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +28,7 @@ type At struct {
 	Wait time.Duration
 }
 
-func (at At) seq() uint64 {
-	if at.AsOf == 0 {
-		return graph.Latest
-	}
-	return at.AsOf
-}
+func (at At) seq() uint64 { return cmp.Or(at.AsOf, graph.Latest) }
 
 // wait is a wait that has begun, perhaps for several partitions and read models.
 type wait struct {
@@ -41,10 +37,7 @@ type wait struct {
 }
 
 func (at At) begin() wait {
-	limit := at.Wait
-	if limit == 0 {
-		limit = defaultWait
-	}
+	limit := cmp.Or(at.Wait, defaultWait)
 	return wait{limit, time.Now().Add(limit)}
 }
 

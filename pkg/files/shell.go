@@ -58,8 +58,7 @@ func (s *shell) statements(list []*syntax.Stmt) {
 // to run at least once.
 func (s *shell) statement(st *syntax.Stmt) {
 	if st.Background {
-		inner := *s
-		s = &inner
+		s = new(*s)
 	}
 	switch cmd := st.Cmd.(type) {
 	case *syntax.CallExpr:

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -219,9 +220,7 @@ func (f *inheritingFiles) Files(ctx context.Context, id events.ConversationID, q
 		return f.FilesReader.Files(ctx, id, q)
 	}
 	asOf, limit := q.AsOf, q.Limit
-	if asOf == 0 {
-		asOf = Latest
-	}
+	asOf = cmp.Or(asOf, Latest)
 	if limit <= 0 {
 		limit = 200
 	}

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 
 	"mneme.dev/mneme/events"
@@ -44,9 +45,7 @@ type span struct {
 // open finds the conversation of a list and the part left for this page. The list ends at
 // the conversation's current sequence, so that all reads of a page see the same state.
 func (q *ListQuery) open(ctx context.Context, r Reader, id events.ConversationID) (Conversation, span, error) {
-	if q.AsOf == 0 {
-		q.AsOf = Latest
-	}
+	q.AsOf = cmp.Or(q.AsOf, Latest)
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}

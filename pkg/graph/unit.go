@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"time"
 
 	"mneme.dev/mneme/events"
@@ -73,9 +74,7 @@ func (u *Unit) touch(e *events.Recorded) *State {
 	s.LastSeq = e.Seq
 	s.Touched = true
 	if at := timeText(e); at != "" {
-		if s.CreatedAt == "" {
-			s.CreatedAt = at
-		}
+		s.CreatedAt = cmp.Or(s.CreatedAt, at)
 		s.UpdatedAt = at
 	}
 	return s

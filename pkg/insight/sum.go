@@ -397,16 +397,14 @@ func share(n, of int64) *float64 {
 	if of == 0 {
 		return nil
 	}
-	v := math.Round(float64(n)/float64(of)*10_000) / 10_000
-	return &v
+	return new(math.Round(float64(n)/float64(of)*10_000) / 10_000)
 }
 
 func quantile(h Histogram, at float64) *int64 {
 	if len(h) == 0 {
 		return nil
 	}
-	v := h.Quantile(at)
-	return &v
+	return new(h.Quantile(at))
 }
 
 func (a *adder) show(name string, s *sum, prices *Prices) Group {

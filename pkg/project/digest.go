@@ -245,9 +245,7 @@ func (c *Change) about() bool {
 
 // Apply applies the change that the event at seq made.
 func (d *Digest) Apply(c *Change, seq uint64) {
-	if d.FirstSeq == 0 {
-		d.FirstSeq = seq
-	}
+	d.FirstSeq = cmp.Or(d.FirstSeq, seq)
 	if d.LastSeq == 0 || !c.about() {
 		d.LastSeq = seq
 	}

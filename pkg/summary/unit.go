@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 
 	"mneme.dev/mneme/events"
@@ -104,9 +105,7 @@ func Projection() projection.Projection[*Unit] {
 
 func (u *Unit) touch(e *events.Recorded) *Conversation {
 	c := u.Touch(e)
-	if c.FirstSeq == 0 {
-		c.FirstSeq = e.Seq
-	}
+	c.FirstSeq = cmp.Or(c.FirstSeq, e.Seq)
 	return c
 }
 
@@ -148,9 +147,7 @@ func reduceMessage(u *Unit, e *events.Recorded) error {
 	switch e.Payload.(*events.MessageCreated).Role {
 	case "user":
 		c.Turn++
-		if c.FirstUser == 0 {
-			c.FirstUser = e.Seq
-		}
+		c.FirstUser = cmp.Or(c.FirstUser, e.Seq)
 	case "assistant":
 		c.Answered = c.Answered || c.FirstUser > 0
 	default:

@@ -2,6 +2,7 @@ package ring
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -44,9 +45,7 @@ func FromEnvironment() Options {
 		URL: os.Getenv("MNEME_URL"), Tenant: os.Getenv("MNEME_TENANT"),
 		Token: os.Getenv("MNEME_TOKEN"), TokenFile: os.Getenv("MNEME_TOKEN_FILE"), CAFile: os.Getenv("MNEME_CA_FILE"),
 	}
-	if o.URL == "" {
-		o.URL = DefaultURL
-	}
+	o.URL = cmp.Or(o.URL, DefaultURL)
 	o.Spool = UserSpool(o.URL, o.Tenant)
 	return o
 }

@@ -1,6 +1,7 @@
 package extractive
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"regexp"
@@ -169,10 +170,7 @@ func isSubcommand(word string) bool {
 
 // failure counts a failed call, with the reason that its result gives.
 func (t tally) failure(e summary.Entry) {
-	tool := e.Name
-	if tool == "" {
-		tool = "a call"
-	}
+	tool := cmp.Or(e.Name, "a call")
 	if reason := reasonOf(e.Text); reason != "" {
 		tool += ` "` + reason + `"`
 	}

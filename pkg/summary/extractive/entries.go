@@ -1,6 +1,7 @@
 package extractive
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -94,10 +95,7 @@ func lastOfTurns(entries []summary.Entry) []bool {
 
 // message adds the sentences of a message; group is the number of its entry.
 func (m *material) message(e summary.Entry, group int, last bool) {
-	speaker := e.Name
-	if speaker == "" {
-		speaker = map[summary.Kind]string{summary.KindUser: user, summary.KindAssistant: assistant, summary.KindSystem: system}[e.Kind]
-	}
+	speaker := cmp.Or(e.Name, map[summary.Kind]string{summary.KindUser: user, summary.KindAssistant: assistant, summary.KindSystem: system}[e.Kind])
 	speaker = clip(oneLine(speaker), 60)
 	for i, text := range proseOf(e.Text) {
 		if before, after, ok := strings.Cut(text, ": "); ok && e.Kind == summary.KindAssistant && announces(before) {

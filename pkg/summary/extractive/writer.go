@@ -93,9 +93,7 @@ func (m *material) draft(limit int) summary.Draft {
 		reserve = limit * findingsPercent / 100
 	}
 	d.Conversation = m.writeConversation(c, room-reserve)
-	if d.Conversation == "" {
-		d.Conversation = clip(silence, room)
-	}
+	d.Conversation = cmp.Or(d.Conversation, clip(silence, room))
 	spend(length(d.Conversation))
 	d.Findings = m.writeFindings(c, room)
 	for _, finding := range d.Findings {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the prompts
 	"encoding/hex"
@@ -89,12 +90,8 @@ func New(p Profile) (*Writer, error) { return new(Endpoints).New(p) }
 // New makes the writer of a profile and reads its prompt files. The error joins a [Problem] for
 // every invalid field.
 func (s *Endpoints) New(p Profile) (*Writer, error) {
-	if p.URL == "" {
-		p.URL = defaultURL[p.Provider]
-	}
-	if p.MaxTokens == 0 {
-		p.MaxTokens = DefaultMaxTokens
-	}
+	p.URL = cmp.Or(p.URL, defaultURL[p.Provider])
+	p.MaxTokens = cmp.Or(p.MaxTokens, DefaultMaxTokens)
 	problems, summaryText, condenseText := p.read()
 	if len(problems) > 0 {
 		errs := make([]error, len(problems))
