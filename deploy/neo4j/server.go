@@ -1,6 +1,7 @@
 package neo4jdeploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,15 +89,9 @@ func (c *Config) complete() error {
 	if c.Dir == "" {
 		return errors.New("no data directory")
 	}
-	if c.HeapMiB == 0 {
-		c.HeapMiB = 384
-	}
-	if c.PageCacheMiB == 0 {
-		c.PageCacheMiB = 64
-	}
-	if c.TransactionMiB == 0 {
-		c.TransactionMiB = 256
-	}
+	c.HeapMiB = cmp.Or(c.HeapMiB, 384)
+	c.PageCacheMiB = cmp.Or(c.PageCacheMiB, 64)
+	c.TransactionMiB = cmp.Or(c.TransactionMiB, 256)
 	if c.Password != "" && len(c.Password) < minPassword {
 		return fmt.Errorf("%w: it needs %d characters or more", ErrPassword, minPassword)
 	}
@@ -237,9 +232,7 @@ func (s *Server) Restart(ctx context.Context) (*Server, error) {
 // listenAddress resolves the address to listen on. chosen means that it chose a free
 // port.
 func listenAddress(listen string) (address string, chosen bool, err error) {
-	if listen == "" {
-		listen = "127.0.0.1:0"
-	}
+	listen = cmp.Or(listen, "127.0.0.1:0")
 	addr, err := net.ResolveTCPAddr("tcp", listen)
 	if err != nil {
 		return "", false, fmt.Errorf("listen address %q: %w", listen, err)

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -105,10 +106,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return end(table, err)
 	case "report":
-		tenant := flags.Arg(1)
-		if tenant == "" {
-			tenant = "default"
-		}
+		tenant := cmp.Or(flags.Arg(1), "default")
 		store, _, err := spec.OpenReader(ctx, at)
 		if err != nil {
 			return err

@@ -159,8 +159,7 @@ func (c *call) ofProject(ctx context.Context, in contextArguments) (answer, erro
 
 // past refuses a sequence that the log does not have.
 func (c *call) past(err error) error {
-	var beyond *view.BeyondError
-	if errors.As(err, &beyond) {
+	if beyond, ok := errors.AsType[*view.BeyondError](err); ok {
 		return refusal(beyond.Error())
 	}
 	return err

@@ -119,8 +119,7 @@ func listing(l library) sdk.Middleware {
 // problem returns an error in the protocol's form.
 func problem(err error) error {
 	code := int64(jsonrpc.CodeInternalError)
-	var mine refusal
-	if errors.As(err, &mine) {
+	if _, ok := errors.AsType[refusal](err); ok {
 		code = jsonrpc.CodeInvalidParams
 	}
 	return &jsonrpc.Error{Code: code, Message: err.Error()}

@@ -221,8 +221,7 @@ func (c *call) named(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	id, err := c.pins.Named(ctx, c.tenant, name, &p)
-	var several *view.AmbiguousError
-	if errors.As(err, &several) {
+	if several, ok := errors.AsType[*view.AmbiguousError](err); ok {
 		return "", refuse("%v", several)
 	}
 	return id, err

@@ -150,8 +150,7 @@ func Definitions(write bool) []*sdk.Tool {
 		return list
 	}
 	tags := &jsonschema.Schema{Type: "array", Items: short("", maxTag)}
-	most := maxTags
-	tags.MaxItems = &most
+	tags.MaxItems = new(maxTags)
 	one := 1
 	note := short("one fact, clear without this session", maxNote)
 	note.MinLength = &one

@@ -72,27 +72,19 @@ func Searches(strategy string) bool {
 func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }
 
 func (r Request) withDefaults() (Request, error) {
-	if r.MaxChars == 0 {
-		r.MaxChars = DefaultMaxChars
-	}
+	r.MaxChars = cmp.Or(r.MaxChars, DefaultMaxChars)
 	if r.MaxChars < MinMaxChars || r.MaxChars > MaxMaxChars {
 		return r, &InvalidError{"max_chars", fmt.Sprintf("%d is not between %d and %d", r.MaxChars, MinMaxChars, MaxMaxChars)}
 	}
-	if r.Strategy == "" {
-		r.Strategy = StrategyHybrid
-	}
+	r.Strategy = cmp.Or(r.Strategy, StrategyHybrid)
 	if _, ok := strategies[r.Strategy]; !ok {
 		return r, &InvalidError{"strategy", fmt.Sprintf("%q is not known; there are %s", r.Strategy, strings.Join(Strategies(), ", "))}
 	}
-	if r.Condense == "" {
-		r.Condense = CondenseExtractive
-	}
+	r.Condense = cmp.Or(r.Condense, CondenseExtractive)
 	if !slices.Contains(condenseModes, r.Condense) {
 		return r, &InvalidError{"condense", fmt.Sprintf("%q is not known; there are %s", r.Condense, strings.Join(condenseModes, ", "))}
 	}
-	if r.AsOf == 0 {
-		r.AsOf = graph.Latest
-	}
+	r.AsOf = cmp.Or(r.AsOf, graph.Latest)
 	return r, nil
 }
 

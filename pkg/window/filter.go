@@ -1,6 +1,7 @@
 package window
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -82,17 +83,9 @@ func fits(text string, contains, without []phrase) bool {
 		return true
 	}
 	text = folded(text)
-	for _, p := range contains {
-		if !p.in(text) {
-			return false
-		}
-	}
-	for _, p := range without {
-		if p.in(text) {
-			return false
-		}
-	}
-	return true
+	in := func(p phrase) bool { return p.in(text) }
+	missing := func(p phrase) bool { return !p.in(text) }
+	return !slices.ContainsFunc(contains, missing) && !slices.ContainsFunc(without, in)
 }
 
 // phrase is what a message contains or not.

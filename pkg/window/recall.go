@@ -123,9 +123,7 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 	if p == nil || len(p.Hits) == 0 {
 		return nil
 	}
-	if p.excerpt == 0 {
-		p.excerpt = min(max(room/excerptShare, leastExcerpt), mostExcerpt)
-	}
+	p.excerpt = cmp.Or(p.excerpt, min(max(room/excerptShare, leastExcerpt), mostExcerpt))
 	p.below = min(p.below, before)
 	p.read = slices.DeleteFunc(p.read, func(c candidate) bool { return c.message.Seq >= before || b.shown[c.message.Seq] })
 	p.chars = 0

@@ -94,7 +94,7 @@ func (b *builder) leaveScopes(f *filled) {
 	}
 }
 
-// findCode ranks the code that turns, items of the recent turns, do not show.
+// findCode ranks the code that turns, the items of the recent turns, do not show.
 func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err error) {
 	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid || r.whole && b.src.Project == nil {
 		return nil

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -293,9 +294,7 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (lists [][]Item, 
 	}
 	left = t.missing(from)
 	lists = append(lists, []Item{leftOutSteps(t.number, left)}, head)
-	if left == 0 {
-		left = -1
-	}
+	left = cmp.Or(left, -1)
 	return lists, left, true
 }
 

@@ -113,8 +113,7 @@ func (s *serve) execute(env ...string) (int, error) {
 		case <-terminate:
 			_ = cmd.Process.Signal(syscall.SIGTERM) // fails if the command has ended
 		case err := <-ended:
-			var failed *exec.ExitError
-			if errors.As(err, &failed) {
+			if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 				return max(failed.ExitCode(), 1), nil // -1: ended by a signal
 			}
 			return 0, err

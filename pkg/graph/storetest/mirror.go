@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,9 +68,7 @@ func (c *mirrored) take(eventID string, p events.Payload) {
 	if key != "" {
 		c.keys[key] = true
 	}
-	if c.first == 0 {
-		c.first = c.next
-	}
+	c.first = cmp.Or(c.first, c.next)
 	c.last = c.next
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -413,10 +414,7 @@ func summaryLaws(w graphShop) []namedCase {
 // chosen returns the ids that a query selects from all summaries, newest first. It is the
 // specification of a query.
 func chosen(all []graph.Summary, q graph.SummaryQuery) (ids []string) {
-	asOf := q.AsOf
-	if asOf == 0 {
-		asOf = graph.Latest
-	}
+	asOf := cmp.Or(q.AsOf, graph.Latest)
 	then := slices.DeleteFunc(slices.Clone(all), func(s graph.Summary) bool { return s.Seq > asOf })
 	consolidated := func(s graph.Summary) bool {
 		return slices.ContainsFunc(then, func(p graph.Summary) bool {

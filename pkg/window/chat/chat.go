@@ -5,6 +5,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -208,9 +209,7 @@ func returned(it *window.Item) string {
 		}
 		text += "Error: " + plain.Text(it.Error)
 	}
-	if text == "" {
-		text = empty
-	}
+	text = cmp.Or(text, empty)
 	return text
 }
 

@@ -6,6 +6,7 @@
 package projects
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -69,15 +70,11 @@ type Source struct {
 // Build makes the context of a project. It returns a *window.InvalidError for a request that can't be answered, and
 // graph.ErrNotFound if no conversation belongs to the project.
 func Build(ctx context.Context, src Source, req Request) (*window.Context, error) {
-	if req.MaxChars == 0 {
-		req.MaxChars = DefaultMaxChars
-	}
+	req.MaxChars = cmp.Or(req.MaxChars, DefaultMaxChars)
 	if req.MaxChars < window.MinMaxChars || req.MaxChars > window.MaxMaxChars {
 		return nil, &window.InvalidError{Field: "max_chars", Reason: fmt.Sprintf("%d is not between %d and %d", req.MaxChars, window.MinMaxChars, window.MaxMaxChars)}
 	}
-	if req.AsOf == 0 {
-		req.AsOf = graph.Latest
-	}
+	req.AsOf = cmp.Or(req.AsOf, graph.Latest)
 	b, err := open(ctx, src, req)
 	if err != nil {
 		return nil, err
