@@ -1,6 +1,7 @@
 package natsdeploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,9 +68,7 @@ func auditConfig(replicas int, age time.Duration) jetstream.StreamConfig {
 //
 // It returns [ErrNoStream], and [ErrNoSpace] if the server's store limit has no room for it.
 func ApplyAudit(ctx context.Context, js jetstream.JetStream, age time.Duration) (jetstream.Stream, time.Duration, error) {
-	if age == 0 {
-		age = DefaultAuditAge
-	}
+	age = cmp.Or(age, DefaultAuditAge)
 	stream, err := js.Stream(ctx, AuditStream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		var info Info
@@ -81,8 +80,7 @@ func ApplyAudit(ctx context.Context, js jetstream.JetStream, age time.Duration) 
 			stream, err = js.Stream(ctx, AuditStream)
 		}
 	}
-	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == codeStorageExceeded {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == codeStorageExceeded {
 		return nil, 0, fmt.Errorf("%w: the server has no room for the audit log, %d bytes: raise max_file_store of NATS", ErrNoSpace, maxAuditBytes)
 	}
 	if err != nil {

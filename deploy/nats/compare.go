@@ -1,6 +1,7 @@
 package natsdeploy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -40,9 +41,7 @@ func compare(have jetstream.StreamConfig, s Settings) error {
 		}
 		return &IncompatibleError{Field: fieldSchema, Have: strconv.Quote(v), Want: strconv.Quote(schemaVersion)}
 	}
-	if s.DuplicateWindow == 0 {
-		s.DuplicateWindow = have.Duplicates
-	}
+	s.DuplicateWindow = cmp.Or(s.DuplicateWindow, have.Duplicates)
 	s = s.withDefaults()
 	if have.MaxBytes > 0 { // operators choose the size, but there must be a limit
 		s.MaxBytes = have.MaxBytes

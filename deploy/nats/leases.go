@@ -1,6 +1,7 @@
 package natsdeploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -47,9 +48,7 @@ func leaseConfig(replicas int, ttl time.Duration) jetstream.KeyValueConfig {
 // It returns [ErrNoStream], and [ErrIncompatible] if the bucket exists but its keys
 // don't expire, or watchers are not told when they do.
 func ApplyLeases(ctx context.Context, js jetstream.JetStream, ttl time.Duration) (jetstream.KeyValue, time.Duration, error) {
-	if ttl == 0 {
-		ttl = DefaultLeaseTTL
-	}
+	ttl = cmp.Or(ttl, DefaultLeaseTTL)
 	bucket, err := applyBucket(ctx, js, LeaseBucket, func(replicas int) jetstream.KeyValueConfig { return leaseConfig(replicas, ttl) })
 	if err != nil {
 		return nil, 0, err

@@ -1,6 +1,7 @@
 package natsdeploy
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -65,15 +66,9 @@ type Settings struct {
 
 // withDefaults sets the defaults of a new stream, except MaxBytes.
 func (s Settings) withDefaults() Settings {
-	if s.Partitions == 0 {
-		s.Partitions = 1
-	}
-	if s.Replicas == 0 {
-		s.Replicas = 1
-	}
-	if s.DuplicateWindow == 0 {
-		s.DuplicateWindow = DefaultDuplicateWindow
-	}
+	s.Partitions = cmp.Or(s.Partitions, 1)
+	s.Replicas = cmp.Or(s.Replicas, 1)
+	s.DuplicateWindow = cmp.Or(s.DuplicateWindow, DefaultDuplicateWindow)
 	return s
 }
 
@@ -87,9 +82,7 @@ func (s Settings) withDefaults() Settings {
 // conversation are in one partition, in the order in which they were stored.
 func StreamConfig(s Settings) jetstream.StreamConfig {
 	s = s.withDefaults()
-	if s.MaxBytes == 0 {
-		s.MaxBytes = DefaultMaxBytes
-	}
+	s.MaxBytes = cmp.Or(s.MaxBytes, DefaultMaxBytes)
 	return jetstream.StreamConfig{
 		Name:             Stream,
 		Subjects:         []string{events.PublishFilter},

@@ -1,7 +1,7 @@
 // Package connect writes mneme into the settings of coding agents, and takes it out again. The agents then run
 // mneme-hook at their events, and those whose settings allow it also get mneme's tools by MCP.
 //
-// A file of settings belongs to its user. So connect keeps byte for byte what it does not know, leaves files that it can't
+// A settings file belongs to its user. So connect keeps byte for byte what it does not know, leaves files that it can't
 // read alone, and Disconnect removes what Connect added and nothing else:
 //
 //   - JSON is edited in place; order, formatting and comments stay.
@@ -71,7 +71,7 @@ type agent struct {
 	keeps   bool    // its transcripts hold what a hook showed
 }
 
-// file is a file of settings of an agent.
+// file is a settings file of an agent.
 type file struct {
 	path   string // in the folder of the settings
 	format func(*agent) format
@@ -151,7 +151,7 @@ func Names() []string {
 	return names
 }
 
-// Title returns an agent's own name, and its name here if it is not known.
+// Title returns what an agent calls itself, and its name here if that is not known.
 func Title(name string) string {
 	if a, err := find(name); err == nil {
 		return a.title
@@ -249,7 +249,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Commands are the commands that a file of settings names, each with its arguments. An empty one is absent.
+// Commands are the commands that a settings file names, each with its arguments. An empty one is absent.
 type Commands struct {
 	Hook []string // mneme-hook
 	MCP  []string // mneme mcp

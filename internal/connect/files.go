@@ -20,10 +20,10 @@ import (
 // backupSuffix is added to the name of a file that is saved before the first change.
 const backupSuffix = ".mneme-backup"
 
-// maxFile is the size of the largest file of settings that is edited, in bytes.
+// maxFile is the size, in bytes, of the largest settings file that is edited.
 const maxFile = 16 << 20
 
-// format edits the text of a file of settings.
+// format edits the text of a settings file.
 type format interface {
 	// read returns our commands that a file names, and at how many events the agent runs the hook.
 	read(raw []byte) (Commands, int, error)
@@ -303,7 +303,7 @@ func (t target) isOurs(raw []byte, has Commands) bool {
 	return err == nil && isEmpty(rest)
 }
 
-// isEmpty reports whether a file of settings says nothing.
+// isEmpty reports whether a settings file says nothing.
 func isEmpty(raw []byte) bool {
 	rest := string(bytes.TrimSpace(raw))
 	return rest == "" || rest == "{}"

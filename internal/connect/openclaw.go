@@ -223,7 +223,7 @@ func openClawForbids(path string) (why, remedy string) {
 	return "", ""
 }
 
-// openClawAdmits reports whether a file of settings lets the plugin see prompts.
+// openClawAdmits reports whether a settings file lets the plugin see prompts.
 func openClawAdmits(path string) bool {
 	d := openClawDocument(path)
 	if d == nil {

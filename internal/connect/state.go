@@ -24,7 +24,7 @@ type State struct {
 	Files     []string   `json:"files" doc:"that have it run the hook, or the MCP server"`
 	Hook      string     `json:"hook,omitempty" doc:"the program of the hook"`
 	Command   []string   `json:"-"` // the same, or the MCP server, with its arguments
-	Project   string     `json:"-"` // the project's file of settings that names the command; "" if it is one of the user's own
+	Project   string     `json:"-"` // the project's settings file that names the command; "" if it is one of the user's own
 	Server    string     `json:"server,omitempty" doc:"URL of the server that the program calls"`
 	Tenant    string     `json:"tenant,omitempty" doc:"for which the program calls, if its command names one"`
 	Tools     bool       `json:"tools" doc:"mneme's MCP server is set up"`

@@ -184,8 +184,7 @@ func (w *work) clean(p events.Payload, own bool) {
 	case *events.ConversationUpdated:
 		if p.Title != nil {
 			w.field = "title"
-			title := w.redact(*p.Title)
-			p.Title = &title
+			p.Title = new(w.redact(*p.Title))
 		}
 	case *events.MessageCreated:
 		w.field = "content"

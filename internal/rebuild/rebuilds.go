@@ -205,8 +205,7 @@ func (r *Rebuilds) measure(ctx context.Context, p *Progress) error {
 	}
 	p.Rate = m.rate(time.Now(), p.Applied, p.AskedAt)
 	if p.Rate > 0 {
-		eta := time.Duration(float64(p.Total-p.Applied) / p.Rate * float64(time.Second))
-		p.ETA = &eta
+		p.ETA = new(time.Duration(float64(p.Total-p.Applied) / p.Rate * float64(time.Second)))
 	}
 	return nil
 }

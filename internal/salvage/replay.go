@@ -40,9 +40,7 @@ func (k *known) replay(payload events.Payload, seq uint64) {
 		}
 		k.returned[p.ToolCallID] = true
 	}
-	if k.first == 0 {
-		k.first = seq
-	}
+	k.first = cmp.Or(k.first, seq)
 	k.last = seq
 }
 
@@ -85,9 +83,7 @@ func (l *Loss) fit(seqs []uint64) *fitting {
 	now := make(map[uint64]uint64, len(seqs))
 	for i, seq := range seqs {
 		now[l.events[i].seq] = seq
-		if f.first == 0 {
-			f.first = seq
-		}
+		f.first = cmp.Or(f.first, seq)
 		f.last = max(f.last, seq)
 	}
 	for i := range f.places {

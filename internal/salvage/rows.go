@@ -248,8 +248,7 @@ func (s *salvager) describe(have, described graph.Description) {
 		updated.Title = &have.Title
 	}
 	if !slices.Equal(have.Tags, described.Tags) {
-		tags := slices.Clone(have.Tags)
-		updated.Tags = &tags
+		updated.Tags = new(slices.Clone(have.Tags))
 	}
 	const active = "active"
 	if cmp.Or(have.Status, active) != cmp.Or(described.Status, active) {

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("embedded NATS: no data directory")
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	host, port := "", 0
 	if cfg.Listen != "" {
 		var err error
@@ -140,9 +139,7 @@ func (e *Server) serverLimit() int64 {
 //
 // It can also return [natsdeploy.ErrDamaged] and [natsdeploy.ErrNoSpace].
 func (e *Server) Apply(ctx context.Context, s natsdeploy.Settings) (natsdeploy.Info, error) {
-	if s.MaxBytes == 0 {
-		s.MaxBytes = e.maxBytes
-	}
+	s.MaxBytes = cmp.Or(s.MaxBytes, e.maxBytes)
 	nc, err := nats.Connect("", e.InProcess())
 	if err != nil {
 		return natsdeploy.Info{}, fmt.Errorf("embedded NATS: %w", err)

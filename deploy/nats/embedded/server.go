@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -44,15 +45,9 @@ type ServerSettings struct {
 // ServerOptions returns the server settings that mneme relies on, for an embedded or
 // separate server. Everything else is the server's default.
 func ServerOptions(s ServerSettings) *server.Options {
-	if s.Host == "" {
-		s.Host = "127.0.0.1"
-	}
-	if s.Port == 0 {
-		s.Port = natsdeploy.DefaultPort
-	}
-	if s.MaxStore == 0 {
-		s.MaxStore = natsdeploy.DefaultMaxBytes + storeHeadroom
-	}
+	s.Host = cmp.Or(s.Host, "127.0.0.1")
+	s.Port = cmp.Or(s.Port, natsdeploy.DefaultPort)
+	s.MaxStore = cmp.Or(s.MaxStore, natsdeploy.DefaultMaxBytes+storeHeadroom)
 	return &server.Options{
 		Host:           s.Host,
 		Port:           s.Port,

@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 )
@@ -29,10 +30,7 @@ const leastCache = 256
 // cacheSize returns the pragma that gives each of the connections that share one half of a file's memory its part of the
 // caches. The driver's allocator takes twice the size of a cache, because it rounds a page and its header up to two pages.
 func cacheSize(path string, connections int64) string {
-	total := caches.Load()
-	if total == 0 {
-		total = defaultCaches
-	}
+	total := cmp.Or(caches.Load(), defaultCaches)
 	parts := int64(1)
 	if projectionOf(path) == GraphCodec.Projection {
 		parts = graphParts

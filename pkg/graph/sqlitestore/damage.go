@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,12 +79,10 @@ func SetAside(path string) (to string, err error) {
 
 // exists reports whether there is a file of this name, or a companion of one.
 func exists(path string) bool {
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if _, err := os.Lstat(path + suffix); !errors.Is(err, fs.ErrNotExist) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"", "-wal", "-shm"}, func(suffix string) bool {
+		_, err := os.Lstat(path + suffix)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // AllSetAside lists the files of a directory that were set aside, sorted by name.

@@ -450,8 +450,7 @@ func All[T any](rows *sql.Rows, err error, scan func(*sql.Rows, *T) error) (list
 
 // classify maps SQLite's refusals of data to projection.ErrRejected.
 func classify(err error) error {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		switch e.Code() & 0xff {
 		case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
 			return fmt.Errorf("%w: %w", projection.ErrRejected, err)

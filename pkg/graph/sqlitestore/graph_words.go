@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -241,11 +242,7 @@ func postings(query Queryer, statement string, args ...any) (list []int64, err e
 // weighed returns the messages with the greatest weights, of the tenant and of the conversations that
 // searched accepts, if keep keeps them. The scores discount long messages, because they have many terms.
 func weighed(query Queryer, tenant string, weights map[uint64]float64, searched func(c int64) bool, keep func(*graph.Message) bool) (list []graph.TermMatch[int64], err error) {
-	seqs := make([]uint64, 0, len(weights))
-	for seq := range weights {
-		seqs = append(seqs, seq)
-	}
-	slices.SortFunc(seqs, func(a, b uint64) int { return cmp.Or(cmp.Compare(weights[b], weights[a]), cmp.Compare(b, a)) })
+	seqs := slices.SortedFunc(maps.Keys(weights), func(a, b uint64) int { return cmp.Or(cmp.Compare(weights[b], weights[a]), cmp.Compare(b, a)) })
 	var lengths []float64
 	total, asked := 0.0, 0
 	for part := range slices.Chunk(seqs, weighedAtOnce) {
