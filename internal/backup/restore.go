@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,12 +124,8 @@ func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed ui
 	} else if info.State.LastSeq > 0 {
 		return fmt.Errorf("%w: it ends at sequence %d; a log that holds events is never replaced", ErrNotEmpty, info.State.LastSeq)
 	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = info.Config.MaxBytes
-	}
-	if o.Replicas == 0 {
-		o.Replicas = info.Config.Replicas
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, info.Config.MaxBytes)
+	o.Replicas = cmp.Or(o.Replicas, info.Config.Replicas)
 	if err := o.fit(needed); err != nil {
 		return err
 	}

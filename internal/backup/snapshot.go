@@ -106,8 +106,7 @@ func scan(path string, want []string, yield func(*entry) error, read func(bytes 
 	defer func() { _ = f.Close() }()
 	s := scanner{blocks: blocks{r: f, want: want, hash: sha256.New(), read: read}, yield: yield, content: sha256.New(), identities: sha256.New()}
 	err = s.run()
-	var stopped *stoppedError
-	if errors.As(err, &stopped) {
+	if stopped, ok := errors.AsType[*stoppedError](err); ok {
 		return s.m, stopped.err
 	}
 	if err != nil {

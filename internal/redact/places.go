@@ -162,7 +162,7 @@ func basic(s string) bool {
 	return ok && user != "" && len(secret) >= 3 && strings.IndexFunc(string(raw), func(c rune) bool { return c < ' ' || c > '~' }) < 0
 }
 
-// scattered accepts what looks drawn by chance: capital letters and digits among small letters.
+// scattered accepts what looks drawn by chance: capital letters and digits among lower-case letters.
 func scattered(s string) bool {
 	digits := 0
 	for _, c := range s {

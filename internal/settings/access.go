@@ -229,8 +229,7 @@ func pair(certName, cert, keyName, key string) error {
 
 // reason returns why a file can't be used, without its path.
 func reason(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err.Error()
 	}
 	return err.Error()

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net"
@@ -24,9 +25,7 @@ const (
 // connection must succeed; otherwise the error says why it failed. A user in the URL receives
 // answers under [natsdeploy.InboxPrefix], where no other user may listen. A nil logger discards.
 func Connect(servers, name string, logger *slog.Logger, options ...nats.Option) (*nats.Conn, error) {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	own := []nats.Option{
 		nats.Name("mneme " + name),
 		nats.MaxReconnects(-1),

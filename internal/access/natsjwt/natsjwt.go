@@ -124,7 +124,7 @@ func (f Folder) accounts(tenants []string, keys map[string]nkeys.KeyPair, renew 
 	return all, nil
 }
 
-// user makes the credentials of a role, unless those that exist say what it needs.
+// user makes the credentials of a role, unless the existing ones say what it needs.
 func (f Folder) user(r natsdeploy.Role, account nkeys.KeyPair, renew bool) (*jwt.UserClaims, error) {
 	path := f.Creds(r.Name)
 	key, old, err := readCreds(path)

@@ -16,7 +16,7 @@ const (
 	OutputTokens = 50
 )
 
-// Chat is a chat completion of OpenAI with a content.
+// Chat is a chat completion of OpenAI with this content.
 func Chat(content string) Reply {
 	return completion(map[string]any{"role": "assistant", "content": content}, "stop")
 }

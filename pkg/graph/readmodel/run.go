@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +28,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	if o.Keep == 0 {
-		o.Keep = 2 * time.Minute
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	o.Keep = cmp.Or(o.Keep, 2*time.Minute)
 	if o.Progress == nil {
 		o.Progress = func(uint64, uint64) {}
 	}
@@ -275,9 +272,7 @@ func (s *Spec[U]) Failed(ctx context.Context, at Place, q projection.FailedQuery
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if q.Limit == 0 {
-		q.Limit = 100
-	}
+	q.Limit = cmp.Or(q.Limit, 100)
 	return store.Failed(ctx, q)
 }
 

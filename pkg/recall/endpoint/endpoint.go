@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -70,9 +71,7 @@ func New(c Config, cache graph.EmbeddingsCache) (*Embedder, error) {
 	if c.Model == "" {
 		return nil, errors.New("the embedding model has no name")
 	}
-	if c.Batch == 0 {
-		c.Batch = DefaultBatch
-	}
+	c.Batch = cmp.Or(c.Batch, DefaultBatch)
 	e := &Embedder{guarded: guarded, config: c, cache: cache}
 	e.dimensions.Store(int64(c.Dimensions))
 	return e, nil
