@@ -24,7 +24,7 @@ var topics = []topic{
 	{"read", "read", "Conversations and projects", []string{"conversations", "projects"}},
 	{"read", "insights", "Insights and tables", []string{"insights", "export"}},
 	{"read", "search", "Search, events, files and summaries", nil},
-	{"write", "publish", "Publish and summarize", []string{"import", "index", "publish", "summarize", "resummarize", "condense"}},
+	{"write", "publish", "Publish, summarize and analyze", []string{"import", "index", "publish", "summarize", "resummarize", "condense", "analyze"}},
 	{"write", "write", "Change conversations and projects", nil},
 	{"operate", "log", "The log, its read models and backups", []string{"status", "verify", "rebuild", "repair", "backup", "restore"}},
 	{"operate", "tokens", "Tokens, users of NATS, and the audit log", []string{"tokens", "nats-config", "audit"}},
