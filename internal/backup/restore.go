@@ -110,8 +110,8 @@ func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed ui
 		return o.fit(needed)
 	}
 	var offline *jetstream.APIError
-	if errors.As(err, &offline) && offline.ErrorCode == streamOffline {
-		return fmt.Errorf("a log exists, perhaps a part of one that an interrupted restore left, but the NATS servers that have it are down: start them, and run the restore again: %w", err)
+	if errors.As(err, &offline) && offline.ErrorCode == streamOffline || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("no NATS server answers for the log, or for the part of it that an interrupted restore left: start those that are down, and run the restore again: %w", err)
 	}
 	if err != nil {
 		return err
