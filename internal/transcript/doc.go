@@ -97,7 +97,7 @@
 // claude_code:<session>:agent-<id>. It is not a branch: it has not seen what the session has. Those of Copilot CLI and
 // Qwen Code are named likewise, by their session and their own id.
 //
-// A fork of Claude Code or Qwen Code begins with copies of the lines of its session. They give the events of that session, once more
+// A fork of Claude Code, Qwen Code or Factory Droid begins with copies of the lines of its session. They give the events of that session, once more
 // and marked, see [Item]; the fork is a branch that begins behind them.
 //
 // The source of these events is import/ and the agent, as in import/claude_code. The agent

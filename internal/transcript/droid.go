@@ -2,8 +2,10 @@ package transcript
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -23,9 +25,11 @@ type droidLine struct {
 	Type      text          `json:"type"`
 	ID        text          `json:"id"` // in a session_start the session's
 	Timestamp text          `json:"timestamp"`
-	Title     text          `json:"title"` // of a session_start, as are the next two
+	Title     text          `json:"title"` // of a session_start, as are the next four
 	Version   text          `json:"version"`
 	Cwd       text          `json:"cwd"`
+	Parent    text          `json:"parent"`            // the session from which this one was made, as a subagent or a fork
+	ForkedAt  text          `json:"forkedAtMessageId"` // the last message that a fork repeats
 	Message   *droidMessage `json:"message"`
 	Summary   text          `json:"summaryText"` // of a compaction_state
 }
@@ -81,23 +85,33 @@ func onlyReminds(s string) bool {
 // droidTask matches the prompt of a subagent, and captures the task in it.
 var droidTask = regexp.MustCompile(`(?s)^# Task Tool Invocation\n.*?\n---BEGIN TASK FROM PARENT AGENT---\n(.*)\n---END TASK FROM PARENT AGENT---\s*$`)
 
-// droid turns a session into items. Every message has an id, but a session that branches off has those of its parent, so the
-// ids of events begin with the id of the conversation. A subagent is a session of its own.
+// droid turns a session into items. Every message has an id, but the copies in a fork have those of the session from which it
+// was made, so the ids of events begin with the id of the conversation. A subagent is a session of its own.
 type droid struct {
 	talk
+	folder  string      // of the recording, "" if it is not known
+	copies  []droidCopy // what the session begins with
+	before  *droid      // the session whose messages are repeated now
 	version string
 	title   string
 	message string               // the id of the last message
 	called  map[string]time.Time // when calls without a result were made
 }
 
+// droidCopy is what a fork repeats: the messages of a session up to one.
+type droidCopy struct{ session, last string }
+
 // newDroid takes the name of the session from the first line, or else from the file's name.
 func newDroid(name string) converter {
-	d := &droid{called: map[string]time.Time{}, talk: talk{source: "import/droid", scoped: true, start: events.ConversationStarted{Agent: "Factory Droid"}}}
+	d := newDroidSession("")
 	if stem := stemOfDocument(name); sessionName.MatchString(stem) {
-		d.id = droidPrefix + stem
+		d.id, d.folder = droidPrefix+stem, filepath.Dir(name)
 	}
 	return d
+}
+
+func newDroidSession(id string) *droid {
+	return &droid{called: map[string]time.Time{}, talk: talk{id: id, source: "import/droid", scoped: true, start: events.ConversationStarted{Agent: "Factory Droid"}}}
 }
 
 func (d *droid) value(out *batch, raw []byte) error {
@@ -111,6 +125,7 @@ func (d *droid) value(out *batch, raw []byte) error {
 	case l.Type == "session_start":
 		if !d.started {
 			d.id, d.version, d.title, d.start.Cwd = droidPrefix+string(l.ID), string(l.Version), string(l.Title), string(l.Cwd)
+			d.copies = d.copiesOf(&l)
 		}
 		return nil
 	case l.Type == "":
@@ -118,6 +133,61 @@ func (d *droid) value(out *batch, raw []byte) error {
 	case d.id == "":
 		return errors.New("there is no session_start line before this line, and the file's name is not a session's id")
 	}
+	if len(d.copies) > 0 {
+		return d.repeat(out, &l)
+	}
+	return d.line(out, &l)
+}
+
+// copiesOf returns what a session repeats, by its first line. A fork of a fork names only that one, whose own recording says
+// where its beginning came from.
+func (d *droid) copiesOf(first *droidLine) (list []droidCopy) {
+	for first != nil && len(list) < maxForks && first.ForkedAt != "" && sessionName.MatchString(string(first.Parent)) {
+		list = append([]droidCopy{{string(first.Parent), string(first.ForkedAt)}}, list...)
+		first = firstOfDroid(d.folder, string(first.Parent))
+	}
+	return list
+}
+
+// firstOfDroid returns the first line of the recording of a session, nil if it is not there.
+func firstOfDroid(folder, session string) *droidLine {
+	file := openSession(folder, session)
+	if file == nil {
+		return nil
+	}
+	defer func() { _ = file.Close() }()
+	in := newLines(context.Background(), file)
+	defer in.close()
+	var l droidLine
+	raw, _, err := in.next()
+	if err != nil || json.Unmarshal(raw, &l) != nil || l.Type != "session_start" {
+		return nil
+	}
+	return &l
+}
+
+// repeat takes a copy of another session's line. What follows branches off there.
+func (d *droid) repeat(out *batch, l *droidLine) error {
+	at := d.copies[0]
+	if id := droidPrefix + at.session; d.before == nil || d.before.id != id {
+		d.before = newDroidSession(id)
+		d.before.version, d.before.start.Cwd, d.before.start.BranchedFrom = d.version, d.start.Cwd, d.start.BranchedFrom
+	}
+	err := out.repeat(func() error { return d.before.line(out, l) })
+	if d.before.last != "" {
+		d.start.BranchedFrom = &events.BranchedAt{ConversationID: d.before.id, MessageID: d.before.last}
+	}
+	switch string(l.ID) {
+	case d.copies[len(d.copies)-1].last: // it may be before the end of what an earlier fork repeats
+		d.copies = nil
+	case at.last:
+		d.copies = d.copies[1:]
+	}
+	return err
+}
+
+// line takes a line of the session's own.
+func (d *droid) line(out *batch, l *droidLine) error {
 	switch l.Type {
 	case "message":
 		switch {
@@ -126,10 +196,10 @@ func (d *droid) value(out *batch, raw []byte) error {
 		case l.ID == "":
 			return errors.New("id: is missing")
 		}
-		d.said(out, &l)
+		d.said(out, l)
 	case "compaction_state":
 		if l.ID != "" && l.Summary != "" {
-			d.add(out, &l, &events.MessageCreated{Role: "system", Content: string(l.Summary), Origin: originCompaction})
+			d.add(out, l, &events.MessageCreated{Role: "system", Content: string(l.Summary), Origin: originCompaction})
 		}
 	case "todo_state", "agent_turn_outcome": // the list is also the argument of a call
 	default:

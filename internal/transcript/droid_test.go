@@ -2,8 +2,11 @@ package transcript
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,4 +56,42 @@ func TestWhatAUserOfFactoryDroidSaidBetweenRemindersIsKept(t *testing.T) {
 	} {
 		require.Equal(t, only, onlyReminds(text), text)
 	}
+}
+
+func TestAForkOfDroidBranchesOffTheSessionThatItRepeats(t *testing.T) {
+	dir := t.TempDir()
+	read := func(session, parent, at string, turns ...string) []Item {
+		lines := fmt.Sprintf(`{"type":"session_start","id":%q,"title":"T","parent":%q,"forkedAtMessageId":%q,"version":2,"cwd":"/shop"}`+"\n", session, parent, at)
+		for _, n := range turns {
+			for _, role := range []string{"user", "assistant"} {
+				lines += fmt.Sprintf(`{"type":"message","id":"%s%s","timestamp":"2026-01-01T00:00:00Z","message":{"role":%q,"content":[{"type":"text","text":"%s %s"}]}}`+"\n", role, n, role, role, n)
+			}
+			lines += `{"type":"agent_turn_outcome","turnId":"user` + n + `"}` + "\n"
+		}
+		path := filepath.Join(dir, session+".jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(lines), 0o600))
+		return readFile(t, path, Auto)
+	}
+	named := func(items []Item) (names []string) {
+		for _, name := range told(t, items) {
+			if !strings.Contains(name, "title:") {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	parent := read(sessionID, "", "", "1", "2")
+	fork := read(forkID, sessionID, "assistant1", "1", "3")
+	require.Equal(t, []string{"1 starts, repeated", "1 user1, repeated", "1 assistant1, repeated", "2 starts from 1 assistant1", "2 user3", "2 assistant3"}, named(fork))
+	require.Equal(t, parent[0].Event, fork[0].Event, "as the session itself tells it")
+	require.Equal(t, parent[2].Event, fork[1].Event, "its title comes from its own recording")
+
+	later := []string{
+		"1 starts, repeated", "1 user1, repeated", "1 assistant1, repeated", "2 starts from 1 assistant1, repeated", "2 user3, repeated", "2 assistant3, repeated",
+		"3 starts from 2 assistant3", "3 user4", "3 assistant4",
+	}
+	require.Equal(t, later, named(read(laterID, forkID, "assistant3", "1", "3", "4")))
+	require.Equal(t, []string{"1 starts, repeated", "1 user1, repeated", "3 starts from 1 user1", "3 assistant1", "3 user4", "3 assistant4"},
+		named(read(laterID, forkID, "user1", "1", "4")), "made from what the fork itself repeats")
+	require.Equal(t, []string{"3 starts", "3 user1", "3 assistant1"}, named(read(laterID, sessionID, "", "1")), "a subagent has a parent, too")
 }

@@ -61,12 +61,8 @@ func (o *origins) of(session string) map[string]origin {
 	}
 	copies = map[string]origin{}
 	o.copies[session] = copies
-	path := filepath.Join(o.folder, session+".jsonl")
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return copies
-	}
-	file, err := os.Open(path)
-	if err != nil {
+	file := openSession(o.folder, session)
+	if file == nil {
 		return copies
 	}
 	defer func() { _ = file.Close() }()
@@ -93,4 +89,17 @@ func (o *origins) of(session string) map[string]origin {
 			return copies
 		}
 	}
+}
+
+// openSession opens the recording of a session in a folder, nil if it is not there.
+func openSession(folder, session string) *os.File {
+	path := filepath.Join(folder, session+".jsonl")
+	if info, err := os.Stat(path); folder == "" || err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	return file
 }
