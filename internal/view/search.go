@@ -96,7 +96,7 @@ func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.
 	var found window.Found
 	q.Vector, found = s.meaning(ctx, e, q)
 	e.mu.RLock()
-	found.Hits = e.index.Search(q)
+	found.Hits, found.Further = e.index.SearchFurther(q)
 	bytes := e.index.Bytes()
 	e.mu.RUnlock()
 	s.cache.resize(e, &e.bytes, bytes)

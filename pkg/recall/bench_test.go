@@ -53,8 +53,8 @@ func recordedIndex(t testing.TB, n int) *Index {
 	return x
 }
 
-// BenchmarkSearch searches for a page of hits, and for a context, which needs as many hits as short messages fit into
-// 100,000 characters.
+// BenchmarkSearch searches for a page of hits, and for a context of 100,000 characters: for the hits that it needs at
+// first, with the others in short, and for as many as there are short messages in it.
 func BenchmarkSearch(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 85_792} {
 		x := recordedIndex(b, n)
@@ -67,13 +67,13 @@ func BenchmarkSearch(b *testing.B) {
 			queries = append(queries, Query{Text: text, Vector: Quantize(static.Embed(x.Unnamed(text, 0)))})
 		}
 		for _, vectors := range []bool{false, true} {
-			for _, limit := range []int{100, 17_178} {
-				b.Run(fmt.Sprintf("messages=%d/vectors=%t/limit=%d", n, vectors, limit), func(b *testing.B) {
+			for _, size := range []struct{ limit, most int }{{100, 0}, {1_512, 17_178}, {17_178, 0}} {
+				b.Run(fmt.Sprintf("messages=%d/vectors=%t/limit=%d", n, vectors, size.limit), func(b *testing.B) {
 					b.ReportAllocs()
 					defer mnemetest.ReportCPU(b)()
 					for i := 0; b.Loop(); i++ {
 						q := queries[i%len(queries)]
-						if q.Limit = limit; !vectors {
+						if q.Limit, q.Most = size.limit, size.most; !vectors {
 							q.Vector = nil
 						}
 						x.Search(q)

@@ -274,6 +274,9 @@ func TestFastSearchEqualsThePlainOne(t *testing.T) {
 			AsOf: rapid.Uint64Range(0, seq+1).Draw(t, "as of"), EmbeddedUpTo: rapid.Uint64Range(0, seq+1).Draw(t, "embedded up to"),
 		}
 		want := plainSearch(x, q)
+		further := q
+		further.Most = rapid.IntRange(0, 40).Draw(t, "most")
+		requireFurther(t, x, further)
 		for range 2 { // the second search uses slices of the first
 			got := x.Search(q)
 			require.Len(t, got, len(want))
@@ -282,6 +285,29 @@ func TestFastSearchEqualsThePlainOne(t *testing.T) {
 			}
 		}
 	})
+}
+
+// requireFurther demands that a search says in short what a larger limit would find.
+func requireFurther(t require.TestingT, x *Index, q Query) {
+	hits, further := x.SearchFurther(q)
+	all := q
+	if all.Most = 0; q.Limit > 0 {
+		all.Limit = max(q.Limit, q.Most)
+	}
+	want := plainSearch(x, all)
+	require.GreaterOrEqual(t, len(want), len(hits))
+	for i := range hits {
+		require.Equal(t, want[i], hits[i])
+	}
+	if want = want[len(hits):]; len(hits) < q.Limit {
+		require.Empty(t, want)
+	}
+	seqs, best := []uint64(nil), 0.0
+	for _, h := range want {
+		seqs, best = append(seqs, h.Seq), max(best, h.BM25)
+	}
+	require.ElementsMatch(t, seqs, further.Seqs)
+	require.Equal(t, best, further.BM25)
 }
 
 // The same over recorded messages, which are enough for several goroutines and for all grades.
@@ -294,6 +320,7 @@ func TestFastSearchEqualsThePlainOneOnRecordings(t *testing.T) {
 			q := Query{Text: text, Vector: Quantize(static.Embed(x.Unnamed(text, 0))), Limit: limit}
 			require.Equal(t, plainSearch(x, q), x.Search(q))
 		}
+		requireFurther(t, x, Query{Text: text, Vector: Quantize(static.Embed(x.Unnamed(text, 0))), Limit: 1, Most: 5_000})
 	}
 }
 

@@ -13,6 +13,7 @@ type Query struct {
 	Vector Vector // embedding of the text after [Index.Unnamed]; nil ranks without vectors
 	AsOf   uint64 // only messages up to this sequence count; 0 means all
 	Limit  int    // maximum number of hits; 0 means all
+	Most   int    // up to so many in all, what follows the hits is found too, but only in short, see [Further]
 
 	// Prefixes are beginnings of words: each stands for up to 64 terms of the messages that begin so.
 	Prefixes []string
@@ -67,13 +68,26 @@ func (p Parts) Sum() float64 {
 	return p.Lexical + p.Dense + p.Neighbours + p.Session + p.Speaker + p.Date + p.Role
 }
 
+// Further is what a search says in short about the messages that come after its hits: a hit costs more to describe
+// than to find.
+type Further struct {
+	Seqs []uint64 // in no order
+	BM25 float64  // the highest of theirs
+}
+
 // Search returns the messages that answer a query, best first, and the earlier of equal
 // ones first. A message is not a hit if its role is all that speaks for it: without a
 // vector, a query of stop words that names no speaker and no date finds nothing.
 func (x *Index) Search(q Query) []Hit {
+	hits, _ := x.SearchFurther(q)
+	return hits
+}
+
+// SearchFurther is [Index.Search] that also returns what follows the hits, up to [Query.Most].
+func (x *Index) SearchFurther(q Query) ([]Hit, Further) {
 	n := x.until(q.AsOf)
 	if n == 0 {
-		return nil
+		return nil, Further{}
 	}
 	terms := x.terms(&q, n)
 	r := rank(x, n, q.Vector, x.until(q.EmbeddedUpTo), terms, q.Among, cmp.Or(q.weights, &standard))
@@ -84,7 +98,8 @@ func (x *Index) Search(q Query) []Hit {
 	} else {
 		r.scoreAlone()
 	}
-	return r.best(q.Limit)
+	best, further := r.order(q.Limit, q.Most)
+	return r.hits(best), r.further(further)
 }
 
 // terms returns the terms of a query to the first n messages.
@@ -199,7 +214,7 @@ func (r *ranking) score() {
 	r.session()
 	inParts(r.n, func(from, to int) {
 		for i := from; i < to; i++ {
-			session, speaker, date, role := r.further(i)
+			session, speaker, date, role := r.beside(i)
 			if score := r.scores[i] + session + speaker + date + role; score > role {
 				r.scores[i] = score
 			} else {
@@ -249,8 +264,8 @@ func (r *ranking) session() {
 	}
 }
 
-// further returns the parts of a message's score that do not come from what it says.
-func (r *ranking) further(i int) (session, speaker, date, role float64) {
+// beside returns the parts of a message's score that do not come from what it says.
+func (r *ranking) beside(i int) (session, speaker, date, role float64) {
 	m := &r.x.messages[i]
 	session = r.sessions[m.session].part
 	if r.asked.speaker >= 0 && m.speaker == r.asked.speaker {
@@ -277,7 +292,7 @@ func (r *ranking) parts(i int) (p Parts) {
 		return p
 	}
 	p.Lexical, p.Dense, p.Neighbours = r.own(i)
-	p.Session, p.Speaker, p.Date, p.Role = r.further(i)
+	p.Session, p.Speaker, p.Date, p.Role = r.beside(i)
 	return p
 }
 
@@ -297,9 +312,8 @@ func (c candidate) before(o candidate) int {
 	return c.i - o.i
 }
 
-// best returns the best hits in order, at most limit if that is positive.
-func (r *ranking) best(limit int) []Hit {
-	found := r.order(limit)
+// hits describes candidates.
+func (r *ranking) hits(found []candidate) []Hit {
 	hits := make([]Hit, len(found))
 	inParts(len(found), func(from, to int) {
 		for k := from; k < to; k++ {
@@ -309,38 +323,55 @@ func (r *ranking) best(limit int) []Hit {
 	return hits
 }
 
+// further describes candidates in short.
+func (r *ranking) further(found []candidate) Further {
+	f := Further{}
+	if len(found) > 0 {
+		f.Seqs = make([]uint64, len(found))
+	}
+	for k, c := range found {
+		f.Seqs[k] = r.x.messages[c.i].seq
+		first, end := r.x.span(c.i)
+		for _, score := range r.bm25[first:end] {
+			f.BM25 = max(f.BM25, score)
+		}
+	}
+	return f
+}
+
 // maxGrades limits how many grades candidates are sorted into, so that the counts of the
 // grades stay in the processor's cache.
 const maxGrades = 1 << 15
 
-// order returns the best candidates in order, at most limit if that is positive. Only a few of
-// up to a hundred thousand are needed. So it sorts roughly into grades, and sorts within a
+// order returns the best candidates in order, at most limit if that is positive, and, up to most in all, the next ones
+// in no order. Only a few of up to a hundred thousand are needed. So it sorts roughly into grades, and sorts within a
 // grade only while the limit is not reached.
-func (r *ranking) order(limit int) []candidate {
-	count, least, most := 0, math.Inf(1), 0.0
+func (r *ranking) order(limit, most int) (best, further []candidate) {
+	count, lowest, highest := 0, math.Inf(1), 0.0
 	for _, score := range r.scores {
 		if score > 0 {
 			count++
-			least, most = min(least, score), max(most, score)
+			lowest, highest = min(lowest, score), max(highest, score)
 		}
 	}
 	if limit <= 0 || limit > count {
 		limit = count
 	}
+	most = min(max(limit, most), count)
 	grades := min(max(count, 1), maxGrades)
 	scale := 0.0
-	if most > least {
-		scale = float64(grades-1) / (most - least)
+	if highest > lowest {
+		scale = float64(grades-1) / (highest - lowest)
 	}
-	grade := func(score float64) int { return min(int((most-score)*scale), grades-1) }
+	grade := func(score float64) int { return min(int((highest-score)*scale), grades-1) }
 	r.grades = append(r.grades[:0], make([]int32, grades+1)...)
 	for _, score := range r.scores {
 		if score > 0 {
 			r.grades[grade(score)+1]++
 		}
 	}
-	last := 0 // the grade in which the limit is reached
-	for last < grades && int(r.grades[last]) < limit {
+	last := 0 // the grade in which the most are reached
+	for last < grades && int(r.grades[last]) < most {
 		last++
 		r.grades[last] += r.grades[last-1]
 	}
@@ -358,14 +389,15 @@ func (r *ranking) order(limit int) []candidate {
 			end[g]++
 		}
 	}
-	from := int32(0)
+	from := 0
 	for _, to := range end {
-		if to-from > 1 {
+		// Which of the last grade are among the most depends on their order.
+		if to := int(to); to-from > 1 && (from < limit || to > most) {
 			slices.SortFunc(found[from:to], candidate.before)
 		}
-		from = to
+		from = int(to)
 	}
-	return found[:limit]
+	return found[:limit], found[limit:most]
 }
 
 func (r *ranking) hit(i int) Hit {

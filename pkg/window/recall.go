@@ -36,9 +36,10 @@ type Recall interface {
 
 // Found is the result of a search.
 type Found struct {
-	Hits    []recall.Hit // best first
-	Model   string       // name of the embeddings used, "" for none
-	Missing string       // which embeddings should have been used, and why they were not; "" for nothing
+	Hits    []recall.Hit   // best first
+	Further recall.Further // what follows the hits
+	Model   string         // name of the embeddings used, "" for none
+	Missing string         // which embeddings should have been used, and why they were not; "" for nothing
 	// EmbeddedUpTo is the sequence of the last message whose vectors were used, if vectors can lag;
 	// else 0.
 	EmbeddedUpTo uint64
@@ -87,21 +88,54 @@ func (b *builder) search(ctx context.Context) error {
 		return nil
 	}
 	b.past = &past{below: graph.Latest}
-	query := b.query()
-	if strings.TrimSpace(query) == "" {
+	if strings.TrimSpace(b.query()) == "" {
 		return nil
 	}
-	found, err := b.src.Recall.Search(ctx, b.req.Conversation, recall.Query{Text: query, AsOf: b.end - 1, EmbeddedUpTo: b.req.EmbeddedUpTo, Limit: b.req.MaxChars/leastMessage + maxFoundPage})
+	q := b.pastQuery()
+	if len(b.req.Rerank.Order) == 0 { // an order may name any hit
+		q.Limit = min(q.Limit, b.req.MaxChars/usualMessage+maxFoundPage)
+	}
+	found, err := b.src.Recall.Search(ctx, b.req.Conversation, q)
 	if err == nil {
-		err = b.src.rerank(ctx, b.req.Conversation, query, b.req.Rerank, &found)
+		err = b.src.rerank(ctx, b.req.Conversation, q.Text, b.req.Rerank, &found)
 	}
 	b.past.Found, b.past.unread = found, found.Hits
 	return err
 }
 
+// pastQuery asks for all hits that a context may need.
+func (b *builder) pastQuery() recall.Query {
+	most := b.req.MaxChars/leastMessage + maxFoundPage
+	return recall.Query{Text: b.query(), AsOf: b.end - 1, EmbeddedUpTo: b.req.EmbeddedUpTo, Limit: most, Most: most}
+}
+
+// searchFurther describes the further hits too.
+func (b *builder) searchFurther(ctx context.Context) error {
+	p, q := b.past, b.pastQuery()
+	if p.EmbeddedUpTo != 0 {
+		q.EmbeddedUpTo = p.EmbeddedUpTo
+	}
+	found, err := b.src.Recall.Search(ctx, b.req.Conversation, q)
+	if err != nil {
+		return err
+	}
+	known := make(map[uint64]bool, len(p.Hits))
+	for i := range p.Hits {
+		known[p.Hits[i].Seq] = true
+	}
+	more := slices.DeleteFunc(found.Hits, func(h recall.Hit) bool { return known[h.Seq] })
+	p.Hits, p.Further = append(slices.Clip(p.Hits), more...), recall.Further{}
+	p.unread = append(slices.Clip(p.unread), more...)
+	return nil
+}
+
 // leastMessage is about half the smallest cost of a message, in characters. It bounds how many hits
 // a context full of short messages may need when the recent turns already show the best of them.
 const leastMessage = 6
+
+// usualMessage is less than most messages cost. It bounds how many hits are described at first: a context seldom needs
+// more, and then searches again.
+const usualMessage = 100
 
 // How much of a message is shown: a sixteenth of the room, within these limits.
 const (
@@ -132,12 +166,15 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 		p.chars += p.read[i].cost
 		said[p.read[i].says()] = true
 	}
-	for len(p.unread) > 0 && p.chars+p.repeats < room {
+	for p.more() && p.chars+p.repeats < room {
 		average := 200
 		if len(p.read) > 0 {
 			average = max(1, p.chars/len(p.read))
 		}
-		page := p.next(min(max((room-p.chars)/average, minFoundPage), maxFoundPage))
+		page, err := b.nextHits(ctx, min(max((room-p.chars)/average, minFoundPage), maxFoundPage))
+		if err != nil {
+			return err
+		}
 		if len(page) == 0 {
 			break
 		}
@@ -161,7 +198,23 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 	return nil
 }
 
-// next takes up to n unread hits.
+// more reports whether there are unread hits.
+func (p *past) more() bool { return len(p.unread) > 0 || len(p.Further.Seqs) > 0 }
+
+// nextHits takes up to n unread hits.
+func (b *builder) nextHits(ctx context.Context, n int) ([]recall.Hit, error) {
+	p := b.past
+	page := p.next(n)
+	if len(page) == n || len(p.Further.Seqs) == 0 {
+		return page, nil
+	}
+	if err := b.searchFurther(ctx); err != nil {
+		return nil, err
+	}
+	return append(page, p.next(n-len(page))...), nil
+}
+
+// next takes up to n unread hits, without the further ones.
 func (p *past) next(n int) (page []recall.Hit) {
 	for len(page) < n && len(p.unread) > 0 {
 		if h := p.unread[0]; h.Seq < p.below {
@@ -172,10 +225,15 @@ func (p *past) next(n int) (page []recall.Hit) {
 	return page
 }
 
-// left counts the hits that next would take.
+// left counts the hits that nextHits would take.
 func (p *past) left() (n int) {
 	for i := range p.unread {
 		if p.unread[i].Seq < p.below {
+			n++
+		}
+	}
+	for _, seq := range p.Further.Seqs {
+		if seq < p.below {
 			n++
 		}
 	}

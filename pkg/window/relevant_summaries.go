@@ -57,7 +57,7 @@ func (b *builder) rankSummaries(ctx context.Context) (out []retold, err error) {
 	}
 	found := b.src.Recall.Rank(b.req.Conversation, recall.Query{Text: b.query(), AsOf: b.end - 1}, texts)
 	hits := found.Hits
-	most := bestBM25(b.past.Hits)
+	most := max(bestBM25(b.past.Hits), b.past.Further.BM25)
 	lexical := 1.0 // among few texts one is always the best, so compare with the best message
 	if here := bestBM25(hits); here < most {
 		lexical = here / most

@@ -165,7 +165,11 @@ func (b *builder) leaveHits(ctx context.Context, f *filled) error {
 	}
 	list := b.past.read
 	if free := maxLeft - len(list); free > 0 {
-		more, err := readHits(ctx, b.src.Graph, b.req.Conversation, b.past.next(free), max(b.past.excerpt, leastExcerpt), nil)
+		hits, err := b.nextHits(ctx, free)
+		if err != nil {
+			return err
+		}
+		more, err := readHits(ctx, b.src.Graph, b.req.Conversation, hits, max(b.past.excerpt, leastExcerpt), nil)
 		if err != nil {
 			return err
 		}
