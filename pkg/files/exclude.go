@@ -96,16 +96,24 @@ func (n *names) match(name string) bool {
 // element is one element of a pattern.
 type element struct {
 	pattern string
-	literal bool // has no special characters
+	literal bool   // has no special characters
+	end     string // what every name that matches ends with, at most one byte
 }
 
 func newElement(pattern string) element {
-	return element{pattern, !strings.ContainsAny(pattern, `*?[\`)}
+	e := element{pattern: pattern, literal: !strings.ContainsAny(pattern, `*?[\`)}
+	if end := pattern[max(0, len(pattern)-1):]; end != "*" && end != "?" && end != "]" {
+		e.end = end
+	}
+	return e
 }
 
 func (e element) match(name string) bool {
 	if e.literal {
 		return e.pattern == name
+	}
+	if !strings.HasSuffix(name, e.end) { // so most names need no path.Match
+		return false
 	}
 	ok, err := path.Match(e.pattern, name)
 	return err == nil && ok
@@ -115,6 +123,12 @@ func (e element) match(name string) bool {
 // match elements[i:]. The work is the product of both lengths, no matter how many ** there
 // are. room needs 2*(len(elements)+1) entries.
 func matchElements(patterns []element, elements []string, room []bool) bool {
+	for len(patterns) > 0 && patterns[0].literal { // most patterns say how a path begins, and most paths begin otherwise
+		if len(elements) == 0 || elements[0] != patterns[0].pattern {
+			return false
+		}
+		patterns, elements = patterns[1:], elements[1:]
+	}
 	n := len(elements)
 	ends, next := room[:n+1], room[n+1:]
 	clear(ends)

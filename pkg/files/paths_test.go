@@ -127,6 +127,16 @@ func TestExclusionPatterns(t *testing.T) {
 		{"src/[ab].go", "src/a.go", true},
 		{"[", "/w/[", false},
 		{"", "/w", true}, // the element before the first slash
+		{"/w/**", "/w", true},
+		{"/w/**", "/x/w/a.go", false},
+		{"/w/x", "/w", false},
+		{"/w", "/w/x", false},
+		{"a*[b-d]", "/w/a.c", true},
+		{"a*[b-d]", "/w/a.e", false},
+		{`?\*`, "/w/a*", true},
+		{`?\*`, "/w/ab", false},
+		{"?*é", "/w/café", true},
+		{"?*é", "/w/cafe", false},
 	} {
 		assert.Equal(t, c.want, Exclude([]string{c.pattern})(c.path), "%s on %s", c.pattern, c.path)
 	}
