@@ -311,19 +311,16 @@ func (s *store) Holders(ctx context.Context, claims []projection.Claim) (held ma
 // holders looks up who holds the keys of claims.
 func holders(q Queryer, keys map[events.ConversationID]int64, claims []projection.Claim) (map[int]projection.Claim, error) {
 	held := map[int]projection.Claim{}
-	for i, claim := range claims {
-		rows, err := q("SELECT seq, content FROM identity WHERE c = ? AND key = ?", keys[claim.Conversation], claim.Key[:])
-		err = Each(rows, err, func(rows *sql.Rows) error {
-			h := projection.Claim{Conversation: claim.Conversation, Key: claim.Key}
-			err := rows.Scan(&h.Seq, blob(&h.Content))
-			held[i] = h
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return held, nil
+	return held, Selection{"seq, content", "identity", []string{"c", "key"}}.lookup(q, len(claims), func(args []any, i int) []any {
+		return append(args, keys[claims[i].Conversation], claims[i].Key[:])
+	}, func(rows *sql.Rows) error {
+		var i int
+		var h projection.Claim
+		err := rows.Scan(&i, &h.Seq, blob(&h.Content))
+		h.Conversation, h.Key = claims[i].Conversation, claims[i].Key
+		held[i] = h
+		return err
+	})
 }
 
 // Tx is the engine's half of a transaction, and what a read model's half reads and writes with.

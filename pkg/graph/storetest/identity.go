@@ -162,9 +162,14 @@ func identityCases[U projection.Unit, S projection.Store[U]](w workshop[U, S], d
 				{Conversation: id("c"), Key: projection.PayloadKey(id("c"), e.Payload.Key())},
 				{Conversation: id("nobody"), Key: e.Identity("t")},
 			}
+			for range 100 { // more than a store looks up at once
+				claims = append(claims, claims[0])
+			}
+			claims = append(claims, claims[1])
 			held, err := b.store.Holders(b.ctx, claims)
 			require.NoError(t, err)
-			require.Len(t, held, 2)
+			require.Len(t, held, 3)
+			require.Equal(t, held[1], held[len(claims)-1])
 			require.Equal(t, projection.Claim{Conversation: id("c"), Key: e.Identity("t"), Content: e.Content(), Seq: 1}, held[1])
 			require.EqualValues(t, 1, held[2].Seq)
 		}},
