@@ -128,7 +128,7 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	if !in.AsIs {
 		strip(list)
 	}
-	acks, err := a.Log.PublishAll(ctx, in.Tenant, list)
+	acks, err := a.Log.PublishValid(ctx, in.Tenant, list)
 	if err != nil {
 		return nil, a.partly(err, acknowledged(list, acks), len(list))
 	}

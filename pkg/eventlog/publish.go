@@ -99,12 +99,21 @@ func (l *Log) PublishAfter(ctx context.Context, tenant string, e events.Event, k
 // The acks are those of the events stored before an error. An [*OtherContentError] is about the
 // event at the index after them. Other errors are those of [Log.Publish], and [ErrNotStored].
 func (l *Log) PublishAll(ctx context.Context, tenant string, list []events.Event) ([]Ack, error) {
+	return l.publishList(ctx, tenant, list, NewMsg)
+}
+
+// PublishValid is [Log.PublishAll] for events that [events.Record] has accepted: it does not decode them once more.
+func (l *Log) PublishValid(ctx context.Context, tenant string, list []events.Event) ([]Ack, error) {
+	return l.publishList(ctx, tenant, list, newMsg)
+}
+
+func (l *Log) publishList(ctx context.Context, tenant string, list []events.Event, message func(string, events.Event) (*nats.Msg, error)) ([]Ack, error) {
 	if len(list) == 0 {
 		return []Ack{}, nil
 	}
 	began := time.Now()
 	ctx, span := startPublish(ctx, list, semconv.MessagingBatchMessageCount(len(list)))
-	acks, err := l.publishAll(ctx, tenant, list)
+	acks, err := l.publishAll(ctx, tenant, list, message)
 	l.publishedSome(span, began, len(list), acks, err)
 	return acks, err
 }
@@ -126,10 +135,10 @@ func duplicates(acks []Ack) (n int) {
 	return n
 }
 
-func (l *Log) publishAll(ctx context.Context, tenant string, list []events.Event) ([]Ack, error) {
+func (l *Log) publishAll(ctx context.Context, tenant string, list []events.Event, message func(string, events.Event) (*nats.Msg, error)) ([]Ack, error) {
 	msgs := make([]*nats.Msg, len(list))
 	for i, e := range list {
-		msg, err := NewMsg(tenant, e)
+		msg, err := message(tenant, e)
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", i, err)
 		}
@@ -159,6 +168,11 @@ func NewMsg(tenant string, e events.Event) (*nats.Msg, error) {
 	if _, err := events.Record(e); err != nil {
 		return nil, err
 	}
+	return newMsg(tenant, e)
+}
+
+// newMsg is [NewMsg] for a valid event.
+func newMsg(tenant string, e events.Event) (*nats.Msg, error) {
 	subject, err := events.Address{Tenant: tenant, Conversation: e.Subject, Kind: events.Kind(e.Type)}.Subject()
 	if err != nil {
 		return nil, err

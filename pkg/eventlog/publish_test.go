@@ -81,6 +81,29 @@ func TestPublishAllKeepsTheOrderOverManyBatches(t *testing.T) {
 	require.Empty(t, none)
 }
 
+func TestValidEventsAreStoredAsPublishAllStoresThem(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	list := append(b.events("c", 3, "x"), b.events("a.b c*>", 1, "\"é\n")...)
+	_, err := b.log.PublishAll(mnemetest.Context(t), "t", list)
+	require.NoError(t, err)
+	acks, err := b.log.PublishValid(mnemetest.Context(t), "u", list)
+	require.NoError(t, err)
+	require.Len(t, acks, len(list))
+	for i, ack := range acks {
+		of, err := b.log.Get(mnemetest.Context(t), uint64(i+1))
+		require.NoError(t, err)
+		same, err := b.log.Get(mnemetest.Context(t), ack.Seq)
+		require.NoError(t, err)
+		want, _, err := of.Decode()
+		require.NoError(t, err)
+		got, address, err := same.Decode()
+		require.NoError(t, err)
+		require.Equal(t, "u", address.Tenant)
+		require.Equal(t, want.Event, got.Event)
+	}
+}
+
 func TestPublishAllOfABatchWithADuplicateStoresTheRest(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
