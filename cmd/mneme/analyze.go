@@ -184,8 +184,7 @@ func (a *analyst) Record(ctx context.Context, id, query string, maxChars int) (s
 // Deleted implements [analysis.Memory].
 func (a *analyst) Deleted(ctx context.Context, id string) (bool, error) {
 	err := a.api.get(ctx, conversation(id), nil, &struct{}{})
-	var answered *answeredError
-	if errors.As(err, &answered) && answered.status == http.StatusNotFound {
+	if answered, ok := errors.AsType[*answeredError](err); ok && answered.status == http.StatusNotFound {
 		return true, nil
 	}
 	return false, err

@@ -171,7 +171,7 @@ func (c *BackupVerifyCmd) Run(_ context.Context, g *Globals, t *terminal) error 
 // RestoreCmd restores the log.
 type RestoreCmd struct {
 	Path     string         `arg:"" name:"from" complete:"file" help:"The directory of the backup."`
-	Data     string         `placeholder:"DIR" complete:"file" help:"Restore into this data directory of mneme up, which must not run, instead of into a server."`
+	Data     string         `placeholder:"DIR" complete:"file" help:"Restore into this data directory of mneme up, which must not be running, instead of into a server."`
 	LogSize  settings.Bytes `placeholder:"SIZE" help:"Size at which the restored log is full, in bytes or with a unit, such as 20GiB; default: that of the empty log it replaces, or of the backup."`
 	Replicas int            `placeholder:"N" help:"Copies in a cluster; default: those of the empty log it replaces, or of the backup; on a single server one."`
 }
@@ -272,8 +272,7 @@ func (g *Globals) connect() (*nats.Conn, error) {
 	}
 	options := append(program.NATSOptions(g.NATSTLS), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			refusal := err.Error()
-			g.refused.CompareAndSwap(nil, &refusal)
+			g.refused.CompareAndSwap(nil, new(err.Error()))
 		}
 	}))
 	conn, err := eventlog.Connect(g.NATSURL, "cli", slog.New(slog.DiscardHandler), options...)
@@ -282,7 +281,7 @@ func (g *Globals) connect() (*nats.Conn, error) {
 	case what != "":
 		return nil, fmt.Errorf("NATS at %s: %s: %s", where, what, asFlags(remedy))
 	case err != nil && g.withoutNATS():
-		return nil, fmt.Errorf("NATS at %s: %w: this command goes to NATS, where the token for HTTP is not enough: it is for those who run the server; if you do, name it with --nats-url", where, err)
+		return nil, fmt.Errorf("NATS at %s: %w: this command goes to NATS, where the token for HTTP is not enough. It is for those who run the server: if you do, name its NATS with --nats-url", where, err)
 	case err != nil:
 		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", where, err)
 	}

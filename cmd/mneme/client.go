@@ -328,12 +328,10 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, &awayError{fmt.Errorf("no answer from %s: start mneme with `mneme up`, or name the server with --url", settings.Redacted(c.base))}
 	}
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && ctx.Err() == nil {
 		return nil, &awayError{fmt.Errorf("no answer from %s: %w; name the server with --url", settings.Redacted(c.base), dial.Err)}
 	}
-	var authority x509.UnknownAuthorityError
-	if errors.As(err, &authority) {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return nil, &awayError{fmt.Errorf("the certificate of %s is from an authority that is unknown here: name its PEM file with --ca-file", settings.Redacted(c.base))}
 	}
 	if err != nil && ctx.Err() == nil {

@@ -158,7 +158,7 @@ func (a *agentArgs) agents(in func(*connect.State) bool) (list []string, err err
 	}
 	for _, agent := range list {
 		if a.ProjectDir != "" && agent != connect.ClaudeCode {
-			return nil, usageError("--project-dir is for claude-code: %s has one file of settings for all projects", agent)
+			return nil, usageError("--project-dir is for claude-code: %s has one settings file for all projects", agent)
 		}
 	}
 	return list, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,10 +104,7 @@ func (c *ConversationsListCmd) sorted(ctx context.Context, g *Globals, t *termin
 			return usageError("--sort: only --agent, --project and --limit can be combined with it, not --%s", strings.ReplaceAll(name, "_", "-"))
 		}
 	}
-	limit := c.Limit
-	if limit == 0 {
-		limit = maxInsights
-	}
+	limit := cmp.Or(c.Limit, maxInsights)
 	return (&InsightsCmd{By: "conversation", Sort: c.Sort, Project: c.Project, Agent: c.Agent, Limit: limit, waitFlags: c.waitFlags}).Run(ctx, g, t, api)
 }
 

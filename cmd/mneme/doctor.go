@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -35,10 +36,7 @@ func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := g.given.check(&c.Models); err != nil {
 		return err
 	}
-	data := c.Data
-	if data == "" {
-		data = os.Getenv("MNEME_DATA")
-	}
+	data := cmp.Or(c.Data, os.Getenv("MNEME_DATA"))
 	if _, err := os.Stat(".mneme"); data == "" && err == nil {
 		data = ".mneme"
 	}

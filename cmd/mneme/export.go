@@ -144,8 +144,7 @@ func exportTable[T any](ctx context.Context, e *exporting, to io.Writer, rows fu
 	err = eachRow(ctx, e.api, "/v1/conversations", "conversations", e.filters, func(c *httpapi.Conversation) error {
 		e.conversations++
 		err := rows(c, w.Write)
-		var answered *answeredError
-		if errors.As(err, &answered) && answered.status == http.StatusNotFound {
+		if answered, ok := errors.AsType[*answeredError](err); ok && answered.status == http.StatusNotFound {
 			return nil
 		}
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -131,12 +132,7 @@ func (c *FailedShowCmd) Run(ctx context.Context, g *Globals, t *terminal, api *c
 		return nil
 	}
 	pairs := []any{"sequence", d.Seq, "subject", d.Subject}
-	names := make([]string, 0, len(d.Headers))
-	for name := range d.Headers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
 		pairs = append(pairs, console.OneLine(name), strings.Join(d.Headers[name], ", "))
 	}
 	if err := t.card(pairs...); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,8 +21,7 @@ import (
 
 // mistaken returns the command in which there is a mistake, as far as it was parsed.
 func mistaken(err error) string {
-	var bad *kong.ParseError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*kong.ParseError](err); ok {
 		if node := bad.Context.Selected(); node != nil {
 			return node.FullPath()
 		}
@@ -43,8 +43,7 @@ var (
 
 // mistake says in plain words what is wrong with a command line.
 func mistake(err error) string {
-	var environment environmentError
-	if errors.As(err, &environment) {
+	if environment, ok := errors.AsType[environmentError](err); ok {
 		return environment.Error()
 	}
 	text := missingOf.ReplaceAllString(err.Error(), "missing: $1")
@@ -260,10 +259,7 @@ func problem(status int, body []byte, sent url.Values) error {
 	if json.Unmarshal(body, &p) != nil || p.Title == "" {
 		return fmt.Errorf("the server answered %d: %s", status, console.Cut(console.OneLine(string(body)), 300))
 	}
-	text := bounds.Replace(p.Detail)
-	if text == "" {
-		text = p.Title
-	}
+	text := cmp.Or(bounds.Replace(p.Detail), p.Title)
 	known := map[string]bool{}
 	for name := range sent {
 		known[name] = true

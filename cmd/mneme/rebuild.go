@@ -109,8 +109,7 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 		}
 		var now rebuildList
 		err := api.get(ctx, "/v1/rebuilds", nil, &now)
-		var unreachable *awayError
-		if errors.As(err, &unreachable) {
+		if _, ok := errors.AsType[*awayError](err); ok {
 			now := time.Now()
 			if away.IsZero() {
 				away = now

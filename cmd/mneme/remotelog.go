@@ -138,16 +138,18 @@ func acksOf(list []publishedEvent) []eventlog.Ack {
 
 // refused is what a server's answer says about a batch that it did not store completely.
 type refused struct {
-	Errors []struct {
-		Location, Message string
-		Value             json.RawMessage
-	}
+	Errors      []refusedPart
 	ExistingSeq uint64 `json:"existing_seq"` // of the event that has the identity of the refused one
 }
 
+// refusedPart is a part of a request that was refused.
+type refusedPart struct {
+	Location, Message string
+	Value             json.RawMessage
+}
+
 func refusedBatch(err error) (r refused) {
-	var answered *answeredError
-	if errors.As(err, &answered) {
+	if answered, ok := errors.AsType[*answeredError](err); ok {
 		_ = json.Unmarshal(answered.body, &r) // otherwise it says nothing
 	}
 	return r
@@ -169,22 +171,14 @@ var errOlderServer = errors.New("the server is of an older version than this pro
 
 // isAbout reports whether something in this place was refused.
 func (r refused) isAbout(location string) bool {
-	for _, e := range r.Errors {
-		if e.Location == location {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Errors, func(e refusedPart) bool { return e.Location == location })
 }
 
 // isUnknown reports whether the server does not know one of these parameters.
 func (r refused) isUnknown(locations ...string) bool {
-	for _, e := range r.Errors {
-		if slices.Contains(locations, e.Location) && strings.HasPrefix(e.Message, "unknown query parameter") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Errors, func(e refusedPart) bool {
+		return slices.Contains(locations, e.Location) && strings.HasPrefix(e.Message, "unknown query parameter")
+	})
 }
 
 // other returns which event has the identity of the refused one.

@@ -28,7 +28,7 @@ type SearchCmd struct {
 	waitFlags
 }
 
-// filterFlags choose what is searched, and keep some of it.
+// filterFlags choose what is searched, and which part of it.
 type filterFlags struct {
 	Kind     string   `help:"What to search: message, or with --conversation or --project, tool (the results of tools) or all. Defaults to tool with --tool or --file, else to message." enum:",message,tool,all" default:"" placeholder:"KIND"`
 	Tool     string   `help:"With --conversation or --project: only results of this tool, such as Bash, in any case." placeholder:"NAME"`

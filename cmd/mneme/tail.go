@@ -167,7 +167,7 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", width-console.Width(s))
 }
 
-// gist returns in short who did what in an event.
+// gist says in short who did what in an event.
 func gist(payload events.Payload) (who, text string, color style) {
 	defer func() { text = plain.NameData(text) }()
 	switch p := payload.(type) {

@@ -82,7 +82,7 @@ func (t *terminal) text(s string) error {
 	return err
 }
 
-// painted prints text that holds our own colors and is otherwise cleaned already.
+// painted prints text that has our own colors and is otherwise clean already.
 func (t *terminal) painted(s string) error {
 	_, err := io.WriteString(t.out, s)
 	return err

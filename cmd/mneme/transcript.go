@@ -81,19 +81,13 @@ func (t *terminal) transcript(list []httpapi.Message, newestFirst bool, shown ex
 
 // rule returns a line across the terminal with a heading.
 func (t *terminal) rule(heading string) string {
-	width := t.width()
-	if width == 0 {
-		width = 60
-	}
+	width := cmp.Or(t.width(), 60)
 	line := "── " + heading + " "
 	return t.paint(dim, line+strings.Repeat("─", max(min(width, 100)-console.Width(line), 0)))
 }
 
 func (t *terminal) message(out *strings.Builder, m *httpapi.Message, shown extent) {
-	color := map[string]style{"user": cyan, "assistant": green}[m.Role]
-	if color == "" {
-		color = yellow
-	}
+	color := cmp.Or(map[string]style{"user": cyan, "assistant": green}[m.Role], yellow)
 	who := m.Role
 	if m.Speaker != "" {
 		who += " (" + m.Speaker + ")"
