@@ -34,12 +34,12 @@ type zed struct{}
 
 func newZedStore(string) store { return zed{} }
 
-func (zed) sessions(ctx context.Context, tx *sql.Tx, since int64) ([]stored, error) {
-	created, err := columnOr(ctx, tx, "threads", "created_at", "''")
+func (zed) sessions(ctx context.Context, db *sql.DB, since int64) ([]stored, error) {
+	created, err := columnOr(ctx, db, "threads", "created_at", "''")
 	if err != nil {
 		return nil, err
 	}
-	return changedSince(ctx, tx, since, `SELECT id, summary, coalesce(1000 * unixepoch(`+created+`), 0) AS created, coalesce(1000 * unixepoch(updated_at), 0) + 999 AS changed FROM threads`,
+	return changedSince(ctx, db, since, `SELECT id, summary, coalesce(1000 * unixepoch(`+created+`), 0) AS created, coalesce(1000 * unixepoch(updated_at), 0) + 999 AS changed FROM threads`,
 		func(s *stored) []any { return []any{&s.id, &s.title, &s.created, &s.changed} })
 }
 
