@@ -152,8 +152,7 @@ func (w *watch) idle(ctx context.Context, files int, seconds time.Duration) (*Ca
 	took := time.Since(began)
 	out.Seconds = took.Seconds()
 	if after := processorTime(pid); used != nil && after != nil {
-		share := (*after - *used).Seconds() / took.Seconds()
-		out.Share = &share
+		out.Share = new((*after - *used).Seconds() / took.Seconds())
 	}
 	out.ResidentMB = memory(pid, "VmRSS")
 	return out, nil

@@ -350,7 +350,7 @@ type codeFunction struct {
 	seen    bool // the session had shown something of it
 }
 
-// needed returns the functions that the next calls after a row read or change.
+// needed returns the functions that the next calls, those after a row, read or change.
 func (s *codeSession) needed(row int) (p codeNeed) {
 	now, shown := maps.Clone(s.known), map[string]*strings.Builder{}
 	if now == nil {

@@ -93,8 +93,8 @@ func (f *codeFile) with(at int, lines []string) (out *codeFile, from int) {
 	return out, from
 }
 
-// anchors finds the first and the last of some lines that the file holds exactly once: their places in the file, -1 if there
-// are none, and among the lines.
+// anchors finds the first and the last of those lines that the file holds exactly once. It returns their places in the
+// file, -1 if there are none, and their places among the lines.
 func (f *codeFile) anchors(lines []string) (a, i, b, j int) {
 	places := make(map[string]int, len(f.lines))
 	for n, line := range f.lines {

@@ -161,8 +161,7 @@ func (out *Context) life(ctx context.Context, o ContextOptions, dir string, say 
 	}
 	p.ImportPS = float64(p.Events) / time.Since(began).Seconds()
 	if now := processorTime(server.cmd.Process.Pid); worked != nil && now != nil {
-		us := float64((*now - *worked).Microseconds()) / float64(p.Events)
-		p.ImportCPU = &us
+		p.ImportCPU = new(float64((*now - *worked).Microseconds()) / float64(p.Events))
 	}
 	p.ImportedMB, p.PeakMB = memory(server.cmd.Process.Pid, "VmRSS"), memory(server.cmd.Process.Pid, "VmHWM")
 	if p.LogGB, err = logGB(ctx, newAPI(server.http, tenant, 1)); err != nil {

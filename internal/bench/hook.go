@@ -104,7 +104,7 @@ func RunHook(ctx context.Context, o HookOptions, say Say) (out Hook, err error) 
 const hookRuns = 200
 
 // run times the program that agents run, one after the other, at prompts spread over all sessions of agents with hooks.
-// It shows what is known by now, not as of the prompt.
+// It shows what is known now, not as of the prompt.
 func (o HookOptions) run(ctx context.Context, server *program, sessions []begun, h *history, say Say) (*Latencies, error) {
 	if o.Hook == "" {
 		return nil, nil
@@ -144,8 +144,7 @@ func (o HookOptions) run(ctx context.Context, server *program, sessions []begun,
 		}
 		took = append(took, time.Since(began))
 	}
-	l := latencies(took)
-	return &l, nil
+	return new(latencies(took)), nil
 }
 
 // history is what recorded sessions did, by their place in the list of sessions.

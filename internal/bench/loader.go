@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"runtime"
@@ -45,10 +46,7 @@ func readRows(ctx context.Context, path string) (*readModel, error) {
 	defer func() { _ = db.Close() }()
 	m := &readModel{inserts: map[string]string{}, width: map[string]int{}, rows: map[string][]row{}}
 	for _, name := range []string{"conversation", "version", "identity", "message", "bag", "reference", "tool_call", "tool_result", "summary", "condensed"} {
-		by := seqOf[name]
-		if by == "" {
-			by = "seq"
-		}
+		by := cmp.Or(seqOf[name], "seq")
 		if err := m.read(ctx, db, name, by); err != nil {
 			return nil, err
 		}

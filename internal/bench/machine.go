@@ -56,8 +56,7 @@ func memory(pid int, field string) *float64 {
 	if _, err := fmt.Sscan(procField(fmt.Sprintf("/proc/%d/status", pid), field), &kb); err != nil {
 		return nil
 	}
-	mb := kb * 1024 / 1e6
-	return &mb
+	return new(kb * 1024 / 1e6)
 }
 
 // processorTime returns the user and system time that a process has used; nil if the system does not
@@ -80,6 +79,5 @@ func processorTime(pid int) *time.Duration {
 		}
 		ticks += time.Duration(n)
 	}
-	total := ticks * time.Second / perSecond
-	return &total
+	return new(ticks * time.Second / perSecond)
 }

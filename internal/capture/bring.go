@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"maps"
@@ -113,9 +114,7 @@ func (r *Receiver) importFile(j job, path string, info fs.FileInfo, o *outcome) 
 	report, err := importer.Import(r.ctx, r.Log, []transcript.File{{Path: path, Size: info.Size()}}, importer.Options{
 		Tenant: r.Tenant, Format: agents[j.agent].format, Lookup: r.Lookup, StillWritten: r.StillWritten, TurnEnded: ended, Redact: r.Redact, Since: r.until(k),
 		Rejected: func(_ string, err *transcript.LineError) {
-			if refused == "" {
-				refused = err.Error()
-			}
+			refused = cmp.Or(refused, err.Error())
 		},
 	})
 	o.read, o.took = true, o.took+time.Since(began)

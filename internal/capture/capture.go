@@ -128,9 +128,7 @@ func New(c Config) *Receiver { return start(c, usual) }
 
 func start(c Config, p pace) *Receiver {
 	c.StillWritten = cmp.Or(c.StillWritten, importer.StillWritten)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	r := &Receiver{
 		Config: c, looks: p.looks, wake: make(chan struct{}, 1), unknown: make(chan struct{}, 1),
 		news:  rate.Sometimes{First: 20, Interval: 10 * time.Second},

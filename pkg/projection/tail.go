@@ -37,8 +37,7 @@ func (p *Projector[U]) position(ctx context.Context, partition int) (cp Checkpoi
 // confirm is checkTail for a partition that the projector has taken over. It records a halt.
 func (p *Projector[U]) confirm(ctx context.Context, cp Checkpoint) error {
 	err := p.checkTail(ctx, cp)
-	var halt *haltError
-	if errors.As(err, &halt) {
+	if halt, ok := errors.AsType[*haltError](err); ok {
 		err = errors.Join(err, p.store.Halt(ctx, cp.Partition, cp.Epoch, halt.reason))
 	}
 	return err
