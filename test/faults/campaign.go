@@ -249,8 +249,7 @@ func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
 	for _, r := range c.readers {
 		background.Go(func() { r.run(watching) })
 	}
-	now := time.Now()
-	c.first.Store(&now)
+	c.first.Store(new(time.Now()))
 	if err := c.hitAll(ctx, schedule); err != nil {
 		return err
 	}

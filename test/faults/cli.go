@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,12 +111,8 @@ func (cmd *RunCmd) Run(ctx context.Context, cli *CLI, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if cmd.Duration == 0 {
-		cmd.Duration = time.Duration(cmd.Faults) * eachFault
-	}
-	if cmd.Sessions == "" {
-		cmd.Sessions = fixtures
-	}
+	cmd.Duration = cmp.Or(cmd.Duration, time.Duration(cmd.Faults)*eachFault)
+	cmd.Sessions = cmp.Or(cmd.Sessions, fixtures)
 	dir, err := filepath.Abs(filepath.Join(cmd.Dir, strconv.FormatUint(cmd.Seed, 10)))
 	if err != nil {
 		return err
@@ -123,9 +120,7 @@ func (cmd *RunCmd) Run(ctx context.Context, cli *CLI, out io.Writer) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
-	if cmd.Markdown == "" {
-		cmd.Markdown = filepath.Join(filepath.Dir(dir), "report.md")
-	}
+	cmd.Markdown = cmp.Or(cmd.Markdown, filepath.Join(filepath.Dir(dir), "report.md"))
 	report, err := Run(ctx, Config{
 		Plan: Plan{Seed: cmd.Seed, Faults: cmd.Faults, Duration: cmd.Duration}, Events: cmd.Events,
 		Dir: dir, Sessions: cmd.Sessions, Jars: jars, Recovery: cmd.Recovery, Say: sayer(out),
@@ -155,9 +150,7 @@ func (cmd *CheckCmd) Run(ctx context.Context, cli *CLI, out io.Writer) error {
 		return err
 	}
 	reportFile := filepath.Join(filepath.Dir(dir), reportName)
-	if cmd.Markdown == "" {
-		cmd.Markdown = filepath.Join(filepath.Dir(dir), "report.md")
-	}
+	cmd.Markdown = cmp.Or(cmd.Markdown, filepath.Join(filepath.Dir(dir), "report.md"))
 	report, err := readReport(reportFile)
 	if err != nil {
 		return err

@@ -41,8 +41,7 @@ const (
 )
 
 func codeOf(err error) string {
-	var e *neo4j.Neo4jError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*neo4j.Neo4jError](err); ok {
 		return e.Code
 	}
 	return ""

@@ -1,6 +1,7 @@
 package neo4jstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -75,9 +76,7 @@ func (c Config) withDefaults() Config {
 			*d.value = d.def
 		}
 	}
-	if c.PoolSize == 0 {
-		c.PoolSize = 16
-	}
+	c.PoolSize = cmp.Or(c.PoolSize, 16)
 	return c
 }
 

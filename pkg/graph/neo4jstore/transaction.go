@@ -87,8 +87,7 @@ func (d *db) single(ctx context.Context, mode neo4j.AccessMode, timeout time.Dur
 
 // orLost marks an error of the connection.
 func orLost(err error) error {
-	var broken *neo4j.ConnectivityError
-	if errors.As(err, &broken) {
+	if _, ok := errors.AsType[*neo4j.ConnectivityError](err); ok {
 		return &lost{err}
 	}
 	return err
@@ -223,8 +222,7 @@ func died(err error) bool {
 
 // inner returns the error that the driver wrapped without an Unwrap method.
 func inner(err error) error {
-	var c *neo4j.ConnectivityError
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[*neo4j.ConnectivityError](err); ok {
 		return c.Inner
 	}
 	return err

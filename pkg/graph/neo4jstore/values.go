@@ -132,8 +132,7 @@ func optional[T any](v *values) *T {
 		v.next++
 		return nil
 	}
-	value := take[T](v)
-	return &value
+	return new(take[T](v))
 }
 
 // json decodes a text; a missing value leaves dst unchanged.
