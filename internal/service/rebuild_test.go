@@ -330,6 +330,22 @@ func TestAFailedRebuildKeepsTheOldGeneration(t *testing.T) {
 	i.hashes()
 }
 
+func TestARebuildWhoseFileIsDamagedFails(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	i := upOn(t, data, settings.Models{})
+	i.applied(i.fill(10, 250))
+	i.rebuild("graph")
+	held, _ := hold(t, data, "graph", 2)
+	held.exec("PRAGMA writable_schema = 1")
+	held.exec("UPDATE sqlite_schema SET rootpage = 1000000 WHERE name = 'checkpoint'") // a page that does not exist
+	held.exec("PRAGMA schema_version = 1000000")                                       // so that others read the schema again
+	held.exec("COMMIT")
+	held.letGo()
+	require.Contains(t, i.became("graph", "failed").Error, "damaged")
+	only(t, generations(data), "graph", 1)
+}
+
 func TestACrashRightAfterTheSwitchIsRepaired(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -247,9 +247,6 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 	}
 	statuses := c.next.projector.Status()
 	cps, err := c.next.Store.Checkpoints(ctx)
-	if err != nil {
-		return err
-	}
 	for _, s := range statuses {
 		if s.State != projection.StateHalted {
 			continue
@@ -259,7 +256,10 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 				return fail(c.builtElsewhere(cp))
 			}
 		}
-		return fail(s.Error)
+		return fail(s.Error) // even if the checkpoints can't be read, because the file is damaged
+	}
+	if err != nil {
+		return err
 	}
 	for _, cp := range cps {
 		if cp.Halted != "" {
