@@ -67,6 +67,7 @@ func TestACopyThatNATSMakesOfTheLogIsNotTakenForTheLogOfAnotherVersion(t *testin
 		_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
 		require.ErrorIs(t, err, natsdeploy.ErrIncompatible)
 		require.ErrorContains(t, err, "it is a copy that NATS makes of another stream")
+		require.ErrorContains(t, err, "save the copy with `nats stream backup", "it may hold the newest events")
 		require.ErrorContains(t, err, "mneme restore")
 	}
 }

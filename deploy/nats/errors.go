@@ -60,7 +60,7 @@ func (e *IncompatibleError) remedy() string {
 	case fieldSchema, splitsKey:
 		return "the stream was made by another version of mneme, or by something else; run the version that made it, or another NATS account"
 	case fieldCopy:
-		return "run the programs on the servers of the log; if these are lost, remove the copy with `nats stream rm " + Stream + "`, and restore a backup with `mneme restore`"
+		return "run the programs on the servers of the log; if these are lost, save the copy with `nats stream backup " + Stream + " DIR`, because it may hold newer events than your backup, remove it with `nats stream rm " + Stream + "`, and restore the backup with `mneme restore`"
 	case "max_bytes":
 		return "a log without a limit fills the disk, and then nobody gets an answer; give it one: nats stream edit " + Stream + " --max-bytes 64GiB"
 	case "max_age", "max_msgs", "max_msgs_per_subject", "discard", "retention":
