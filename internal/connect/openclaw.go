@@ -237,7 +237,7 @@ func openClawAdmits(path string) bool {
 	return json.Unmarshal(standard(entries.value(openClawPlugin)), &entry) == nil && entry.Enabled && entry.Hooks.Access
 }
 
-// openClawDocument reads a file of settings, nil if it can't be read.
+// openClawDocument reads a settings file, nil if it can't be read.
 func openClawDocument(path string) *document {
 	file, err := load(path)
 	if err != nil {
