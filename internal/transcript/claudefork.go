@@ -18,7 +18,8 @@ type claudeHeld struct {
 // claudeUse converts a line of one type, nil if lines of that type are not part of the conversation.
 type claudeUse func(c *claudeCode, out *batch, l *claudeLine) error
 
-// copiedFrom returns of which line this one is a copy. ok is false if it does not say so; the copies of prompts may not.
+// copiedFrom returns of which line this one is a copy. ok is false if it does not say so, as the copies of prompts may not, or
+// if it names its own session.
 func (c *claudeCode) copiedFrom(l *claudeLine) (from origin, ok bool) {
 	if from, ok = originOf(l.ForkedFrom); ok {
 		from = c.origins.first(from)
@@ -28,7 +29,7 @@ func (c *claudeCode) copiedFrom(l *claudeLine) (from origin, ok bool) {
 	if asked := string(l.AskedIn); asked != l.SessionID && sessionName.MatchString(asked) {
 		from.Session, ok = asked, true
 	}
-	return from, ok
+	return from, ok && ClaudeCodePrefix+from.Session != c.conversation
 }
 
 // hold takes a line while it is not known whether it is a copy.

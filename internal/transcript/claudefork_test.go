@@ -125,3 +125,34 @@ func TestAGrownForkBeginsWithTheSameEvents(t *testing.T) {
 		assert.Equal(t, n != 1 && n != 5, part[len(part)-1].Open, "the last answer is open after %d lines, a prompt is not", n)
 	}
 }
+
+func TestALineThatIsSaidToBeACopyOfItsOwnSessionIsTheSessionsOwn(t *testing.T) {
+	dir := t.TempDir()
+	write := func(session, lines string) string {
+		path := filepath.Join(dir, session+".jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(lines), 0o600))
+		return path
+	}
+	own := []string{
+		"1 starts", "1 msg:u1", "1 msg:a1", "1 toolu_1", "1 res:toolu_1", "1 msg:e1",
+		"1 msg:u2", "1 msg:a2", "1 toolu_2", "1 res:toolu_2", "1 msg:e2",
+	}
+	for _, lines := range []string{
+		saidInClaude(sessionID, "1", "forked "+sessionID),
+		saidInClaude(forkID, "1", "asked "+sessionID), // with the id of the session that was resumed
+	} {
+		assert.Equal(t, own, told(t, readFile(t, write(sessionID, lines+saidInClaude(sessionID, "2", "")), Auto)))
+	}
+
+	qwen := readFile(t, write(sessionID, saidInQwen(sessionID, "1", sessionID)), Auto)
+	assert.Equal(t, []string{"1 starts", "1 user1", "1 assistant1"}, told(t, qwen))
+
+	droid := func(session, parent string) string {
+		return write(session, fmt.Sprintf(`{"type":"session_start","id":%q,"parent":%q,"forkedAtMessageId":"a","version":2}`+"\n", session, parent)+
+			`{"type":"message","id":"a","message":{"role":"user","content":[{"type":"text","text":"prompt"}]}}`+"\n")
+	}
+	for _, parent := range []string{sessionID, forkID} {
+		droid(forkID, sessionID)
+		assert.Equal(t, []string{"1 starts", "1 a"}, told(t, readFile(t, droid(sessionID, parent), Auto)), parent)
+	}
+}

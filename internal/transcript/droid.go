@@ -140,9 +140,12 @@ func (d *droid) value(out *batch, raw []byte) error {
 }
 
 // copiesOf returns what a session repeats, by its first line. A fork of a fork names only that one, whose own recording says
-// where its beginning came from.
+// where its beginning came from. What is its own is no copy.
 func (d *droid) copiesOf(first *droidLine) (list []droidCopy) {
 	for first != nil && len(list) < maxForks && first.ForkedAt != "" && sessionName.MatchString(string(first.Parent)) {
+		if droidPrefix+string(first.Parent) == d.id {
+			return nil
+		}
 		list = append([]droidCopy{{string(first.Parent), string(first.ForkedAt)}}, list...)
 		first = firstOfDroid(d.folder, string(first.Parent))
 	}

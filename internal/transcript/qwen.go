@@ -114,7 +114,9 @@ func (q *qwen) value(out *batch, raw []byte) error {
 		q.version = string(l.Version)
 	}
 	if from, copied := originOf(l.Forked); copied && !q.started && l.AgentID == "" {
-		return q.repeat(out, &l, q.origins.first(from))
+		if from = q.origins.first(from); qwenPrefix+from.Session != q.id {
+			return q.repeat(out, &l, from)
+		}
 	}
 	return q.record(out, &l)
 }
