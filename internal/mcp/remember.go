@@ -126,7 +126,10 @@ func (c *call) notes(ctx context.Context, p project.Project, first string) (id e
 			n++
 			continue
 		}
-		if withdrawn, err := c.withdrawn(ctx, id, key); err != nil || !ok || !withdrawn {
+		if !ok {
+			return id, key, 0, nil
+		}
+		if withdrawn, err := c.withdrawn(ctx, id, key); err != nil || !withdrawn {
 			return id, key, holder.Seq, err
 		}
 		sum := events.DigestOf(key)
@@ -134,17 +137,24 @@ func (c *call) notes(ctx context.Context, p project.Project, first string) (id e
 	}
 }
 
-// withdrawn reports whether a note was withdrawn.
+// withdrawn reports whether a note was withdrawn, by this server or by an event that another producer published.
 func (c *call) withdrawn(ctx context.Context, id events.ConversationID, key string) (bool, error) {
 	r, _, err := c.pins.Projects(ctx)
 	if err != nil {
 		return false, err
 	}
+	digests, err := r.Digests(ctx, []events.ConversationID{id}, graph.Latest)
+	if err != nil {
+		return false, err
+	}
+	if d := digests[0]; d != nil && d.Withdrew(sourceOfNotes, key) {
+		return true, nil
+	}
 	e, err := project.NewWithdrawal(id.ID, sourceOfNotes, key, "")
 	if err != nil {
 		return false, err
 	}
-	at, err := project.WithdrawnAt(ctx, r, id, &e)
+	at, err := project.WithdrawnAt(ctx, r, id, &e) // the digest knows only the newest
 	return at != 0, err
 }
 
@@ -154,7 +164,7 @@ func (c *call) replaced(ctx context.Context, p project.Project, ref, key string)
 	if err != nil {
 		return nil, refuse("replaces is not the name of a line: give it as memory_context shows it, such as [ID, turn 7]")
 	}
-	if conversation, err = c.named(ctx, conversation); err != nil {
+	if conversation, err = c.namedBy(ctx, conversation, func() (project.Project, error) { return p, nil }); err != nil {
 		return nil, err
 	}
 	r, _, err := c.pins.Projects(ctx)

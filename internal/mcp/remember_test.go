@@ -56,3 +56,48 @@ func TestANoteReplacesTheLineThatItNames(t *testing.T) {
 	require.NotContains(t, now, "Thursdays")
 	require.True(t, remember(arguments{"text": "Releases happen on Tuesdays"}).Duplicate)
 }
+
+// A producer may publish a withdrawal of its own, which has another identity than those of this server.
+func TestANoteThatAnyEventWithdrewCanBeRememberedAgain(t *testing.T) {
+	b := setup(t)
+	b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."))
+	a := b.agent("", "project", "shop")
+	remember := func() (n struct {
+		Seq       uint64
+		Duplicate bool
+	}) {
+		t.Helper()
+		n = value[struct {
+			Seq       uint64
+			Duplicate bool
+		}](a, "memory_remember", arguments{"text": "Releases happen on Tuesdays"})
+		b.appliedTo(n.Seq)
+		return n
+	}
+	stored, err := b.Log.Get(t.Context(), remember().Seq)
+	require.NoError(t, err)
+	old, _, err := stored.Decode()
+	require.NoError(t, err)
+	require.True(t, remember().Duplicate)
+
+	b.say("default", "notes:shop", &events.LessonWithdrawn{EventSource: old.Source, EventID: old.ID})
+	b.appliedTo(b.head)
+	require.NotContains(t, a.text("memory_context", nil), "Tuesdays")
+	require.False(t, remember().Duplicate)
+	require.Contains(t, a.text("memory_context", nil), "Tuesdays")
+	require.True(t, remember().Duplicate)
+}
+
+func TestANoteReplacesALineOfTheProjectThatItNames(t *testing.T) {
+	b := setup(t)
+	b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."))
+	b.say("default", "pi:d703a1a9-1b7b-4fb1-b512-c9738b1fe617", &events.ConversationStarted{Project: "blog"}, said("u1", "user", "Fix the post."), said("u2", "user", "Always run make check before you commit."))
+	a := b.agent("", "project", "shop")
+	b.appliedTo(b.head)
+	require.Contains(t, a.text("memory_context", arguments{"project": "blog"}), "[8b1fe617, turn 2] User: Always run make check")
+	a.text("memory_remember", arguments{"text": "The hook of git runs the checks", "project": "blog", "replaces": "[8b1fe617, turn 2]"})
+	state, err := b.Log.State(t.Context())
+	require.NoError(t, err)
+	b.appliedTo(state.Head)
+	require.NotContains(t, a.text("memory_context", arguments{"project": "blog"}), "User: Always run make check")
+}

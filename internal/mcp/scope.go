@@ -203,6 +203,11 @@ func (c *call) permit(ctx context.Context, id events.ConversationID) error {
 // named returns the id of the conversation that an argument names: an id, or the short form of one with which the context
 // of this project names it. An id that the token covers is never taken for a short form.
 func (c *call) named(ctx context.Context, name string) (string, error) {
+	return c.namedBy(ctx, name, func() (project.Project, error) { return c.find(ctx, "", graph.Latest) })
+}
+
+// namedBy is named for the context of the project that find returns.
+func (c *call) namedBy(ctx context.Context, name string, find func() (project.Project, error)) (string, error) {
 	if projects.ShortID(name) != name {
 		return name, nil
 	}
@@ -212,7 +217,7 @@ func (c *call) named(ctx context.Context, name string) (string, error) {
 			return name, err
 		}
 	}
-	p, err := c.find(ctx, "", graph.Latest)
+	p, err := find()
 	var none refusal
 	if errors.As(err, &none) { // no project is named
 		return name, nil

@@ -80,6 +80,9 @@ func (d *Digest) IsWithdrawn(seq uint64) bool {
 	return slices.ContainsFunc(d.Withdrawn, func(w Withdrawal) bool { return w.Of == seq })
 }
 
+// Withdrew reports whether what the event with this source and id taught was withdrawn. Only the newest withdrawals are known.
+func (d *Digest) Withdrew(source, id string) bool { return d.withdrawal(eventKey(source, id)) != nil }
+
 // Teaches reports whether the event at a sequence taught something that may be shown.
 func (d *Digest) Teaches(seq uint64) bool {
 	return slices.ContainsFunc(d.Lessons(), func(l Lesson) bool { return l.Seq == seq })
