@@ -33,6 +33,9 @@ Examples:
 
 // Run withdraws it after confirmation.
 func (c *ProjectsForgetCmd) Run(ctx context.Context, g *Globals, t *terminal, api *client) error {
+	if strings.TrimSpace(c.Line) == "" {
+		return usageError("<line> is empty, and every line has that: give a part of the line that no other one has")
+	}
 	path, err := c.path("")
 	if err != nil {
 		return err

@@ -50,6 +50,11 @@ func TestALineIsForgottenByAPartOfIt(t *testing.T) {
 		require.Equal(t, exitFailed, code, line)
 		require.Contains(t, strings.ReplaceAll(stderr, "\n", " "), says)
 	}
+	for _, blank := range []string{"", " \t"} { // as of a variable that is not set: every line has it
+		_, stderr, code = forget("shop", blank, "--yes")
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, "<line> is empty")
+	}
 	_, stderr, code = forget("shpo", "Tuesdays", "--yes")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "no conversation belongs to the project shpo")
