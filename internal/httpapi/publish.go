@@ -149,12 +149,12 @@ func acknowledged(list []events.Event, acks []eventlog.Ack) []published {
 	return stored
 }
 
-// strip removes from events what mneme itself has shown to an agent.
+// strip removes from events what mneme itself has shown to an agent. The events, which are valid, stay valid.
 func strip(list []events.Event) {
 	var cleaner intake.Cleaner
 	for i := range list {
 		if clean, changed, err := cleaner.Clean(list[i]); err == nil && changed {
-			list[i] = clean // an invalid event is refused when it is published
+			list[i] = clean
 		}
 	}
 }

@@ -140,7 +140,8 @@ func (d *droid) value(out *batch, raw []byte) error {
 }
 
 // copiesOf returns what a session repeats, by its first line. A fork of a fork names only that one, whose own recording says
-// where its beginning came from. What is its own is no copy.
+// where its beginning came from. What is its own is no copy, and neither is anything in a recording that lacks the message
+// at which it was forked: nothing would say where its own begins.
 func (d *droid) copiesOf(first *droidLine) (list []droidCopy) {
 	for first != nil && len(list) < maxForks && first.ForkedAt != "" && sessionName.MatchString(string(first.Parent)) {
 		if droidPrefix+string(first.Parent) == d.id {
@@ -149,7 +150,31 @@ func (d *droid) copiesOf(first *droidLine) (list []droidCopy) {
 		list = append([]droidCopy{{string(first.Parent), string(first.ForkedAt)}}, list...)
 		first = firstOfDroid(d.folder, string(first.Parent))
 	}
+	if len(list) > 0 && !droidHas(d.folder, strings.TrimPrefix(d.id, droidPrefix), list[len(list)-1].last) {
+		return nil
+	}
 	return list
+}
+
+// droidHas reports whether the recording of a session has a message, or cannot be looked into.
+func droidHas(folder, session, message string) bool {
+	file := openSession(folder, session)
+	if file == nil {
+		return true
+	}
+	defer func() { _ = file.Close() }()
+	in := newLines(context.Background(), file)
+	defer in.close()
+	for {
+		raw, _, err := in.next()
+		if err != nil && !errors.As(err, new(*LineError)) {
+			return false
+		}
+		var l droidLine
+		if json.Unmarshal(raw, &l) == nil && l.Type == "message" && string(l.ID) == message {
+			return true
+		}
+	}
 }
 
 // firstOfDroid returns the first line of the recording of a session, nil if it is not there.

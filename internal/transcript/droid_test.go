@@ -86,6 +86,9 @@ func TestAForkOfDroidBranchesOffTheSessionThatItRepeats(t *testing.T) {
 	require.Equal(t, parent[0].Event, fork[0].Event, "as the session itself tells it")
 	require.Equal(t, parent[2].Event, fork[1].Event, "its title comes from its own recording")
 
+	require.Equal(t, []string{"2 starts", "2 user1", "2 assistant1", "2 user3", "2 assistant3"}, named(read(forkID, sessionID, "user2", "1", "3")), "the message at which it was forked is not there")
+	read(forkID, sessionID, "assistant1", "1", "3")
+
 	later := []string{
 		"1 starts, repeated", "1 user1, repeated", "1 assistant1, repeated", "2 starts from 1 assistant1, repeated", "2 user3, repeated", "2 assistant3, repeated",
 		"3 starts from 2 assistant3", "3 user4", "3 assistant4",
