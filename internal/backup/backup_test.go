@@ -328,10 +328,7 @@ func TestTheBackupOfAClusterIsRestoredIntoASingleServer(t *testing.T) {
 
 // In a cluster the client may be connected to another server than the one that writes, as here to one that stores nothing.
 func TestARestoreEndsWhenTheServerThatWritesGoesDown(t *testing.T) {
-	if !mnemetest.All {
-		t.Skip("waits half a minute: make test-all")
-	}
-	t.Parallel()
+	backup.SetSilence(t, 4*time.Second)
 	from := start(t)
 	from.apply(1 << 30)
 	from.publish(1, 3000, 8000)
@@ -369,6 +366,7 @@ func TestARestoreEndsWhenTheServerThatWritesGoesDown(t *testing.T) {
 		n := slices.IndexFunc(cluster.Servers, func(s *server.Server) bool { return s.Name() == writes })
 		down.Go(func() { cluster.Stop(n) }) // while chunks are on their way
 	})
+	require.True(t, begun)
 	require.ErrorContains(t, err, "start it if it is down, and run the restore again")
 	down.Wait()
 }

@@ -19,12 +19,11 @@ import (
 	"mneme.dev/mneme/internal/version"
 )
 
-const (
-	// silence is how long the server may send nothing before a backup or restore gives up.
-	silence = 30 * time.Second
-	// chunkSize is what one NATS message carries.
-	chunkSize = 128 << 10
-)
+// chunkSize is what one NATS message carries.
+const chunkSize = 128 << 10
+
+// silence is how long the server may send nothing before a backup or restore gives up. Tests set it.
+var silence = 30 * time.Second
 
 // ErrExists: the place of a new backup is taken.
 var ErrExists = errors.New("already exists")
