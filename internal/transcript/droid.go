@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -157,41 +156,25 @@ func (d *droid) copiesOf(first *droidLine) (list []droidCopy) {
 }
 
 // droidHas reports whether the recording of a session has a message, or cannot be looked into.
-func droidHas(folder, session, message string) bool {
-	file := openSession(folder, session)
-	if file == nil {
-		return true
-	}
-	defer func() { _ = file.Close() }()
-	in := newLines(context.Background(), file)
-	defer in.close()
-	for {
-		raw, _, err := in.next()
-		if err != nil && !errors.As(err, new(*LineError)) {
-			return false
-		}
+func droidHas(folder, session, message string) (has bool) {
+	there := readSession(folder, session, func(raw []byte) bool {
 		var l droidLine
-		if json.Unmarshal(raw, &l) == nil && l.Type == "message" && string(l.ID) == message {
-			return true
-		}
-	}
+		has = json.Unmarshal(raw, &l) == nil && l.Type == "message" && string(l.ID) == message
+		return has
+	})
+	return has || !there
 }
 
 // firstOfDroid returns the first line of the recording of a session, nil if it is not there.
-func firstOfDroid(folder, session string) *droidLine {
-	file := openSession(folder, session)
-	if file == nil {
-		return nil
-	}
-	defer func() { _ = file.Close() }()
-	in := newLines(context.Background(), file)
-	defer in.close()
-	var l droidLine
-	raw, _, err := in.next()
-	if err != nil || json.Unmarshal(raw, &l) != nil || l.Type != "session_start" {
-		return nil
-	}
-	return &l
+func firstOfDroid(folder, session string) (first *droidLine) {
+	readSession(folder, session, func(raw []byte) bool {
+		var l droidLine
+		if json.Unmarshal(raw, &l) == nil && l.Type == "session_start" {
+			first = &l
+		}
+		return true
+	})
+	return first
 }
 
 // repeat takes a copy of another session's line. What follows branches off there.

@@ -3,6 +3,7 @@ package transcript
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 )
@@ -61,45 +62,45 @@ func (o *origins) of(session string) map[string]origin {
 	}
 	copies = map[string]origin{}
 	o.copies[session] = copies
-	file := openSession(o.folder, session)
-	if file == nil {
-		return copies
-	}
-	defer func() { _ = file.Close() }()
-	in := newLines(context.Background(), file)
-	defer in.close()
-	for {
-		raw, _, err := in.next()
-		if err != nil {
-			return copies
-		}
+	readSession(o.folder, session, func(raw []byte) (done bool) {
 		var l struct {
 			Type   string          `json:"type"`
 			UUID   string          `json:"uuid"`
 			Forked json.RawMessage `json:"forkedFrom"`
 		}
 		if json.Unmarshal(raw, &l) != nil || l.UUID == "" {
-			continue
+			return false
 		}
 		from, copied := originOf(l.Forked)
-		switch {
-		case copied:
+		if copied {
 			copies[l.UUID] = from
-		case l.Type == "user", l.Type == "assistant": // the session's own begin
-			return copies
+			return false
 		}
-	}
+		return l.Type == "user" || l.Type == "assistant" // the session's own begin
+	})
+	return copies
 }
 
-// openSession opens the recording of a session in a folder, nil if it is not there.
-func openSession(folder, session string) *os.File {
+// readSession calls take with the lines of a session's recording in a folder, without those that cannot be read, until it is
+// done. It reports whether there is a recording.
+func readSession(folder, session string, take func(raw []byte) (done bool)) bool {
 	path := filepath.Join(folder, session+".jsonl")
 	if info, err := os.Stat(path); folder == "" || err != nil || !info.Mode().IsRegular() {
-		return nil
+		return false
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil
+		return false
 	}
-	return file
+	defer func() { _ = file.Close() }()
+	in := newLines(context.Background(), file)
+	defer in.close()
+	for {
+		raw, _, err := in.next()
+		switch {
+		case errors.As(err, new(*LineError)):
+		case err != nil || take(raw):
+			return true
+		}
+	}
 }
