@@ -8,13 +8,14 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
 func TestTheBareLoaderMakesTheGraphOfTheEngine(t *testing.T) {
 	t.Parallel()
-	config := neo4jstore.Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password()}
+	config := neo4jstore.Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password(), ConnectTimeout: mnemetest.Patience}
 	ctx := t.Context()
 	s, err := newScratch(ctx, natsdeploy.Settings{}, "")
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func (a *api) problem(err error) error {
 	case errors.Is(err, eventlog.ErrFull):
 		return huma.NewError(http.StatusInsufficientStorage, "the log is full: publish again after an operator has made room")
 	case errors.Is(err, eventlog.ErrNotStored):
-		return &failure{huma.NewError(http.StatusServiceUnavailable, "the log could not store this: the disk of its server may be full, or too many files open there (ulimit -n, LimitNOFILE= in systemd); run mneme doctor").(*huma.ErrorModel), err}
+		return &failure{huma.NewError(http.StatusServiceUnavailable, "the log could not store this: the disk of its server may be full, the server overloaded, or too many files open there (ulimit -n, LimitNOFILE= in systemd); run mneme doctor").(*huma.ErrorModel), err}
 	case errors.Is(err, eventlog.ErrTooLarge):
 		return huma.NewError(http.StatusRequestEntityTooLarge, err.Error())
 	case a.NotReady != nil && errors.Is(err, a.NotReady):

@@ -36,6 +36,10 @@ const (
 	maxProcess = 3 * time.Second
 )
 
+// maxAbandoned is how often a batch that the server gave up is sent again. The server gives up a batch of which it gets
+// nothing for ten seconds, as on an overloaded machine, and those that a leader has begun when another takes over.
+const maxAbandoned = 3
+
 // Ack says where the log holds an event. Duplicate means that the server knew the event from its
 // duplicate window and that the stored event has the same content: nothing new was stored.
 type Ack struct {
@@ -250,7 +254,8 @@ func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error)
 	return acks, nil
 }
 
-// publishAtomic publishes one atomic batch. It waits while too many are in flight. Like other requests, it waits for each
+// publishAtomic publishes one atomic batch. It waits while too many are in flight, and sends one again of which the server
+// stored nothing because it gave it up. Like other requests, it waits for each
 // answer of the server until ctx ends, or without a deadline for the default of the client.
 func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (*jetstreamext.BatchAck, error) {
 	select {
@@ -265,12 +270,17 @@ func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (*jetstreamex
 	answered := make(chan answer, 1)
 	go func() { // the client waits for the answer to the first message even if ctx is canceled; without ctx it commits nothing
 		var a answer
+		abandoned := 0
 		a.err = askAgain(ctx, func() (again bool, err error) {
 			flow := jetstreamext.BatchFlowControl{AckFirst: true, AckTimeout: l.js.Options().DefaultTimeout}
 			if deadline, ok := ctx.Deadline(); ok {
 				flow.AckTimeout = time.Until(deadline)
 			}
 			a.ack, err = jetstreamext.PublishMsgBatch(ctx, l.js, msgs, flow)
+			if isAbandoned(err) {
+				abandoned++
+				return abandoned <= maxAbandoned, err
+			}
 			return isTooManyBatches(err), err
 		})
 		<-l.batches
@@ -312,8 +322,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// isAbandoned reports whether the server gave up a batch that it received completely: it stages a
-// batch in a file, and could not write that file.
+// isAbandoned reports whether the server gave up a batch and stored nothing of it: it could not write the file in which it
+// stages a batch, waited too long for the rest, or is not the one that received the beginning.
 func isAbandoned(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishIncomplete
@@ -328,7 +338,7 @@ func (l *Log) publishError(ctx context.Context, err error) error {
 	case isTimeout(err): // a batch waits for the server longer than its caller may do
 		return fmt.Errorf("publish: %w: %w", ctx.Err(), err)
 	case isAbandoned(err):
-		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size or the number of its open files reached (ulimit -f and -n, LimitNOFILE= in systemd); mneme doctor and the NATS server's own log output say more: %w", ErrNotStored, err)
+		return fmt.Errorf("%w: the disk of its server may be full, the server overloaded, or a limit on the size or the number of its open files reached (ulimit -f and -n, LimitNOFILE= in systemd); mneme doctor and the NATS server's own log output say more: %w", ErrNotStored, err)
 	case natsdeploy.IsLeaderless(err):
 		return l.notTaken(ctx, err)
 	case natsdeploy.IsInProcess(err):

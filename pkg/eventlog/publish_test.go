@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -216,6 +217,45 @@ func TestABatchEndsWithItsContext(t *testing.T) {
 	case <-time.After(mnemetest.Patience):
 		require.Fail(t, "it still waits for the server")
 	}
+}
+
+func TestABatchThatTheServerGaveUpIsSentAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	var begun atomic.Int32
+	var last string
+	// A message out of order makes the server give up the batch.
+	disturbed, err := b.log.conn.Subscribe(events.PublishFilter, func(first *nats.Msg) {
+		if first.Header.Get(jetstreamext.BatchSeqHeader) != "1" {
+			return
+		}
+		begun.Add(1)
+		if last != first.Subject {
+			out := nats.NewMsg(first.Subject)
+			out.Header.Set(jetstreamext.BatchIDHeader, first.Header.Get(jetstreamext.BatchIDHeader))
+			out.Header.Set(jetstreamext.BatchSeqHeader, "2000")
+			_ = b.log.conn.PublishMsg(out)
+		}
+		last = first.Subject
+	})
+	require.NoError(t, err)
+	require.NoError(t, b.log.conn.Flush())
+	publisher, err := nats.Connect(b.server.ClientURL(), nats.Timeout(mnemetest.Handshake))
+	require.NoError(t, err)
+	defer publisher.Close()
+	log, err := Open(mnemetest.Context(t), publisher)
+	require.NoError(t, err)
+	batches := 0
+	for int(begun.Load()) <= batches { // until a batch is sent twice: one may be complete before it is disturbed
+		_, err = log.PublishAll(mnemetest.Context(t), "t", b.events(fmt.Sprint("c", batches), maxBatchEvents, "x"))
+		require.NoError(t, err)
+		batches++
+		require.NoError(t, b.log.conn.Flush())
+	}
+	require.NoError(t, disturbed.Unsubscribe())
+	state, err := b.log.State(mnemetest.Context(t))
+	require.NoError(t, err)
+	require.EqualValues(t, batches*maxBatchEvents, state.Messages)
 }
 
 func TestAServerThatGaveUpABatchMayHaveTooManyFilesOpen(t *testing.T) {

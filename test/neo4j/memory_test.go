@@ -20,7 +20,7 @@ import (
 // hasLittleMemory needs a server with 8 MiB for a transaction.
 func hasLittleMemory(t *testing.T, o *own) {
 	neo4jtest.Wipe(t, o.server)
-	c := neo4jstore.Config{URI: o.server.URI()}
+	c := neo4jstore.Config{URI: o.server.URI(), ConnectTimeout: mnemetest.Patience}
 	driver, err := neo4j.NewDriverWithContext(c.URI, neo4j.NoAuth())
 	require.NoError(t, err)
 	defer func() { _ = driver.Close(t.Context()) }()
@@ -39,7 +39,7 @@ func hasLittleMemory(t *testing.T, o *own) {
 		}
 		h := storetest.Realistic(1, turns)
 		p := newProxy(t, c.URI)
-		dying := openGraph(t, neo4jstore.Config{URI: p.URI()}, 1)
+		dying := openGraph(t, neo4jstore.Config{URI: p.URI(), ConnectTimeout: mnemetest.Patience}, 1)
 		require.Empty(t, drive(t, graphs, dying, 4000, h.Messages))
 		require.Greater(t, nodes(), len(h.Messages), "and the description of the conversation")
 

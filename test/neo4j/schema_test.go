@@ -20,7 +20,7 @@ func diesWhileTheSchemaIsMade(t *testing.T, o *own) {
 	for round := range rounds {
 		if round > 0 {
 			o.restart()
-			_ = openGraph(t, neo4jstore.Config{URI: o.server.URI()}, 1)
+			_ = openGraph(t, neo4jstore.Config{URI: o.server.URI(), ConnectTimeout: mnemetest.Patience}, 1)
 			o.server.Kill()
 		}
 		o.dir = o.t.TempDir() // a new one each time

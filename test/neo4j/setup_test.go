@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
@@ -21,7 +22,7 @@ import (
 
 // shared returns the configuration of the server that all tests share.
 func shared(t *testing.T) neo4jstore.Config {
-	return neo4jstore.Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password()}
+	return neo4jstore.Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password(), ConnectTimeout: mnemetest.Patience}
 }
 
 // generation returns a generation that no other test writes.

@@ -115,7 +115,7 @@ func TestAProgramThatCannotUseTheServerExplainsAndEnds(t *testing.T) {
 			program := mnemetest.UpWith(t, append([]string{"--data", t.TempDir(), "--store", "neo4j"}, there...)...)
 			require.Zero(t, program.Stop())
 		}
-		_ = openGraph(t, neo4jstore.Config{URI: server.URI(), Password: password, CAFile: files.CAFile, CertFile: files.ClientCertFile, KeyFile: files.ClientKeyFile}, 1)
+		_ = openGraph(t, neo4jstore.Config{URI: server.URI(), Password: password, CAFile: files.CAFile, CertFile: files.ClientCertFile, KeyFile: files.ClientKeyFile, ConnectTimeout: mnemetest.Patience}, 1)
 	})
 	t.Run("a newer schema", func(t *testing.T) {
 		cypher("CREATE (:MnemeSchema {n: 99, name: 'of tomorrow', sha256: ''})")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
@@ -60,7 +61,7 @@ func TestSQLiteConformance(t *testing.T) {
 // server returns the Neo4j of all tests, or one for this test if the environment has one's jars.
 func server(t *testing.T) *neo4jstore.Config {
 	if uri := os.Getenv("MNEME_TEST_NEO4J_URI"); uri != "" {
-		return &neo4jstore.Config{URI: uri, Password: os.Getenv("MNEME_TEST_NEO4J_PASSWORD")}
+		return &neo4jstore.Config{URI: uri, Password: os.Getenv("MNEME_TEST_NEO4J_PASSWORD"), ConnectTimeout: time.Minute}
 	}
 	jars := os.Getenv("MNEME_TEST_NEO4J_JARS")
 	if jars == "" {
@@ -72,7 +73,7 @@ func server(t *testing.T) *neo4jstore.Config {
 	s, err := neo4jdeploy.Start(t.Context(), neo4jdeploy.Config{Jars: jars, Dir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(s.Kill)
-	return &neo4jstore.Config{URI: s.URI()}
+	return &neo4jstore.Config{URI: s.URI(), ConnectTimeout: time.Minute}
 }
 
 func TestNeo4j(t *testing.T) {

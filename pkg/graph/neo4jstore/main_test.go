@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // testConfig is the shared server.
 func testConfig(t testing.TB) Config {
 	t.Helper()
-	return Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password()}
+	return Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password(), ConnectTimeout: mnemetest.Patience} // an overloaded server answers late
 }
 
 // The generations of this process. Their keys begin with the same digits, by which the rows
@@ -56,7 +56,7 @@ func forget(ctx context.Context) error {
 	if uri == "" {
 		return nil
 	}
-	d, err := open(ctx, Config{URI: uri, Password: neo4jtest.Password()})
+	d, err := open(ctx, Config{URI: uri, Password: neo4jtest.Password(), ConnectTimeout: mnemetest.Patience})
 	if err != nil {
 		return err
 	}

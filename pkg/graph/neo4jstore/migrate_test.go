@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 )
 
@@ -43,7 +44,7 @@ func TestReleasedMigrationsNeverChange(t *testing.T) {
 func TestTheSchemaOfAServer(t *testing.T) {
 	t.Parallel()
 	certificates := neo4jtest.TLS(t)
-	c := Config{Password: "a-password-of-a-test", CAFile: certificates.CAFile, CertFile: certificates.ClientCertFile, KeyFile: certificates.ClientKeyFile}
+	c := Config{ConnectTimeout: mnemetest.Patience, Password: "a-password-of-a-test", CAFile: certificates.CAFile, CertFile: certificates.ClientCertFile, KeyFile: certificates.ClientKeyFile}
 	c.URI = neo4jtest.Own(t, func(server *neo4jdeploy.Config) { server.TLS, server.Password = &certificates, c.Password }).URI()
 	certified(t, c)
 	d, err := open(t.Context(), c)
