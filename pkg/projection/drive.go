@@ -124,9 +124,9 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	defer func() { in.leave() }()
 
 	p.update(partition, func(s *Status) {
-		s.State, s.Checkpoint, s.Error, s.Lag = StateCatchingUp, cp, "", in.lag()
+		s.State, s.Checkpoint, s.Lag = StateCatchingUp, cp, in.lag()
 		if cp.Seq >= goal {
-			s.State = StateLive
+			s.State, s.Error = StateLive, ""
 		}
 	})
 	// An earlier owner may have died between a commit and its announcement.
@@ -233,7 +233,7 @@ func (p *Projector[U]) applyBatch(ctx context.Context, partition int, cp Checkpo
 		p.slog.Warn("events were skipped", "partition", partition, "count", out.failed, "up to", out.checkpoint.Seq)
 	}
 	p.update(partition, func(s *Status) {
-		s.Checkpoint, s.Lag = out.checkpoint, batch[len(batch)-1].pending
+		s.Checkpoint, s.Error, s.Lag = out.checkpoint, "", batch[len(batch)-1].pending
 		p.worked = time.Now()
 		p.meters[partition].add(len(batch))
 		if out.checkpoint.Seq >= goal {

@@ -54,6 +54,37 @@ func TestAFailedPreparationIsRetriedAndNothingIsSkipped(t *testing.T) {
 	require.EqualValues(t, 5, pr.Status()[0].Checkpoint.Applied)
 }
 
+// On a slow machine an attempt takes longer than the pauses between attempts, so whoever asks while it runs must be told
+// why the last one failed.
+func TestAnErrorIsShownUntilEventsAreApplied(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	b.many(5, 1)
+	attempts := make(chan error)
+	p := graph.Projection()
+	p.Prepare = func(ctx context.Context, _ []*events.Recorded) (func(*graph.Unit), error) {
+		select { // first that it has begun, then how it ends
+		case attempts <- nil:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		select {
+		case err := <-attempts:
+			return func(*graph.Unit) {}, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	pr := b.start(p)
+	<-attempts
+	require.Empty(t, pr.Status()[0].Error)
+	attempts <- projection.ErrDisk
+	<-attempts
+	require.Equal(t, projection.ErrDisk.Error(), pr.Status()[0].Error)
+	attempts <- nil
+	await(t, pr, "live", func(s projection.Status) bool { return isLive(s) && s.Error == "" })
+}
+
 func TestAnEventThatCannotBePreparedFailsAlone(t *testing.T) {
 	b := setup(t, 1)
 	b.many(30, 2)

@@ -81,6 +81,7 @@ func (p *Projector[U]) inherit(ctx context.Context, stop <-chan struct{}, cp Che
 	if err != nil {
 		return cp, err
 	}
+	p.update(cp.Partition, func(s *Status) { s.Error = "" }) // it waits no longer
 	return first, nil
 }
 
