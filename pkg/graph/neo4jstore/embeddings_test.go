@@ -2,13 +2,12 @@ package neo4jstore
 
 import (
 	"context"
-	"encoding/hex"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -47,17 +46,12 @@ func TestEmbeddingsCacheConformance(t *testing.T) {
 		Open: func(ctx context.Context, _ string) (graph.EmbeddingsCache, error) {
 			return OpenEmbeddingsCache(ctx, c)
 		},
-		Prefix: cachePrefix(t),
+		Prefix: cachePrefix,
 	})
 }
 
 // cachePrefix begins this process's keys in the cache, as firstGeneration begins all others.
-func cachePrefix(t *testing.T) []byte {
-	t.Helper()
-	prefix, err := hex.DecodeString(strconv.Itoa(firstGeneration / pow10(generationDigits)))
-	require.NoError(t, err)
-	return prefix
-}
+var cachePrefix = binary.BigEndian.AppendUint64(nil, uint64(firstGeneration))
 
 // sized is a model with this many dimensions. Vectors of different texts are unrelated.
 type sized int
@@ -294,7 +288,7 @@ func sentByEmbeddings(t *testing.T, s *embeddedStore) map[string]sent {
 func cacheOne(t *testing.T, c *EmbeddingsCache) {
 	t.Helper()
 	var key graph.EmbeddingKey
-	copy(key[copy(key[:], cachePrefix(t)):], t.Name())
+	copy(key[copy(key[:], cachePrefix):], t.Name())
 	require.NoError(t, c.Store(t.Context(), []graph.EmbeddingKey{key}, [][]byte{{1}}))
 	vectors, err := c.Load(t.Context(), []graph.EmbeddingKey{key})
 	require.NoError(t, err)

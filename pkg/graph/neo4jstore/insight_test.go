@@ -70,7 +70,7 @@ func TestRowsOfInsightsAreNotAllInMemory(t *testing.T) {
 	require.NoError(t, err)
 	s := &Insight{opened}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	const days, each, size = 30, 20, 64 << 10
+	const days, each, size = 30, 20, 16 << 10
 	for day := range days {
 		params := In("rows", slices.Repeat([]string{strings.Repeat("x", size)}, each))
 		params["key"], params["listed"], params["day"] = s.prefix()+"t/many", s.tenantKey("t"), fmt.Sprintf("2026-03-%02d", day+1)

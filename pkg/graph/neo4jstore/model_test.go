@@ -155,7 +155,7 @@ func TestDocumentedAndWrittenPropertiesAreTheSame(t *testing.T) {
 	tellCodebase(t, g.generation)
 	prefixOf := func(label string) string {
 		if label == "CachedEmbedding" { // belongs to no generation
-			return hex.EncodeToString(cachePrefix(t))
+			return hex.EncodeToString(cachePrefix)
 		}
 		return g.prefix()
 	}

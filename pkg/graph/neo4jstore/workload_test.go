@@ -119,14 +119,15 @@ func (s *stores) summarise(name string) {
 // append makes every kind of write, in batches of one event and of many.
 func (s *stores) append(t *testing.T, c string) {
 	t.Helper()
-	for range 3 {
-		s.round(c)
-		list := s.history.Messages
-		for i := range list { // each after the rows that it depends on are stored
-			s.history.Messages = list[i : i+1]
-			s.apply(t)
-		}
+	s.round(c)
+	list := s.history.Messages
+	for i := range list { // each after the rows that it depends on are stored
+		s.history.Messages = list[i : i+1]
+		s.apply(t)
 	}
+	s.round(c)
+	s.round(c) // consolidates summaries
+	s.apply(t)
 	n := s.history.Next
 	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("late", n), Result: events.TextResult("before its call")})
 	s.apply(t)
@@ -188,7 +189,7 @@ func (s *stores) newest(t *testing.T, c string) {
 	s.newestSummaries(t, id, now.LastSeq)
 	for _, oldest := range []bool{false, true} {
 		for _, role := range []string{"", "user"} {
-			list, err := s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 10, Role: role, From: now.LastSeq - 600, OldestFirst: oldest})
+			list, err := s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 10, Role: role, From: now.LastSeq - 200, OldestFirst: oldest})
 			require.NoError(t, err)
 			require.Len(t, list, 10)
 			refs := []graph.Ref{{ID: list[0].MessageID}, {ID: "nobody"}}
@@ -199,7 +200,7 @@ func (s *stores) newest(t *testing.T, c string) {
 			require.Len(t, at, 2)
 		}
 		for _, calls := range []bool{false, true} {
-			list, err := s.graph.Transcript(ctx, id, graph.TranscriptQuery{Limit: 10, From: now.LastSeq - 600, OldestFirst: oldest, CallsOnly: calls})
+			list, err := s.graph.Transcript(ctx, id, graph.TranscriptQuery{Limit: 10, From: now.LastSeq - 200, OldestFirst: oldest, CallsOnly: calls})
 			require.NoError(t, err)
 			require.Len(t, list, 10)
 		}
@@ -217,7 +218,7 @@ func (s *stores) newest(t *testing.T, c string) {
 		require.NoError(t, err)
 		require.Len(t, turns.Rows, 3)
 	}
-	bags, err := s.graph.Bags(ctx, id, graph.BagQuery{From: now.LastSeq - 600, Limit: 10})
+	bags, err := s.graph.Bags(ctx, id, graph.BagQuery{From: now.LastSeq - 200, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, bags, 10)
 	candidates, err := s.graph.Candidates(ctx, "t", graph.CandidateQuery{Terms: []string{"hello"}, Fresh: true})

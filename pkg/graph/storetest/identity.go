@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,9 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/projection"
 )
+
+// manyBatches is how many batches a history is split into, if it has so many events.
+const manyBatches = 50
 
 // inOneBatchAndInMany runs a check with the history applied in one batch and in many.
 func inOneBatchAndInMany[U projection.Unit, S projection.Store[U]](t *testing.T, w workshop[U, S], h *History, check func(t *testing.T, b *bench[U, S])) {
@@ -23,8 +27,8 @@ func inOneBatchAndInMany[U projection.Unit, S projection.Store[U]](t *testing.T,
 	})
 	t.Run("in many batches", func(t *testing.T) {
 		b := w.bench(t)
-		for i := range h.Messages {
-			b.apply(h.Messages[i : i+1])
+		for batch := range slices.Chunk(h.Messages, 1+len(h.Messages)/manyBatches) {
+			b.apply(batch)
 		}
 		check(t, b)
 	})
