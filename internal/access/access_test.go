@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -253,6 +254,22 @@ func TestARecordThatCannotBeReadGrantsNothing(t *testing.T) {
 	accepted(t, tokens, token, false)
 	_, err = store.List(mnemetest.Context(t))
 	require.ErrorContains(t, err, "only_on_sundays")
+}
+
+func TestALineWithMoreThanARecordGrantsNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens.jsonl")
+	_, record := issue(t, teamA)
+	const good = `{"sha256":"%s","tenant":"team-a","role":"write"}`
+	for _, more := range []string{`, "expires_at":"2001-01-01T00:00:00Z"}`, `{"role":"read"}`, ` # retired`} {
+		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, good+"%s\n", record.Hash, more), 0o600))
+		_, err := access.NewFile(path).Read()
+		require.ErrorContains(t, err, "line 1: more follows the record", more)
+	}
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, good+" \r\n", record.Hash), 0o600))
+	list, err := access.NewFile(path).Read()
+	require.NoError(t, err)
+	require.Len(t, list, 1)
 }
 
 func TestAFileThatBreaksKeepsTheTokensItHad(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 )
@@ -41,14 +42,17 @@ func (r *Record) check() error {
 	return r.Rights.Check()
 }
 
-// parseRecord reads a record. It refuses members that it does not know, because one of
-// them could restrict the token.
+// parseRecord reads a record. It refuses members that it does not know, and what follows the record, because either could
+// restrict the token.
 func parseRecord(text []byte) (Record, error) {
 	var r Record
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&r); err != nil {
 		return Record{}, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return Record{}, errors.New("more follows the record, which is one JSON object and nothing else")
 	}
 	return r, r.check()
 }
