@@ -1,9 +1,12 @@
 package otlp
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,12 +81,29 @@ func (m *memory) point(s *session) {
 	}
 }
 
-// reindex lets the nameless sessions be found by their present histories only.
+// reindex lets the nameless sessions be found by their present histories only. A history that several share leads to the one
+// that was used last, as [memory.remember] has it.
 func (m *memory) reindex() {
 	clear(m.nameless)
-	for _, s := range m.sessions {
+	for _, s := range slices.SortedFunc(maps.Values(m.sessions), byUse) {
 		m.point(s)
 	}
+}
+
+// forget forgets a session that was used before all others. So where its histories lead to it, they lead to no other one.
+func (m *memory) forget(s *session) {
+	key := [2]string{s.tenant, s.key}
+	delete(m.sessions, key)
+	for chain := range s.ends() {
+		if m.nameless[chain] == key {
+			delete(m.nameless, chain)
+		}
+	}
+}
+
+// byUse orders sessions by their last use. Those of one request are used at the same time.
+func byUse(a, b *session) int {
+	return cmp.Or(a.used.Compare(b.used), strings.Compare(a.tenant, b.tenant), strings.Compare(a.key, b.key))
 }
 
 // remember applies what a plan changed, and forgets the least recently used sessions.
@@ -91,7 +111,8 @@ func (m *memory) remember(p *plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	for key, s := range p.sessions {
+	for _, key := range slices.Sorted(maps.Keys(p.sessions)) {
+		s := p.sessions[key]
 		s.used = now
 		m.sessions[[2]string{p.tenant, key}] = s
 		m.point(s)
@@ -101,19 +122,17 @@ func (m *memory) remember(p *plan) {
 	for _, s := range m.sessions {
 		links += s.links()
 	}
-	forgot := false
-	for len(m.sessions) > maxSessions || links > maxLinks && len(m.sessions) > 1 {
-		var oldest *session
-		for _, s := range m.sessions {
-			if oldest == nil || s.used.Before(oldest.used) {
-				oldest = s
+	full := func() bool { return len(m.sessions) > maxSessions || links > maxLinks && len(m.sessions) > 1 }
+	if full() {
+		for _, oldest := range slices.SortedFunc(maps.Values(m.sessions), byUse) {
+			if !full() {
+				break
 			}
+			links -= oldest.links()
+			m.forget(oldest)
 		}
-		links -= oldest.links()
-		delete(m.sessions, [2]string{oldest.tenant, oldest.key})
-		forgot = true
 	}
-	if forgot || len(m.nameless) > 2*maxLinks { // links of histories that changed since
+	if len(m.nameless) > 2*maxLinks { // links of histories that changed since
 		m.reindex()
 	}
 }
@@ -158,19 +177,21 @@ func (r *Receiver) save() {
 		return
 	}
 	out := saved{About: logstate.About{Log: r.Log.Created(), Seq: r.memory.seq}}
-	for _, s := range r.memory.sessions {
+	sessions := slices.Collect(maps.Values(r.memory.sessions)) // which nobody modifies
+	r.memory.dirty = false
+	r.memory.mu.Unlock()
+	for _, s := range sessions {
 		one := savedSession{Tenant: s.tenant, Key: s.key, Nameless: s.nameless, Transcript: s.transcript, Started: s.started, Used: s.used}
 		for _, t := range s.threads {
-			var b bytes.Buffer
-			for _, l := range t.links {
-				_ = binary.Write(&b, binary.BigEndian, savedLink{l.chain, l.own, l.said, l.event}) // a buffer takes it
+			links := make([]savedLink, len(t.links))
+			for i, l := range t.links {
+				links[i] = savedLink{l.chain, l.own, l.said, l.event}
 			}
-			one.Threads = append(one.Threads, savedThread{t.conversation, t.inherited, b.Bytes()})
+			raw, _ := binary.Append(nil, binary.BigEndian, links) // their size is fixed, so it cannot fail
+			one.Threads = append(one.Threads, savedThread{t.conversation, t.inherited, raw})
 		}
 		out.Sessions = append(out.Sessions, one)
 	}
-	r.memory.dirty = false
-	r.memory.mu.Unlock()
 	if err := logstate.Save(r.Memory, &out); err != nil {
 		r.memory.mu.Lock()
 		r.memory.dirty = true
