@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -400,7 +401,7 @@ var known = []string{"tenant", "project", "conversation", "read_only"}
 
 // unknown returns the first parameter that is not known, "" if all are.
 func unknown(r *http.Request) string {
-	for name := range r.URL.Query() {
+	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
 		if !slices.Contains(known, name) {
 			return name + "; known are " + strings.Join(known, ", ")
 		}

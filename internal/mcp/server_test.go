@@ -534,6 +534,15 @@ func TestWithoutATokenAServerThatDemandsOneServesNoTools(t *testing.T) {
 	require.Contains(t, body, "team-a")
 }
 
+func TestTheFirstOfSeveralUnknownParametersIsNamedEachTime(t *testing.T) {
+	b := setup(t)
+	for range 20 { // maps have no order
+		status, body, _ := b.post("?tenan=a&projekt=b&session=c", nil)
+		require.Equal(t, http.StatusUnprocessableEntity, status)
+		require.Contains(t, body, "unknown query parameter projekt;")
+	}
+}
+
 func TestTheProjectCanBeNamedByAHeader(t *testing.T) {
 	b := setup(t)
 	b.shop("default")

@@ -56,9 +56,9 @@ func (s *Access) AlgorithmList() []string {
 func (s *Access) Check() error {
 	errs := []error{file("MNEME_TOKENS_FILE", s.TokensFile), file("MNEME_QUOTAS_FILE", s.Quotas), pair("MNEME_TLS_CERT_FILE", s.CertFile, "MNEME_TLS_KEY_FILE", s.KeyFile)}
 	if s.OIDCIssuer == "" {
-		for variable, value := range map[string]string{"MNEME_OIDC_AUDIENCE": s.Audience, "MNEME_OIDC_CLIENT_ID": s.ClientID, "MNEME_OIDC_CLAIMS_FILE": s.Claims} {
-			if value != "" {
-				errs = append(errs, refuse(variable, value, "it has no effect without MNEME_OIDC_ISSUER: set that, too"))
+		for _, set := range [][2]string{{"MNEME_OIDC_AUDIENCE", s.Audience}, {"MNEME_OIDC_CLIENT_ID", s.ClientID}, {"MNEME_OIDC_CLAIMS_FILE", s.Claims}} {
+			if set[1] != "" {
+				errs = append(errs, refuse(set[0], set[1], "it has no effect without MNEME_OIDC_ISSUER: set that, too"))
 			}
 		}
 		return errors.Join(errs...)

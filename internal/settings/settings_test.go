@@ -225,3 +225,11 @@ func TestADirectoryHasAName(t *testing.T) {
 	t.Setenv("MNEME_DATA", "")
 	require.EqualError(t, Read(ForIngestor()), `MNEME_DATA="": must not be empty: name a directory, such as .mneme`)
 }
+
+func TestMistakesAreNamedInTheSameOrderEachTime(t *testing.T) {
+	a := Access{Audience: "mneme", ClientID: "page", Claims: "claims.yaml"}
+	first := a.Check().Error()
+	for range 20 { // maps have no order
+		require.EqualError(t, a.Check(), first)
+	}
+}
