@@ -123,7 +123,7 @@ func (f hooksYAMLFile) write(raw []byte, want Commands) ([]byte, error) {
 
 // edited returns the file with hooks that run a command in place of ours, or without ours for no command.
 func (f hooksYAMLFile) edited(raw []byte, command string, keep bool) (after []byte, err error) {
-	after, err = f.without(raw, keep)
+	after, err = f.without(raw, keep, command != "")
 	for i := len(f.events) - 1; i >= 0 && err == nil && command != ""; i-- { // from the last one on, because each is put before the others
 		after, err = f.with(after, f.events[i], command)
 	}
@@ -147,9 +147,9 @@ func (f hooksYAMLFile) has(h yamlHooks, command string) bool {
 	return len(left) == 0
 }
 
-// without returns the file without our hooks, and without the events that would have none. The key of the hooks goes too if
-// it would have no event, unless keep is set.
-func (f hooksYAMLFile) without(raw []byte, keep bool) ([]byte, error) {
+// without returns the file without our hooks, and without the events that would have none; with refill, our events stay, so
+// that other hooks take the same places. The key of the hooks goes too if it would have no event, unless keep is set.
+func (f hooksYAMLFile) without(raw []byte, keep, refill bool) ([]byte, error) {
 	for {
 		h, err := f.parse(raw)
 		if err != nil || len(h.ours) == 0 {
@@ -161,7 +161,8 @@ func (f hooksYAMLFile) without(raw []byte, keep bool) ([]byte, error) {
 		if !ok {
 			return nil, errHookYAML
 		}
-		if at := last.key.Line - 1; len(last.list.Content) == 1 && at < from {
+		stays := refill && slices.ContainsFunc(f.events, func(e event) bool { return e.name == last.event })
+		if at := last.key.Line - 1; !stays && len(last.list.Content) == 1 && at < from {
 			from = at
 			if at := h.key.Line - 1; !keep && len(h.events.Content) == 2 && at < from && !bytes.Contains(lines[at], []byte("#")) {
 				from = at

@@ -17,6 +17,7 @@ var hermesConfigs = map[string]string{
 	"dashes at left":  "hooks:\n  pre_llm_call:\n  - command: /bin/date\n    timeout: 3\n\n  # after each turn\n  on_session_end:\n  - {command: /bin/true}\nmcp_servers:\n  other:\n    command: x\n",
 	"empty event":     "hooks:\n  pre_llm_call:\n  on_session_end: # nothing yet\nmodel: m\n",
 	"empty hooks":     "hooks: {} # none\nmcp_servers: {}\nmodel: m\n",
+	"nothing in them": "hooks: {}\nmcp_servers: {}\n",
 	"hooks null":      "model: m\nhooks:",
 	"spill":           "hooks:\n  output_spill:\n    max_chars: 20000\n",
 	"CRLF":            "model: m\r\nhooks:\r\n  pre_llm_call:\r\n    - command: /bin/date\r\n",
@@ -48,6 +49,11 @@ func TestTheConfigOfHermesAgentIsUndoneByteForByte(t *testing.T) {
 			again, err := Connect(t.Context(), options(Hermes))
 			require.NoError(t, err)
 			require.Equal(t, Unchanged, again[0].Action)
+			moved := options(Hermes)
+			moved.Flags = []string{"--url", "http://127.0.0.1:9"}
+			_, err = Connect(t.Context(), moved)
+			require.NoError(t, err)
+			require.Contains(t, get(t, path), "http://127.0.0.1:9")
 			_, err = Disconnect(t.Context(), options(Hermes))
 			require.NoError(t, err)
 			require.Equal(t, map[string]string{"config.yaml": text}, files(t, filepath.Join(home, ".hermes")))
