@@ -191,6 +191,12 @@ func (w *work) clean(p events.Payload, own bool) {
 		p.Content = w.text(p.Content)
 		w.field = "reasoning"
 		p.Reasoning = w.text(p.Reasoning)
+	case *events.ConversationDeleted:
+		w.field = "reason"
+		p.Reason = w.redact(p.Reason)
+	case *events.LessonWithdrawn:
+		w.field = "reason"
+		p.Reason = w.redact(p.Reason)
 	case *events.ToolCalled:
 		w.field = "arguments"
 		p.Arguments = w.json(p.Arguments, w.redact)

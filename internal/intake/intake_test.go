@@ -113,6 +113,10 @@ func TestSecretsAreReplacedInEveryText(t *testing.T) {
 	require.Equal(t, gone, r.Error)
 	s, _ := clean(t, c, &events.ConversationStarted{Title: secret})
 	require.Equal(t, gone, s.Title)
+	d, _ := clean(t, c, &events.ConversationDeleted{Reason: "it has " + secret})
+	require.Equal(t, "it has "+gone, d.Reason)
+	w, _ := clean(t, c, &events.LessonWithdrawn{EventSource: "s", EventID: "e", Reason: secret})
+	require.Equal(t, gone, w.Reason)
 	found := Find(redact.Default(), said("user", secret+" and "+secret))
 	require.Equal(t, []Finding{{"content", "github-token"}, {"content", "github-token"}}, found)
 }
