@@ -55,14 +55,14 @@ func (c *call) remember(ctx context.Context, in rememberArguments) (answer, erro
 	speaker := plain.Speaker(c.client)
 	sum := events.DigestOf(p.Name, said, speaker)
 	key := hex.EncodeToString(sum[:])
-	id, key, known, err := c.notes(ctx, p, key)
+	id, key, known, err := c.notes(ctx, p, key, said)
 	if err != nil {
 		return answer{}, err
 	}
 	var old *events.Event
 	if in.Replaces != "" {
 		var refused refusal
-		old, err = c.replaced(ctx, p, in.Replaces, key)
+		old, err = c.replaced(ctx, p, in.Replaces, key, said)
 		if err != nil && (known == 0 || !errors.As(err, &refused)) { // the same call again finds nothing more to replace
 			return answer{}, err
 		}
@@ -100,9 +100,9 @@ func noted(id events.ConversationID, p project.Project, seq uint64, duplicate bo
 }
 
 // notes returns the conversation that takes a note now, and the sequence of the note if the read model has it there, else 0.
-// Nothing is read of a deleted conversation, so notes go on in another one: see [project.Again]. A note that was withdrawn
-// gets another key, so that it can be remembered again.
-func (c *call) notes(ctx context.Context, p project.Project, first string) (id events.ConversationID, key string, seq uint64, err error) {
+// Nothing is read of a deleted conversation, so notes go on in another one: see [project.Again]. A note that was withdrawn, or
+// that says the same as a line that was, gets another key, so that it can be remembered again.
+func (c *call) notes(ctx context.Context, p project.Project, first, said string) (id events.ConversationID, key string, seq uint64, err error) {
 	g, _, err := c.pins.Graph(ctx)
 	if err != nil {
 		return id, first, 0, err
@@ -129,7 +129,7 @@ func (c *call) notes(ctx context.Context, p project.Project, first string) (id e
 		if !ok {
 			return id, key, 0, nil
 		}
-		if withdrawn, err := c.withdrawn(ctx, id, key); err != nil || !withdrawn {
+		if withdrawn, err := c.withdrawn(ctx, p, id, key, said, holder.Seq); err != nil || !withdrawn {
 			return id, key, holder.Seq, err
 		}
 		sum := events.DigestOf(key)
@@ -137,11 +137,16 @@ func (c *call) notes(ctx context.Context, p project.Project, first string) (id e
 	}
 }
 
-// withdrawn reports whether a note was withdrawn, by this server or by an event that another producer published.
-func (c *call) withdrawn(ctx context.Context, id events.ConversationID, key string) (bool, error) {
+// withdrawn reports whether a note was withdrawn, by this server or by an event that another producer published, or a line
+// that says the same was withdrawn after the note's sequence.
+func (c *call) withdrawn(ctx context.Context, p project.Project, id events.ConversationID, key, said string, seq uint64) (bool, error) {
 	r, _, err := c.pins.Projects(ctx)
 	if err != nil {
 		return false, err
+	}
+	gone, err := project.ForgottenIn(ctx, r, p)
+	if err != nil || gone.Hides(project.NoteLine(said), seq) {
+		return err == nil, err
 	}
 	digests, err := r.Digests(ctx, []events.ConversationID{id}, graph.Latest)
 	if err != nil {
@@ -158,8 +163,9 @@ func (c *call) withdrawn(ctx context.Context, id events.ConversationID, key stri
 	return at != 0, err
 }
 
-// replaced makes the event that withdraws the line that a note replaces, nil if that is the note itself. key is the note's.
-func (c *call) replaced(ctx context.Context, p project.Project, ref, key string) (*events.Event, error) {
+// replaced makes the event that withdraws the line that a note replaces. It makes none for the note itself, whose key is given,
+// and none for a line that says the same as the note: the newest is shown, and a withdrawal would hide both.
+func (c *call) replaced(ctx context.Context, p project.Project, ref, key, said string) (*events.Event, error) {
 	conversation, kind, n, err := parseRef(ref)
 	if err != nil {
 		return nil, refuse("replaces is not the name of a line: give it as memory_context shows it, such as [ID, turn 7]")
@@ -177,14 +183,14 @@ func (c *call) replaced(ctx context.Context, p project.Project, ref, key string)
 		return nil, err
 	}
 	var of uint64
-	var lines []string
+	var lines, texts []string
 	if d := digests[0]; d != nil && slices.Contains(p.Names, d.Place.Name) {
 		for _, l := range d.Lessons() {
 			if kind == "turn" && uint64(l.Turn) == n || kind == "seq" && l.Seq == n {
 				if l.Seq != of {
 					lines = append(lines, refTo(conversation, l.Seq)+" ("+plain.Clip(l.Text, 60)+")")
 				}
-				of = l.Seq
+				of, texts = l.Seq, append(texts, l.Text)
 			}
 		}
 	}
@@ -193,6 +199,9 @@ func (c *call) replaced(ctx context.Context, p project.Project, ref, key string)
 		return nil, refuse("%s taught this project nothing that is shown: leave replaces out, or name a line of What Was Learnt in memory_context", plain.Clip(plain.Line(ref), 120))
 	case len(lines) > 1:
 		return nil, refuse("%s taught several lines: name one with replaces: %s", plain.Clip(plain.Line(ref), 120), strings.Join(lines, ", "))
+	}
+	if slices.ContainsFunc(texts, func(line string) bool { return project.SameLine(line, project.NoteLine(said)) }) {
+		return nil, nil
 	}
 	stored, err := c.Log.Get(ctx, of)
 	if err != nil {

@@ -88,6 +88,41 @@ func TestANoteThatAnyEventWithdrewCanBeRememberedAgain(t *testing.T) {
 	require.True(t, remember().Duplicate)
 }
 
+func TestANoteThatSaysTheSameAsAWithdrawnLineCanBeRememberedAgain(t *testing.T) {
+	b := setup(t)
+	const line = "Always run make check before you commit."
+	b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."), said("u2", "user", line))
+	a := b.agent("", "project", "shop")
+	remember := func(args arguments) (n struct {
+		Seq       uint64
+		Duplicate bool
+	}) {
+		t.Helper()
+		n = value[struct {
+			Seq       uint64
+			Duplicate bool
+		}](a, "memory_remember", args)
+		state, err := b.Log.State(t.Context())
+		require.NoError(t, err)
+		b.appliedTo(state.Head)
+		return n
+	}
+	noted := remember(arguments{"text": line, "replaces": "[session, turn 2]"})
+	require.Contains(t, a.text("memory_context", nil), "Note: Always run make check", "it does not hide itself")
+
+	taught, err := b.Log.Get(t.Context(), noted.Seq-2)
+	require.NoError(t, err)
+	said, _, err := taught.Decode()
+	require.NoError(t, err)
+	b.say("default", "session", &events.LessonWithdrawn{EventSource: said.Source, EventID: said.ID})
+	b.appliedTo(b.head)
+	now := a.text("memory_context", nil)
+	require.NotContains(t, now, "Note: Always run make check")
+	require.NotContains(t, now, "User: Always run make check")
+	require.False(t, remember(arguments{"text": line}).Duplicate)
+	require.Contains(t, a.text("memory_context", nil), "Note: Always run make check")
+}
+
 func TestANoteReplacesALineOfTheProjectThatItNames(t *testing.T) {
 	b := setup(t)
 	b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."))

@@ -91,7 +91,7 @@ func (d *Digest) learnt() (list []Lesson) {
 	return list
 }
 
-// text describes a fix on one line.
+// text describes a fix on one line. The read model keeps the names of such lines, see [Forgotten].
 func (f *Fix) text() string {
 	clip := func(text string, n int) string { return plain.Clip(plain.Flat(text), n) }
 	text := fmt.Sprintf("%q when running %s", clip(f.Trouble, 140), clip(cmp.Or(f.Failed, f.Command), 80))

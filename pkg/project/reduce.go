@@ -31,6 +31,9 @@ func (r reducer) reduce(change func(d *Digest, e *events.Recorded) *Change) proj
 		if c.Request != nil || c.Place != nil {
 			c.Placed = placed(&s.Digest, c, e.Seq)
 		}
+		if c.Withdrawn != "" {
+			u.Members = append(u.Members, forgottenMembers(s, c.Withdrawn, e.Seq)...)
+		}
 		step := Step{Seq: e.Seq, Change: Encode(c)}
 		before := s.Digest.Place
 		s.Digest.Apply(c, e.Seq)
@@ -113,7 +116,7 @@ func (r reducer) message(d *Digest, e *events.Recorded) *Change {
 	text := strings.TrimSpace(plain.Text(plain.NameData(p.Content)))
 	switch {
 	case text != "" && p.Origin == events.OriginNote && p.Role == "user":
-		return &Change{Time: timeOf(e), Turn: true, Taught: []string{plain.Clip(plain.Flat(text), maxLesson)}}
+		return &Change{Time: timeOf(e), Turn: true, Taught: []string{NoteLine(text)}}
 	case p.Role == "user" && p.Origin == "" && harness.Interrupts(text):
 		return &Change{Time: timeOf(e), Turn: true, Stopped: true}
 	case p.Role == "user" && !harness.Asks(p.Role, p.Origin, text):

@@ -19,6 +19,8 @@ const (
 	KindStory = "story"
 	// KindTold lists a chapter under each conversation that it covers.
 	KindTold = "told"
+	// KindForgotten lists the withdrawal of lines under the project that its conversation belonged to then.
+	KindForgotten = "forgotten"
 )
 
 // Member is an entry of a conversation in the list of a project. A conversation has several. It gets a new one when its
@@ -29,7 +31,7 @@ type Member struct {
 	Name         string // of the project, or the root; of [KindTold] the id of a conversation
 	Seq          uint64
 	Conversation events.ConversationID
-	Words        string // the terms of [Digest.About], separated by spaces; for a chapter, its level and what it consolidates
+	Words        string // the terms of [Digest.About], separated by spaces; for a chapter, its level and what it consolidates; for a withdrawal, see [Forgotten]
 }
 
 // placedAgain is how many events of the log may separate a conversation's newest entry from its newest request. It
@@ -71,7 +73,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "projects",
-		Version:  14,
+		Version:  15,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: r.reduce(r.started),

@@ -285,6 +285,49 @@ func projectsCases(w projectsShop) []namedCase {
 			withdraw(kept)
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) { require.Nil(t, digest(b, "c", graph.Latest)) })
 		}},
+		{"a line that was withdrawn hides what was taught before and says the same", func(t *testing.T) {
+			h := NewHistory()
+			const line, kept = "Always use tabs in this project.", "Never push to the main branch."
+			for _, c := range []string{"twice", "c", "other"} {
+				h.Add(c, &events.ConversationStarted{Project: map[string]string{"other": "q"}[c], Repository: "/w/p"})
+				h.Add(c, message("m1", "user", "Fix the upload test."))
+				h.Add(c, message("m2", "user", line+" "+kept))
+			}
+			note := h.Add("notes:/w/p", &events.MessageCreated{MessageID: "n", Role: "user", Content: "always use\n tabs in this project.", Origin: events.OriginNote})
+			h.Add("notes:/w/p", begin("/w/p"))
+			before := h.Next - 1
+			at := h.Add("c", &events.LessonWithdrawn{EventSource: "storetest", EventID: "e6"})
+			again := h.Add("twice", message("m3", "user", line))
+			hidden := func(b *projectsBench, of string, asOf, seq uint64, line string) bool {
+				p, err := project.Find(b.ctx, b.store, "t", of, asOf)
+				require.NoError(b.t, err)
+				gone, err := project.ForgottenIn(b.ctx, b.store, p)
+				require.NoError(b.t, err)
+				if len(gone) > 0 {
+					require.Equal(b.t, at, gone.Newest())
+				}
+				return gone.Hides(line, seq)
+			}
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.Equal(t, note, digest(b, "notes:/w/p", graph.Latest).Taught[0].Seq)
+				for _, asOf := range []uint64{at, graph.Latest} {
+					require.True(t, hidden(b, "/w/p", asOf, 3, line))
+					require.True(t, hidden(b, "/w/p", asOf, 3, kept), "the same event taught it")
+					require.True(t, hidden(b, "/w/p", asOf, note, digest(b, "notes:/w/p", asOf).Taught[0].Text))
+					require.False(t, hidden(b, "/w/p", asOf, again, line), "it was taught again")
+					require.False(t, hidden(b, "/w/p", asOf, 3, "Fix the upload test."))
+					require.False(t, hidden(b, "q", asOf, 9, line), "in another project")
+				}
+				require.False(t, hidden(b, "/w/p", before, 3, line), "as of then")
+				gone, err := project.ForgottenIn(b.ctx, b.store, project.Project{Tenant: "u", Names: []string{"/w/p"}}.AsOf(graph.Latest))
+				require.NoError(t, err)
+				require.Empty(t, gone)
+			})
+			h.Add("c", &events.ConversationDeleted{})
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.False(t, hidden(b, "/w/p", graph.Latest, 3, line), "nothing of a deleted conversation stays")
+			})
+		}},
 		{"nothing of a deleted conversation stays", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("c", begin("/w/r/.worktrees/4"))

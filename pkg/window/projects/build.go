@@ -122,16 +122,21 @@ type builder struct {
 	sessions []project.Session
 	chapters []project.Written // of the story
 	found    []Message         // of the sessions searched, the best first
+	gone     project.Forgotten // lines that were withdrawn
 
 	shown map[shown]bool
 }
 
-// read reads what the sections show: the story and the sessions in parallel, and then what was said in the sessions
+// read reads what the sections show: the story, the withdrawals and the sessions in parallel, and then what was said in the sessions
 // that fit the query.
 func (b *builder) read(ctx context.Context, except ...string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		b.chapters, err = project.Frontier(ctx, b.src.Projects, b.project)
+		return err
+	})
+	g.Go(func() (err error) {
+		b.gone, err = project.ForgottenIn(ctx, b.src.Projects, b.project)
 		return err
 	})
 	g.Go(func() (err error) {
@@ -156,7 +161,7 @@ type shown struct {
 
 // newest returns the sequence of the newest event that can affect the context.
 func (b *builder) newest() uint64 {
-	var seq uint64
+	seq := b.gone.Newest()
 	for _, c := range b.chapters {
 		seq = max(seq, c.Seq)
 	}

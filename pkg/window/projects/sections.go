@@ -234,7 +234,7 @@ func collectLearnt(b *builder, _ int) []window.Item {
 		for k := range lessons {
 			l, rank := lesson{Lesson: &lessons[k], of: s}, i
 			asked := l.Kind == project.LessonTaught && s.Request != nil && s.First.Seq == l.Seq && b.shown[shown{s.ID.ID, l.Seq}]
-			if len(l.Terms) == 0 || asked || l.isRepeated(all[own:]) { // a summary repeats what the user taught before it
+			if len(l.Terms) == 0 || asked || b.gone.Hides(l.Text, l.Seq) || l.isRepeated(all[own:]) { // a summary repeats what the user taught before it
 				continue
 			}
 			if l.isNote() { // notes are as recent as their place among the notes, whatever sessions came since
@@ -380,7 +380,7 @@ func (b *builder) searched() []project.Session {
 func collectRelevant(b *builder, _ int) (items []window.Item) {
 	for _, m := range b.found {
 		i := slices.IndexFunc(b.sessions, func(s project.Session) bool { return s.ID == m.Conversation })
-		if b.shown[shown{m.Conversation.ID, m.Seq}] || b.sessions[i].IsWithdrawn(m.Seq) {
+		if b.shown[shown{m.Conversation.ID, m.Seq}] || b.sessions[i].IsWithdrawn(m.Seq) || b.gone.HidesWhat(b.sessions[i].Digest, m.Seq) || b.gone.Hides(project.NoteLine(m.Text), m.Seq) {
 			continue
 		}
 		items = append(items, window.Item{

@@ -87,3 +87,16 @@ func TestFilesOfASessionWithoutAFolderAreShown(t *testing.T) {
 	h.Add("c1", &events.ToolCalled{ToolCallID: "k", ToolName: "Read", Arguments: []byte(`{"file_path":"/w/retry.go"}`)})
 	require.Contains(t, contextOf(t, h), "retry.go")
 }
+
+func TestAWithdrawnLineIsNotShownOfAnotherConversation(t *testing.T) {
+	t.Parallel()
+	const line = "Always use tabs in this project."
+	h := storetest.NewHistory()
+	session(h, "twice", "Retry uploads.", "It is done.", line, "I do.")
+	session(h, "c1", "Retry downloads.", "It is done.", line, "I do.")
+	require.Contains(t, contextOf(t, h), "User: "+line)
+	h.Add("c1", &events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprint("e", h.Next-2)})
+	require.NotContains(t, contextOf(t, h), "User: "+line)
+	h.Add("twice", &events.MessageCreated{MessageID: "again", Role: "user", Content: line})
+	require.Contains(t, contextOf(t, h), "User: "+line, "it was taught again")
+}
