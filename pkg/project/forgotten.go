@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"mneme.dev/mneme/events"
@@ -82,7 +83,8 @@ func forgottenMembers(s *State, key string, seq uint64) []projection.Of[State, M
 	})}
 }
 
-// linesOf returns the lines that the event with this key taught.
+// linesOf returns the lines that the event with this key taught. What a summary or an insight repeats of the user is shown as the
+// user's line, so to withdraw what it found does not concern that line.
 func (d *Digest) linesOf(key string) (lines []string) {
 	for _, t := range d.Taught {
 		if t.Key == key {
@@ -94,11 +96,17 @@ func (d *Digest) linesOf(key string) (lines []string) {
 			lines = append(lines, d.Fixes[i].text())
 		}
 	}
+	var found []string
 	if d.Summary != nil && d.Summary.Key == key {
-		lines = append(lines, d.Summary.Findings...)
+		found = append(found, d.Summary.Findings...)
 	}
 	if d.Insight != nil && d.Insight.Key == key {
-		lines = append(lines, d.Insight.Findings...)
+		found = append(found, d.Insight.Findings...)
+	}
+	for _, line := range found {
+		if !slices.ContainsFunc(d.Taught, func(t Said) bool { return SameLine(t.Text, line) }) {
+			lines = append(lines, line)
+		}
 	}
 	return lines
 }

@@ -100,3 +100,17 @@ func TestAWithdrawnLineIsNotShownOfAnotherConversation(t *testing.T) {
 	h.Add("twice", &events.MessageCreated{MessageID: "again", Role: "user", Content: line})
 	require.Contains(t, contextOf(t, h), "User: "+line, "it was taught again")
 }
+
+// One event withdraws all that a summary found, which may repeat what the user taught. Nobody named that line.
+func TestALineOfTheUserStaysWhenASummaryThatRepeatsItIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	const line, wrong = "Always use tabs in this project.", "The retry limit is eleven."
+	h := storetest.NewHistory()
+	session(h, "c1", "Retry downloads.", "It is done.", line, "I do.")
+	h.Add("c1", &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 1, LastSeq: 5, FirstTurn: 1, LastTurn: 2, Conversation: "Retries.", Method: "llm", Findings: []string{wrong, line}})
+	require.Contains(t, contextOf(t, h), "Found: "+wrong)
+	require.Contains(t, contextOf(t, h), "User: "+line)
+	h.Add("c1", &events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprint("e", h.Next-1)})
+	require.NotContains(t, contextOf(t, h), wrong)
+	require.Contains(t, contextOf(t, h), "User: "+line)
+}
