@@ -62,9 +62,13 @@ func (c *call) remember(ctx context.Context, in rememberArguments) (answer, erro
 	var old *events.Event
 	if in.Replaces != "" {
 		var refused refusal
-		old, err = c.replaced(ctx, p, in.Replaces, key, said)
+		var hidden uint64
+		old, hidden, err = c.replaced(ctx, p, in.Replaces, key, said)
 		if err != nil && (known == 0 || !errors.As(err, &refused)) { // the same call again finds nothing more to replace
 			return answer{}, err
+		}
+		if known != 0 && known <= hidden {
+			key, known = keyAfter(key), 0
 		}
 	}
 	if known != 0 {
@@ -132,9 +136,14 @@ func (c *call) notes(ctx context.Context, p project.Project, first, said string)
 		if withdrawn, err := c.withdrawn(ctx, p, id, key, said, holder.Seq); err != nil || !withdrawn {
 			return id, key, holder.Seq, err
 		}
-		sum := events.DigestOf(key)
-		key = hex.EncodeToString(sum[:])
+		key = keyAfter(key)
 	}
+}
+
+// keyAfter returns the key of a note that says the same as the note with this key, which is no longer shown.
+func keyAfter(key string) string {
+	sum := events.DigestOf(key)
+	return hex.EncodeToString(sum[:])
 }
 
 // withdrawn reports whether a note was withdrawn, by this server or by an event that another producer published, or a line
@@ -164,23 +173,25 @@ func (c *call) withdrawn(ctx context.Context, p project.Project, id events.Conve
 }
 
 // replaced makes the event that withdraws the line that a note replaces. It makes none for the note itself, whose key is given,
-// and none for a line that says the same as the note: the newest is shown, and a withdrawal would hide both.
-func (c *call) replaced(ctx context.Context, p project.Project, ref, key, said string) (*events.Event, error) {
+// and none for a line that says the same as the note: the newest is shown, and a withdrawal would hide both. If only one of
+// several lines says the same, hidden is the last sequence at which the withdrawal hides it, also as a note: see
+// [project.Forgotten].
+func (c *call) replaced(ctx context.Context, p project.Project, ref, key, said string) (e *events.Event, hidden uint64, err error) {
 	conversation, kind, n, err := parseRef(ref)
 	if err != nil {
-		return nil, refuse("replaces is not the name of a line: give it as memory_context shows it, such as [ID, turn 7]")
+		return nil, 0, refuse("replaces is not the name of a line: give it as memory_context shows it, such as [ID, turn 7]")
 	}
 	if conversation, err = c.namedBy(ctx, conversation, func() (project.Project, error) { return p, nil }); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	r, _, err := c.pins.Projects(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	id := events.ConversationID{Tenant: c.tenant, ID: conversation}
 	digests, err := r.Digests(ctx, []events.ConversationID{id}, graph.Latest)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	var of uint64
 	var lines, texts []string
@@ -196,26 +207,29 @@ func (c *call) replaced(ctx context.Context, p project.Project, ref, key, said s
 	}
 	switch {
 	case len(lines) == 0:
-		return nil, refuse("%s taught this project nothing that is shown: leave replaces out, or name a line of What Was Learnt in memory_context", plain.Clip(plain.Line(ref), 120))
+		return nil, 0, refuse("%s taught this project nothing that is shown: leave replaces out, or name a line of What Was Learnt in memory_context", plain.Clip(plain.Line(ref), 120))
 	case len(lines) > 1:
-		return nil, refuse("%s taught several lines: name one with replaces: %s", plain.Clip(plain.Line(ref), 120), strings.Join(lines, ", "))
+		return nil, 0, refuse("%s taught several lines: name one with replaces: %s", plain.Clip(plain.Line(ref), 120), strings.Join(lines, ", "))
 	}
 	if slices.ContainsFunc(texts, func(line string) bool { return project.SameLine(line, project.NoteLine(said)) }) {
-		return nil, nil
+		if len(texts) == 1 {
+			return nil, 0, nil
+		}
+		hidden = of
 	}
 	stored, err := c.Log.Get(ctx, of)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	taught, _, err := stored.Decode()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if taught.Source == sourceOfNotes && taught.ID == key {
-		return nil, nil // it is the note itself
+		return nil, 0, nil // it is the note itself
 	}
-	e, err := project.NewWithdrawal(conversation, taught.Source, taught.ID, "replaced by a note")
-	return &e, err
+	withdrawal, err := project.NewWithdrawal(conversation, taught.Source, taught.ID, "replaced by a note")
+	return &withdrawal, hidden, err
 }
 
 // withdraw stores a withdrawal, if there is one.

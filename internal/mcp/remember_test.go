@@ -92,6 +92,7 @@ func TestANoteThatSaysTheSameAsAWithdrawnLineCanBeRememberedAgain(t *testing.T) 
 	b := setup(t)
 	const line = "Always run make check before you commit."
 	b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."), said("u2", "user", line))
+	b.appliedTo(b.head)
 	a := b.agent("", "project", "shop")
 	remember := func(args arguments) (n struct {
 		Seq       uint64
@@ -135,4 +136,44 @@ func TestANoteReplacesALineOfTheProjectThatItNames(t *testing.T) {
 	require.NoError(t, err)
 	b.appliedTo(state.Head)
 	require.NotContains(t, a.text("memory_context", arguments{"project": "blog"}), "User: Always run make check")
+}
+
+func TestANoteReplacesAMessageThatAlsoSaysTheSame(t *testing.T) {
+	for name, before := range map[string]bool{"a new note": false, "a note from before": true} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			a := b.agent("", "project", "shop")
+			remember := func(args arguments) (n struct {
+				Seq       uint64
+				Duplicate bool
+			}) {
+				t.Helper()
+				n = value[struct {
+					Seq       uint64
+					Duplicate bool
+				}](a, "memory_remember", args)
+				state, err := b.Log.State(t.Context())
+				require.NoError(t, err)
+				b.appliedTo(state.Head)
+				return n
+			}
+			const line = "Always run make check."
+			if before {
+				b.say("default", "early", &events.ConversationStarted{Project: "shop"})
+				b.appliedTo(b.head)
+				remember(arguments{"text": line})
+			}
+			b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."), said("u2", "user", line+" Never push to the main branch."))
+			b.appliedTo(b.head)
+			instead := arguments{"text": line, "replaces": "[session, turn 2]"}
+			noted := remember(instead)
+			require.False(t, noted.Duplicate)
+			now := a.text("memory_context", nil)
+			require.Contains(t, now, "Note: "+line)
+			require.NotContains(t, now, "User: ", "one message taught both")
+			again := remember(instead)
+			require.True(t, again.Duplicate)
+			require.Equal(t, noted.Seq, again.Seq)
+		})
+	}
 }

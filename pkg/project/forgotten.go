@@ -3,7 +3,9 @@ package project
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mneme.dev/mneme/events"
@@ -11,34 +13,46 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Forgotten are the lines that were withdrawn in a project, by name: each with the sequence of its newest withdrawal. A
-// line that says the same and was taught before that, also in another conversation, is not shown either.
-type Forgotten map[string]uint64
+// Forgotten are the lines that were withdrawn in a project. A line that says the same and was taught before is not shown
+// either, also of another conversation: before the withdrawal, or, of an event that taught several lines, before that event.
+// What repeated one of several lines later is shown in its place, so whoever withdrew another one of them did not mean it.
+type Forgotten struct {
+	upTo   map[string]uint64 // by name of the line: the last sequence at which it is hidden
+	newest uint64
+}
 
 // maxForgotten is how many withdrawals of a project hide what says the same elsewhere, the newest.
 const maxForgotten = 1_024
 
 // ForgottenIn reads the lines that were withdrawn in a project.
-func ForgottenIn(ctx context.Context, r Reader, p Project) (Forgotten, error) {
+func ForgottenIn(ctx context.Context, r Reader, p Project) (f Forgotten, err error) {
 	entries, err := r.Members(ctx, p.Tenant, MemberQuery{Kind: KindForgotten, Names: p.Names, AsOf: p.asOf, Limit: maxForgotten})
 	if err != nil || len(entries) == 0 {
-		return nil, err
+		return f, err
 	}
-	f := Forgotten{}
+	f.upTo = map[string]uint64{}
 	for _, e := range entries {
-		for name := range strings.FieldsSeq(e.Words) {
-			f[name] = max(f[name], e.Seq)
+		f.newest = max(f.newest, e.Seq)
+		until, names, _ := strings.Cut(e.Words, " ")
+		seq, err := strconv.ParseUint(until, 10, 64)
+		if err != nil {
+			return Forgotten{}, fmt.Errorf("the withdrawal at sequence %d: %w", e.Seq, err)
+		}
+		for name := range strings.FieldsSeq(names) {
+			f.upTo[name] = max(f.upTo[name], seq)
 		}
 	}
 	return f, nil
 }
 
 // Hides reports whether a line that the event at a sequence taught was withdrawn after that.
-func (f Forgotten) Hides(line string, seq uint64) bool { return len(f) > 0 && seq < f[lineName(line)] }
+func (f *Forgotten) Hides(line string, seq uint64) bool {
+	return len(f.upTo) > 0 && seq <= f.upTo[lineName(line)]
+}
 
 // HidesWhat reports whether a line of the event at a sequence was withdrawn elsewhere.
-func (f Forgotten) HidesWhat(d *Digest, seq uint64) bool {
-	if len(f) == 0 {
+func (f *Forgotten) HidesWhat(d *Digest, seq uint64) bool {
+	if len(f.upTo) == 0 {
 		return false
 	}
 	for _, l := range d.Lessons() {
@@ -49,13 +63,8 @@ func (f Forgotten) HidesWhat(d *Digest, seq uint64) bool {
 	return false
 }
 
-// Newest returns the sequence of the newest withdrawal.
-func (f Forgotten) Newest() (seq uint64) {
-	for _, at := range f {
-		seq = max(seq, at)
-	}
-	return seq
-}
+// Newest returns the sequence of the newest withdrawal, 0 if there is none.
+func (f *Forgotten) Newest() uint64 { return f.newest }
 
 // NoteLine returns the line that a note teaches.
 func NoteLine(text string) string { return plain.Clip(plain.Flat(text), maxLesson) }
@@ -69,44 +78,50 @@ func lineName(line string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// forgottenMembers lists the lines that the event with this key taught, which is withdrawn at seq.
+// forgottenMembers lists the lines that the event with this key taught, which is withdrawn at seq: the last sequence at which
+// what says the same is hidden, and the names of the lines.
 func forgottenMembers(s *State, key string, seq uint64) []projection.Of[State, Member] {
-	var names []string
-	for _, line := range s.Digest.linesOf(key) {
-		names = append(names, lineName(line))
-	}
-	if len(names) == 0 || s.Digest.Place.Name == "" {
+	lines, taught := s.Digest.linesOf(key)
+	if len(lines) == 0 || s.Digest.Place.Name == "" {
 		return nil
 	}
+	until := seq
+	if len(lines) > 1 {
+		until = taught
+	}
+	words := strconv.FormatUint(until, 10)
+	for _, line := range lines {
+		words += " " + lineName(line)
+	}
 	return []projection.Of[State, Member]{projection.RowOf(s, Member{
-		Kind: KindForgotten, Name: s.Digest.Place.Name, Seq: seq, Conversation: s.ID, Words: strings.Join(names, " "),
+		Kind: KindForgotten, Name: s.Digest.Place.Name, Seq: seq, Conversation: s.ID, Words: words,
 	})}
 }
 
-// linesOf returns the lines that the event with this key taught. What a summary or an insight repeats of the user is shown as the
-// user's line, so to withdraw what it found does not concern that line.
-func (d *Digest) linesOf(key string) (lines []string) {
+// linesOf returns the lines that the event with this key taught, and its sequence. What a summary or an insight repeats of the
+// user is shown as the user's line, so to withdraw what it found does not concern that line.
+func (d *Digest) linesOf(key string) (lines []string, seq uint64) {
 	for _, t := range d.Taught {
 		if t.Key == key {
-			lines = append(lines, t.Text)
+			lines, seq = append(lines, t.Text), t.Seq
 		}
 	}
 	for i := range d.Fixes {
 		if d.Fixes[i].Key == key {
-			lines = append(lines, d.Fixes[i].text())
+			lines, seq = append(lines, d.Fixes[i].text()), d.Fixes[i].Seq
 		}
 	}
 	var found []string
 	if d.Summary != nil && d.Summary.Key == key {
-		found = append(found, d.Summary.Findings...)
+		found, seq = append(found, d.Summary.Findings...), d.Summary.Seq
 	}
 	if d.Insight != nil && d.Insight.Key == key {
-		found = append(found, d.Insight.Findings...)
+		found, seq = append(found, d.Insight.Findings...), d.Insight.Seq
 	}
 	for _, line := range found {
 		if !slices.ContainsFunc(d.Taught, func(t Said) bool { return SameLine(t.Text, line) }) {
 			lines = append(lines, line)
 		}
 	}
-	return lines
+	return lines, seq
 }

@@ -31,7 +31,7 @@ type Member struct {
 	Name         string // of the project, or the root; of [KindTold] the id of a conversation
 	Seq          uint64
 	Conversation events.ConversationID
-	Words        string // the terms of [Digest.About], separated by spaces; for a chapter, its level and what it consolidates; for a withdrawal, see [Forgotten]
+	Words        string // the terms of [Digest.About], separated by spaces; for a chapter, its level and what it consolidates; for a withdrawal, see [forgottenMembers]
 }
 
 // placedAgain is how many events of the log may separate a conversation's newest entry from its newest request. It
@@ -73,7 +73,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "projects",
-		Version:  15,
+		Version:  16,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: r.reduce(r.started),

@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -287,7 +288,7 @@ func projectsCases(w projectsShop) []namedCase {
 		}},
 		{"a line that was withdrawn hides what was taught before and says the same", func(t *testing.T) {
 			h := NewHistory()
-			const line, kept = "Always use tabs in this project.", "Never push to the main branch."
+			const line, kept, single = "Always use tabs in this project.", "Never push to the main branch.", "Never skip the slow tests here."
 			for _, c := range []string{"twice", "c", "other"} {
 				h.Add(c, &events.ConversationStarted{Project: map[string]string{"other": "q"}[c], Repository: "/w/p"})
 				h.Add(c, message("m1", "user", "Fix the upload test."))
@@ -295,7 +296,10 @@ func projectsCases(w projectsShop) []namedCase {
 			}
 			note := h.Add("notes:/w/p", &events.MessageCreated{MessageID: "n", Role: "user", Content: "always use\n tabs in this project.", Origin: events.OriginNote})
 			h.Add("notes:/w/p", begin("/w/p"))
+			alone := h.Add("c", message("m3", "user", single))
+			repeated := h.Add("twice", message("m4", "user", single))
 			before := h.Next - 1
+			h.Add("c", &events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprint("e", alone)})
 			at := h.Add("c", &events.LessonWithdrawn{EventSource: "storetest", EventID: "e6"})
 			again := h.Add("twice", message("m3", "user", line))
 			hidden := func(b *projectsBench, of string, asOf, seq uint64, line string) bool {
@@ -303,7 +307,7 @@ func projectsCases(w projectsShop) []namedCase {
 				require.NoError(b.t, err)
 				gone, err := project.ForgottenIn(b.ctx, b.store, p)
 				require.NoError(b.t, err)
-				if len(gone) > 0 {
+				if gone.Newest() > 0 {
 					require.Equal(b.t, at, gone.Newest())
 				}
 				return gone.Hides(line, seq)
@@ -313,7 +317,8 @@ func projectsCases(w projectsShop) []namedCase {
 				for _, asOf := range []uint64{at, graph.Latest} {
 					require.True(t, hidden(b, "/w/p", asOf, 3, line))
 					require.True(t, hidden(b, "/w/p", asOf, 3, kept), "the same event taught it")
-					require.True(t, hidden(b, "/w/p", asOf, note, digest(b, "notes:/w/p", asOf).Taught[0].Text))
+					require.False(t, hidden(b, "/w/p", asOf, note, digest(b, "notes:/w/p", asOf).Taught[0].Text), "it was taught after the event, whose other line was meant")
+					require.True(t, hidden(b, "/w/p", asOf, repeated, strings.ToUpper(single)), "the event taught no other line")
 					require.False(t, hidden(b, "/w/p", asOf, again, line), "it was taught again")
 					require.False(t, hidden(b, "/w/p", asOf, 3, "Fix the upload test."))
 					require.False(t, hidden(b, "q", asOf, 9, line), "in another project")

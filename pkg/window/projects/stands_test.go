@@ -114,3 +114,19 @@ func TestALineOfTheUserStaysWhenASummaryThatRepeatsItIsWithdrawn(t *testing.T) {
 	require.NotContains(t, contextOf(t, h), wrong)
 	require.Contains(t, contextOf(t, h), "User: "+line)
 }
+
+// Whoever withdraws one of several lines sees those of the event that are shown. A newer conversation that repeats another of them
+// is shown in its place, and is not meant.
+func TestALineThatWasRepeatedLaterStaysWhenAnotherLineOfTheFirstEventIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	const line, wrong = "Always use tabs in this project.", "Never push to the main branch."
+	h := storetest.NewHistory()
+	session(h, "c1", "Retry downloads.", "It is done.", line+" "+wrong, "I do.")
+	taught := h.Next - 2
+	session(h, "c2", "Retry uploads.", "It is done.", line, "I do.")
+	require.Contains(t, contextOf(t, h), "[c2, turn 2] User: "+line)
+	require.Contains(t, contextOf(t, h), "[c1, turn 2] User: "+wrong)
+	h.Add("c1", &events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprint("e", taught)})
+	require.NotContains(t, contextOf(t, h), "User: "+wrong)
+	require.Contains(t, contextOf(t, h), "[c2, turn 2] User: "+line)
+}
