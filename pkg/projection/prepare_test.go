@@ -60,28 +60,28 @@ func TestAnErrorIsShownUntilEventsAreApplied(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.many(5, 1)
-	attempts := make(chan error)
+	begun, seen := make(chan struct{}), make(chan struct{})
+	attempts := 0
 	p := graph.Projection()
 	p.Prepare = func(ctx context.Context, _ []*events.Recorded) (func(*graph.Unit), error) {
-		select { // first that it has begun, then how it ends
-		case attempts <- nil:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		attempts++
+		switch attempts {
+		case 1:
+			return nil, projection.ErrDisk
+		case 2:
+			close(begun)
+			select {
+			case <-seen:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
 		}
-		select {
-		case err := <-attempts:
-			return func(*graph.Unit) {}, err
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		return func(*graph.Unit) {}, nil
 	}
 	pr := b.start(p)
-	<-attempts
-	require.Empty(t, pr.Status()[0].Error)
-	attempts <- projection.ErrDisk
-	<-attempts
+	<-begun
 	require.Equal(t, projection.ErrDisk.Error(), pr.Status()[0].Error)
-	attempts <- nil
+	close(seen)
 	await(t, pr, "live", func(s projection.Status) bool { return isLive(s) && s.Error == "" })
 }
 
