@@ -128,6 +128,8 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return fmt.Errorf("interrupted: at least %s events are in the log; import the same files again to continue", number(report.Published))
 	case !imported && report.Published > 0:
 		return fmt.Errorf("%w\nthe events published so far are in the log; import the same files again to continue", err)
+	case !imported && patience.Waited(): // for the answer to a publish, perhaps
+		return fmt.Errorf("%w\nevents may be in the log already; import the same files again to continue", err)
 	case err != nil:
 		return err
 	case unread == nil && unfound != nil:

@@ -22,8 +22,11 @@ type Patience struct {
 	// Waiting is called before each wait.
 	Waiting func(err error, wait time.Duration)
 
-	answered atomic.Bool
+	answered, waited atomic.Bool
 }
+
+// Waited reports whether a request failed and was repeated. If it was a publish, the log may hold events that it did not confirm.
+func (p *Patience) Waited() bool { return p.waited.Load() }
 
 const (
 	firstWait   = time.Second
@@ -48,7 +51,10 @@ func (p *Patience) Ask(ctx context.Context, ask func() error) (err error) {
 			return struct{}{}, err
 		}
 		return struct{}{}, backoff.Permanent(err)
-	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(maxPatience), backoff.WithNotify(func(_ error, wait time.Duration) { p.Waiting(err, wait) }))
+	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(maxPatience), backoff.WithNotify(func(_ error, wait time.Duration) {
+		p.waited.Store(true)
+		p.Waiting(err, wait)
+	}))
 	if ended != nil && ctx.Err() != nil { // while it waited
 		return context.Cause(ctx)
 	}

@@ -64,6 +64,7 @@ func TestABusyLogIsAskedForTheRestWhenItSays(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []eventlog.Ack{{Seq: 1}, {Seq: 2}, {Seq: 3}, {Seq: 4}, {Seq: 5}}, acks)
 		require.Equal(t, []time.Duration{7 * time.Second, 7 * time.Second}, *waits)
+		require.True(t, log.Waited(), "so the log may hold more than it confirmed")
 	})
 }
 
@@ -89,6 +90,7 @@ func TestALogThatNeverAnsweredIsNotAskedAgain(t *testing.T) {
 	_, err := log.PublishAll(t.Context(), "t", make([]events.Event, 1))
 	require.Equal(t, errBusy, err)
 	require.Empty(t, *waits)
+	require.False(t, log.Waited())
 }
 
 func TestALogThatIsBusyForTooLongIsNotAskedAgain(t *testing.T) {
