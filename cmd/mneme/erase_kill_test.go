@@ -66,7 +66,7 @@ func TestAnErasureWhoseServerAndCommandAreKilledIsFinished(t *testing.T) {
 		canaries = append(canaries, "--prove", canary)
 		doomed(t, s, tenant, canary, messages)
 		for point, done := 0, false; !done; point++ {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 			command := exec.CommandContext(ctx, path, "erase", "tenant", tenant, "--yes", "--json", "--url", s.ready.HTTP)
 			var out, errs strings.Builder
 			command.Stdout, command.Stderr = &out, &errs

@@ -145,7 +145,7 @@ func dialRaw(t *testing.T, g *natstest.Guarded, user string) *raw {
 	conn, err := net.Dial("tcp", g.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(mnemetest.Patience)))
 	r := &raw{t, conn, bufio.NewReader(conn)}
 	info, err := r.in.ReadString('\n')
 	require.NoError(t, err)

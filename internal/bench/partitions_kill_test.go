@@ -52,7 +52,7 @@ func halfway(ctx context.Context, js jetstream.JetStream) bool {
 // run gives the log n partitions and calls kill at the nth point. It reports whether the command ended well before.
 func (k *killing) run(js jetstream.JetStream, url string, n, nth int, kill func()) (ended bool) {
 	k.t.Helper()
-	ctx, cancel := context.WithTimeout(k.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(k.t.Context(), mnemetest.Patience)
 	defer cancel()
 	cmd := k.program.partitions(ctx, n, url)
 	var said bytes.Buffer

@@ -41,7 +41,7 @@ const nowhere = "127.0.0.1:1"
 // examine runs all checks and returns the most severe finding of each.
 func examine(t *testing.T, url, natsURL, data string) map[string]Finding {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 	defer cancel()
 	gravity := map[Level]int{OK: 0, Warning: 1, Failed: 2}
 	all := map[string]Finding{}

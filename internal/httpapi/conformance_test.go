@@ -18,6 +18,7 @@ import (
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/mcp"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
@@ -59,7 +60,7 @@ func TestTheOfficialSuitePassesThroughTheWholeChain(t *testing.T) {
 	}))
 	t.Cleanup(server.Stop)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 	defer cancel()
 	suite := filepath.Join(installed, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
 	cmd := exec.CommandContext(ctx, node[0], suite, "server", "--url", server.URL()+"/mcp", "--requirements", "2026-07-28")

@@ -88,7 +88,7 @@ func dial(t *testing.T, url, request string) *net.TCPConn {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(mnemetest.Patience)))
 	_, err = io.WriteString(conn, request)
 	require.NoError(t, err)
 	return conn.(*net.TCPConn)
@@ -201,7 +201,7 @@ func TestSmallBodiesDoNotWaitForLargeOnes(t *testing.T) {
 	response, text := answer(t, send(0), http.MethodPost)
 	require.Equal(t, http.StatusCreated, response.StatusCode, text)
 	letGo()
-	require.NoError(t, large.SetReadDeadline(time.Now().Add(time.Minute)))
+	require.NoError(t, large.SetReadDeadline(time.Now().Add(mnemetest.Patience)))
 	response, text = answer(t, large, http.MethodPost)
 	require.Equal(t, http.StatusCreated, response.StatusCode, text)
 }

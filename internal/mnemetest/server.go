@@ -28,7 +28,7 @@ var All = os.Getenv("MNEME_TEST_ALL") == "1"
 
 // Patience is how long a test waits before it gives up on what must happen: far longer than it takes, even on a busy
 // machine and with a Neo4j that plans each statement for the first time. It is not a limit that is tested.
-const Patience = 2 * time.Minute
+const Patience = 5 * time.Minute
 
 // Handshake is how long a connection to NATS may take to begin in a test. It is less than [Patience], so that one that
 // hangs is tried again.

@@ -21,6 +21,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -30,7 +31,7 @@ import (
 )
 
 // patience is how long a test waits for an expected event.
-const patience = 3 * time.Minute
+const patience = mnemetest.Patience
 
 // retention is short, because tests can't wait minutes until a generation is removed.
 var retention = worker.Retention{Kept: 300 * time.Millisecond, Rests: 100 * time.Millisecond}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -237,7 +238,7 @@ func TestUnresponsiveEndpointBlocksNothing(t *testing.T) {
 				t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
 				t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 				t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
-				t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "150000") // milliseconds, longer than a busy machine takes to end
+				t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", strconv.FormatInt(2*mnemetest.Patience.Milliseconds(), 10))
 				b := up(t, t.TempDir())
 				for i := range 20 {
 					b.read(sampledA, b.post(sampledA, message(t, fmt.Sprint("m", i), "x", "")))

@@ -154,7 +154,7 @@ func TestBigBodiesAreStoredWhole(t *testing.T) {
 	acks, err := b.log.PublishAll(mnemetest.Context(t), "t", list)
 	require.NoError(t, err)
 	require.Len(t, acks, 5)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a busy machine takes seconds for 6 MiB
+	ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience) // a busy machine takes seconds for 6 MiB
 	defer cancel()
 	m, err := b.log.Get(ctx, acks[4].Seq)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ func TestARequestIsAnsweredAndErrorsStayWhatTheyAre(t *testing.T) {
 	busy, gone := errors.New("busy"), errors.New("gone")
 	classes := []Class{{Name: "busy", Err: busy}, {Name: "gone", Err: gone}}
 	ask := func(q string) (int, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 		defer cancel()
 		return Ask[string, int](ctx, conn, "asked", classes, q)
 	}

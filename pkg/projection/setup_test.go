@@ -171,7 +171,7 @@ func (b *bench) awaitSeq(pr *projector, partition int, seq uint64) {
 // awaitAll waits until the whole log is applied.
 func (b *bench) awaitAll(pr *projector) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute) // without one, a busy server has seconds
+	ctx, cancel := context.WithTimeout(b.t.Context(), mnemetest.Patience) // without one, a busy server has seconds
 	defer cancel()
 	for n := range b.log.Partitions() {
 		last, err := b.log.LastOf(ctx, n)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -20,7 +20,7 @@ func TestConversationsAreHashedAtTheSameTimeAndYieldedInOrder(t *testing.T) {
 		s.add(fmt.Sprintf("c%02d", i), &events.MessageCreated{MessageID: "m", Role: "user", Content: "hello"})
 	}
 	s.apply(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 	defer cancel()
 	first, second := make(chan struct{}), make(chan struct{})
 	hash := func(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {

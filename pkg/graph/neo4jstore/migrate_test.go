@@ -139,7 +139,7 @@ func unfinished(t *testing.T, d *db) {
 	require.NoError(t, err)
 	require.Len(t, pending, 1)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), mnemetest.Patience)
 	defer cancel()
 	own := Layout{Projection: "mine", Conversation: "MyConversation", Event: "MyEvent"}
 	execute(t, d, "CREATE INDEX mine_serving FOR (s:MineServing) ON (s.key)") // remains of a constraint
