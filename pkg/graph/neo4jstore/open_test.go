@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -102,6 +104,43 @@ func TestAMissingServerIsUnavailable(t *testing.T) {
 	_, err := OpenGraph(t.Context(), Config{URI: "bolt://127.0.0.1:1", ConnectTimeout: time.Second}, 1)
 	require.ErrorIs(t, err, projection.ErrUnavailable)
 	require.ErrorContains(t, err, "bolt://127.0.0.1:1")
+}
+
+// A busy or stopping server may fall silent or hang up at every step of the handshake, of which the first answer chooses the
+// longer form that servers since 5.26 know.
+func TestAServerThatDoesNotEndTheHandshakeIsUnavailable(t *testing.T) {
+	t.Parallel()
+	manifest := []byte{0, 0, 1, 0xff}
+	for name, answer := range map[string][]byte{
+		"nothing": nil, "half a version": manifest[:2], "a version": manifest, "how many versions follow": append(manifest, 2),
+		"one of two versions": append(manifest, 2, 0, 8, 8, 5), "no capabilities": append(manifest, 1, 0, 8, 8, 5), "all": append(manifest, 1, 0, 8, 8, 5, 0),
+	} {
+		for _, hangsUp := range []bool{false, true} {
+			t.Run(fmt.Sprintf("it sends %s, and hangs up %t", name, hangsUp), func(t *testing.T) {
+				t.Parallel()
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = l.Close() })
+				go func() {
+					for {
+						conn, err := l.Accept()
+						if err != nil {
+							return
+						}
+						_, _ = io.ReadFull(conn, make([]byte, 20))
+						_, _ = conn.Write(answer)
+						if hangsUp {
+							_ = conn.Close()
+						} else {
+							t.Cleanup(func() { _ = conn.Close() })
+						}
+					}
+				}()
+				_, err = OpenGraph(t.Context(), Config{URI: "bolt://" + l.Addr().String(), ConnectTimeout: 200 * time.Millisecond, ReadTimeout: time.Millisecond}, 1)
+				require.ErrorIs(t, err, projection.ErrUnavailable)
+			})
+		}
+	}
 }
 
 func TestInvalidAddressesAreRefused(t *testing.T) {

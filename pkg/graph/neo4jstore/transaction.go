@@ -150,10 +150,21 @@ func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Durat
 			err = &lost{err}
 		}
 	}
-	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
-		err = fmt.Errorf("%w within %s: %w", projection.ErrUnavailable, timeout+grace, err)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case bounded.Err() != nil:
+		return fmt.Errorf("%w within %s: %w", projection.ErrUnavailable, timeout+grace, err)
+	case cutOff(err) && !errors.As(err, new(*partial)):
+		return fmt.Errorf("%w: %w", projection.ErrUnavailable, err)
 	}
 	return err
+}
+
+// cutOff reports whether the server fell silent or hung up during the handshake, which the driver does not tell as an error
+// of the connection. A busy server does that, and one that stops.
+func cutOff(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error))
 }
 
 // session uses no bookmarks, because a single server shows commits at once. In a cluster,
