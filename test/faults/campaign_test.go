@@ -29,7 +29,7 @@ func config(t *testing.T, p Plan, events int) Config {
 		where = filepath.Join("..", "..", fixtures)
 	}
 	return Config{
-		Plan: p, Events: events, Dir: filepath.Join(dir, "run"), Sessions: where, Jars: neo4jtest.Jars(t), Recovery: 5 * time.Minute,
+		Plan: p, Events: events, Dir: filepath.Join(dir, "run"), Sessions: where, Jars: neo4jtest.Jars(t), Recovery: 3 * mnemetest.Patience,
 		Say: timed(t), Report: func(r *Report) error {
 			return r.write(filepath.Join(dir, "report.json"), filepath.Join(dir, "report.md"))
 		},

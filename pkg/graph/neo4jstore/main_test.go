@@ -20,7 +20,13 @@ func TestMain(m *testing.M) {
 // testConfig is the shared server.
 func testConfig(t testing.TB) Config {
 	t.Helper()
-	return Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password(), ConnectTimeout: mnemetest.Patience} // an overloaded server answers late
+	return patient(Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password()})
+}
+
+// patient waits for an overloaded server.
+func patient(c Config) Config {
+	c.ConnectTimeout, c.ReadTimeout, c.WriteTimeout = mnemetest.Patience, mnemetest.Patience, mnemetest.Patience
+	return c
 }
 
 // firstGeneration keeps the rows of this process apart from those of others, and of earlier runs.

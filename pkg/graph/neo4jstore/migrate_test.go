@@ -44,7 +44,7 @@ func TestReleasedMigrationsNeverChange(t *testing.T) {
 func TestTheSchemaOfAServer(t *testing.T) {
 	t.Parallel()
 	certificates := neo4jtest.TLS(t)
-	c := Config{ConnectTimeout: mnemetest.Patience, Password: "a-password-of-a-test", CAFile: certificates.CAFile, CertFile: certificates.ClientCertFile, KeyFile: certificates.ClientKeyFile}
+	c := patient(Config{Password: "a-password-of-a-test", CAFile: certificates.CAFile, CertFile: certificates.ClientCertFile, KeyFile: certificates.ClientKeyFile})
 	c.URI = neo4jtest.Own(t, func(server *neo4jdeploy.Config) { server.TLS, server.Password = &certificates, c.Password }).URI()
 	certified(t, c)
 	d, err := open(t.Context(), c)
@@ -82,7 +82,7 @@ func certified(t *testing.T, c Config) {
 	_, err = OpenGraph(t.Context(), unknown, 1)
 	require.Error(t, err, "the system knows no such authority")
 	anonymous := c
-	anonymous.CertFile, anonymous.KeyFile, anonymous.ConnectTimeout = "", "", time.Second
+	anonymous.CertFile, anonymous.KeyFile = "", ""
 	_, err = OpenGraph(t.Context(), anonymous, 1)
 	require.ErrorIs(t, err, ErrTLS, "the server demands a certificate of the client")
 }

@@ -36,7 +36,7 @@ func TestEveryStatementIsASeek(t *testing.T) {
 	if mnemetest.All {
 		t.Run("in an empty store", func(t *testing.T) {
 			t.Parallel()
-			empty := Config{URI: neo4jtest.Own(t).URI(), ConnectTimeout: mnemetest.Patience}
+			empty := patient(Config{URI: neo4jtest.Own(t).URI()})
 			openBoth(t, empty, 1) // makes the schema
 			check(t, empty, list)
 		})
