@@ -3,7 +3,6 @@
 package browser
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"image"
@@ -64,9 +63,7 @@ func run(t *testing.T, script string, given map[string]any) {
 	given["chromium"] = chromium
 	argument, err := json.Marshal(given)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, node, filepath.Join(installed, script), string(argument))
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join(installed, script), string(argument))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	require.NoError(t, err)

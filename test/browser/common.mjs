@@ -9,7 +9,7 @@ export const wrong = [];
 export const figures = {};
 export const of = (id, more = "") => `/?c=${encodeURIComponent(id)}${more}`;
 
-export const launch = (...args) => chromium.launch({ executablePath: given.chromium, args: ["--no-sandbox", ...args] });
+export const launch = (...args) => chromium.launch({ executablePath: given.chromium, timeout: patience, args: ["--no-sandbox", ...args] });
 
 // forgive forgets what the browser itself has said about answers that a test made fail.
 export const forgive = (what) => { wrong.splice(0, wrong.length, ...wrong.filter((w) => !what.test(w))); };

@@ -112,5 +112,5 @@ func applied(t *testing.T, s *mnemetest.Server, conversation string) {
 		}
 		_ = answer.Body.Close()
 		return answer.StatusCode == http.StatusOK
-	}, 5*time.Minute, 10*time.Millisecond)
+	}, mnemetest.Patience, 10*time.Millisecond)
 }

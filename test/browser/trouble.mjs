@@ -8,40 +8,54 @@ const context = await browser.newContext({ viewport: { width: 1280, height: 800 
 const { page, say } = await watched(context, () => step);
 
 step = "a status that takes longer than the time between two looks";
-let asked = 0;
+let asked = 0, meanwhile = 0;
 const late = async (route) => {
   asked++;
   await new Promise((done) => setTimeout(done, 5_000));
+  meanwhile ||= asked;
   await route.continue().catch(() => {}); // if the page has given it up
 };
 await page.route("**/v1/status*", late);
 await page.goto(base + "/?view=operations");
-await page.getByText("head of the log").waitFor({ timeout: 30_000 });
-if (asked !== 1) say(`was asked for ${asked} times before the first answer`);
+await page.getByText("head of the log").waitFor();
+if (meanwhile !== 1) say(`was asked for ${meanwhile} times before the first answer`);
 for (const first = asked; asked === first;) await page.waitForTimeout(100);
 await page.unroute("**/v1/status*", late);
 
+const away = (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: '{"detail": "The store is away for a test."}' });
 // once makes the next request for such a URL fail.
-async function once(url) {
-  await page.route(url, (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: '{"detail": "The store is away for a test."}' }), { times: 1 });
-}
-const recovered = async () => {
+const once = (url) => page.route(url, away, { times: 1 });
+// recovers makes the first request for such a URL fail that an action causes. The page asks again by itself; that request waits
+// until it was seen what the page says meanwhile.
+async function recovers(url, act) {
+  let failed = false, seen;
+  const said = new Promise((done) => { seen = done; });
+  const first = async (route) => {
+    if (!failed) {
+      failed = true;
+      return away(route);
+    }
+    await said;
+    await route.continue().catch(() => {}); // if the page has given it up
+  };
+  await page.route(url, first);
+  await act();
   await page.getByText("The store is away for a test. Trying again…").waitFor();
-  await page.getByText("The store is away for a test.").waitFor({ state: "detached", timeout: 30_000 });
+  seen();
+  await page.getByText("The store is away for a test.").waitFor({ state: "detached" });
+  await page.unroute(url, first);
   forgive(/status of 503/);
-};
+}
 
 step = "an outline that fails once";
-await once(/\/outline\?/);
-await page.goto(base + of(long));
-await recovered();
+await recovers(/\/outline\?/, () => page.goto(base + of(long)));
 await page.getByRole("option").getByText("Message 1998 says").waitFor();
 
 step = "texts of turns that fail once";
-await once(/\/turns\?(?!.*limit=1(&|$))/); // with the texts of several turns
-await page.getByRole("listbox", { name: "Turns" }).focus();
-await page.keyboard.press("Home");
-await recovered();
+await recovers(/\/turns\?(?!.*limit=1(&|$))/, async () => { // with the texts of several turns
+  await page.getByRole("listbox", { name: "Turns" }).focus();
+  await page.keyboard.press("Home");
+});
 await page.getByRole("option").getByText("Message 0 says").waitFor();
 
 step = "a further page of a list that fails once";
@@ -56,19 +70,19 @@ await page.getByRole("button", { name: "Show more than 50 messages" }).waitFor()
 forgive(/status of 503/);
 
 step = "a server that goes away and comes back";
-const away = (route) => route.abort();
-await page.route("**/v1/**", away);
+const gone = (route) => route.abort();
+await page.route("**/v1/**", gone);
 await page.goto(base + of(long, "&view=files"));
 await page.getByText("The server does not answer.").waitFor();
-await page.unroute("**/v1/**", away);
-await page.getByText("0 files touched by tools").waitFor({ timeout: 60_000 }); // without being asked
+await page.unroute("**/v1/**", gone);
+await page.getByText("0 files touched by tools").waitFor(); // without being asked
 await page.goto(base + "/?view=operations");
 await page.getByText("head of the log").waitFor();
-await page.route("**/v1/**", away);
+await page.route("**/v1/**", gone);
 await page.getByText("The server does not answer.").first().waitFor();
 if (!await page.getByText("head of the log").count()) say("forgets what it knew");
-await page.unroute("**/v1/**", away);
-await page.getByText("The server does not answer.").first().waitFor({ state: "detached", timeout: 60_000 });
+await page.unroute("**/v1/**", gone);
+await page.getByText("The server does not answer.").first().waitFor({ state: "detached" });
 forgive(/ERR_FAILED/);
 
 step = "a field that is done";
@@ -92,13 +106,11 @@ for (const clipboard of ["undefined", '{ writeText: async () => { throw new DOME
   await page.evaluate(`Object.defineProperty(navigator, "clipboard", { configurable: true, value: ${clipboard} })`);
   await page.getByRole("button", { name: "Copy as curl" }).click();
   const refused = page.getByText(/The browser does not let this page copy\. The command is: curl -s 'http.*\/v1\/events\/\d+'/);
-  await (clipboard.includes("=> {}") ? page.getByRole("button", { name: "Copied" }) : refused).waitFor({ timeout: 30_000 });
+  await (clipboard.includes("=> {}") ? page.getByRole("button", { name: "Copied" }) : refused).waitFor();
 }
 
 step = "the live view fails once";
-await once(/\/stream\?/);
-await page.goto(base + "/?view=tail");
-await recovered();
+await recovers(/\/stream\?/, () => page.goto(base + "/?view=tail"));
 await page.getByText("live", { exact: true }).waitFor();
 
 step = "a check of a context fails once";

@@ -130,9 +130,12 @@ expect(choices === "all\n/home/ann/src/cli\n/home/bob/src/cli\n…/src/web", `th
 await page.unroute("**/v1/projects?*");
 
 step = "insights that come late";
-await page.route("**/v1/insights?by=tool*", async (route) => { await new Promise((done) => setTimeout(done, 500)); await route.continue(); });
+let come;
+const called = new Promise((done) => { come = done; });
+await page.route("**/v1/insights?by=tool*", async (route) => { await called; await route.continue(); });
 await page.getByRole("combobox", { name: /^By/ }).selectOption("tool");
 expect(await page.getByRole("columnheader").first().innerText() === "Day", "the old figures stand under new headings");
+come();
 await page.getByRole("columnheader", { name: "Success" }).waitFor();
 await page.unroute("**/v1/insights?by=tool*");
 
@@ -308,9 +311,10 @@ await guest.page.goto(given.guarded + "/?view=projects"); // a link from somebod
 await guest.page.getByRole("heading", { name: "What a new session would see" }).waitFor();
 
 step = "a token that can't be checked for a while";
-await reader.page.route("**/session", (route) => route.fulfill({ json: { needed: true, signed_in: false, ended: false, tokens: true, problem: "The keys are away for a test." } }), { times: 1 });
+await reader.page.route("**/session", (route) => route.fulfill({ json: { needed: true, signed_in: false, ended: false, tokens: true, problem: "The keys are away for a test." } }));
 await reader.page.goto(given.guarded + "/?view=projects");
 await reader.page.getByText("The keys are away for a test.").waitFor();
+await reader.page.unroute("**/session");
 await reader.page.getByRole("heading", { name: "Projects" }).waitFor(); // without being asked
 await reader.page.getByRole("link", { name: "Operations" }).click();
 
