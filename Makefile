@@ -88,12 +88,12 @@ lint-sdk: .cache/sdk/installed ## Check the types of these clients, and that the
 MODULE = $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
 .PHONY: test-module test-others test-race
 test-module:
-	@$(TEST) -p $(MODULE) -timeout 40m $(LONG) $$($(GO) list ./... $(if $(RACE),| grep -vxF "$$($(GO) list $(RACED_PACKAGES))"))
+	@$(TEST) -p $(MODULE) -timeout 60m $(LONG) $$($(GO) list ./... $(if $(RACE),| grep -vxF "$$($(GO) list $(RACED_PACKAGES))"))
 test-others: test-projection test-compose-file test-k8s
 test-race:
 ifeq ($(RACE),yes)
-	@$(TEST) -short -run 'Unraced$$' -timeout 40m $(RACED_PACKAGES)
-	@export CGO_ENABLED=1; $(TEST) $(RACED) -timeout 40m $(RACED_PACKAGES)
+	@$(TEST) -short -run 'Unraced$$' -timeout 60m $(RACED_PACKAGES)
+	@export CGO_ENABLED=1; $(TEST) $(RACED) -timeout 60m $(RACED_PACKAGES)
 else
 	@echo "no C compiler: the race detector did not run"
 endif
@@ -103,7 +103,7 @@ test-all: test test-prometheus .cache/schemathesis/installed .cache/conformance/
 ifeq ($(RACE),yes)
 	@$(NEO4J) -tests env CGO_ENABLED=1 $(GO) test -count=1 -timeout 20m $(RACED) ./pkg/graph/... ./internal/httpapi/... ./internal/view/... ./internal/importer/... ./internal/service/...
 endif
-	@$(NEO4J) -tests env MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 40m -v ./test/... ./pkg/graph/... ./internal/erasure/... ./pkg/window/... ./internal/service/... ./internal/httpapi/... ./internal/intake/... ./cmd/mneme/...
+	@$(NEO4J) -tests env MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 60m -v ./test/... ./pkg/graph/... ./internal/erasure/... ./pkg/window/... ./internal/service/... ./internal/httpapi/... ./internal/intake/... ./cmd/mneme/...
 	@$(NEO4J) -tests -line current $(GO) test -count=1 ./deploy/neo4j/... ./pkg/graph/neo4jstore/...
 
 .PHONY: neo4j neo4j-current
