@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,6 +55,7 @@ func load(ctx context.Context, text string, variables map[string]string) (*types
 type programs struct {
 	dir   string   // folder of the built mneme
 	names []string // of all programs
+	known sync.Map // what settings was asked for, by question: a func() ([]string, error)
 }
 
 // build makes mneme once for all tests of this package.
@@ -88,13 +90,20 @@ func built(t *testing.T) *programs {
 // and an error if the program would refuse one. A variable without a value is missing from
 // the environment.
 func (p *programs) settings(program string, variables types.MappingWithEquals) ([]string, error) {
-	cmd := exec.Command(filepath.Join(p.dir, "mneme"), "config", program, "--json")
-	cmd.Env = []string{}
+	var env []string
 	for name, value := range variables {
 		if value != nil {
-			cmd.Env = append(cmd.Env, name+"="+*value)
+			env = append(env, name+"="+*value)
 		}
 	}
+	slices.Sort(env)
+	known, _ := p.known.LoadOrStore(fmt.Sprintf("%s %q", program, env), sync.OnceValues(func() ([]string, error) { return p.ask(program, env) }))
+	return known.(func() ([]string, error))()
+}
+
+func (p *programs) ask(program string, env []string) ([]string, error) {
+	cmd := exec.Command(filepath.Join(p.dir, "mneme"), "config", program, "--json")
+	cmd.Env = append([]string{}, env...) // not that of the test
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
