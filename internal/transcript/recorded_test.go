@@ -47,6 +47,18 @@ func kindOfEvent(e events.Recorded) string {
 	return e.Type
 }
 
+var alreadyRead = map[string][]events.Recorded{}
+
+// recorded returns the events of a recording, which is read once for all tests of this file. They do not run in parallel, and
+// do not change the events.
+func recorded(t *testing.T, path string) []events.Recorded {
+	t.Helper()
+	if alreadyRead[path] == nil {
+		alreadyRead[path] = good(t, readFile(t, path, Auto))
+	}
+	return alreadyRead[path]
+}
+
 func TestRecordedNeutralLinesAllBecomeEvents(t *testing.T) {
 	mnemetest.Long(t)
 	paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "events", "*.jsonl.gz"))
@@ -62,9 +74,9 @@ func TestRecordedNeutralLinesAllBecomeEvents(t *testing.T) {
 				want[row["conversation_id"].(string)]++
 				conversations[row["conversation_id"].(string)]++
 			}
-			recorded := good(t, readFile(t, path, Auto))
-			require.Len(t, recorded, len(rows))
-			for i, e := range recorded {
+			list := recorded(t, path)
+			require.Len(t, list, len(rows))
+			for i, e := range list {
 				types[e.Type]++
 				got[kindOfEvent(e)]++
 				got[e.Subject]++
@@ -78,7 +90,7 @@ func TestRecordedNeutralLinesAllBecomeEvents(t *testing.T) {
 					events.TypeToolCalled: 13_590, events.TypeToolReturned: 13_574,
 				}, types)
 			}
-			t.Logf("%d events of %d conversations", len(recorded), len(conversations))
+			t.Logf("%d events of %d conversations", len(list), len(conversations))
 		})
 	}
 }
@@ -145,7 +157,7 @@ func compare(neutral, native events.Recorded) (names []string) {
 func TestNativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
 	dir := testdata.Dir(t)
 	neutral := map[string][]events.Recorded{}
-	for _, e := range good(t, readFile(t, filepath.Join(dir, "events", "claude_code.jsonl.gz"), "neutral")) {
+	for _, e := range recorded(t, filepath.Join(dir, "events", "claude_code.jsonl.gz")) {
 		neutral[e.Subject] = append(neutral[e.Subject], e)
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "native", "claude-code", "*.jsonl.gz"))
@@ -154,7 +166,7 @@ func TestNativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
 	conversations, same := map[string]int{}, map[string]int{}
 	queued, edited := 0, 0
 	for _, path := range paths {
-		native := slices.DeleteFunc(good(t, readFile(t, path, Auto)), func(e events.Recorded) bool {
+		native := slices.DeleteFunc(slices.Clone(recorded(t, path)), func(e events.Recorded) bool {
 			if strings.HasPrefix(e.ID, "ide:") {
 				edited++
 				return true
@@ -207,7 +219,7 @@ func TestEachMessageOfClaudeCodeIsOneEvent(t *testing.T) {
 			}
 		}
 		told := 0
-		for _, e := range good(t, readFile(t, path, Auto)) {
+		for _, e := range recorded(t, path) {
 			if m, ok := e.Payload.(*events.MessageCreated); ok && m.Role == "assistant" {
 				told++
 			}
