@@ -183,5 +183,5 @@ func TestPartitionsAreGivenAlthoughTheServerIsKilled(t *testing.T) {
 	require.Eventually(t, func() bool { // it starts again with the new partitions
 		_, _, code := server.Run("verify")
 		return code == 0
-	}, 2*time.Minute, 100*time.Millisecond)
+	}, mnemetest.Patience, 100*time.Millisecond)
 }

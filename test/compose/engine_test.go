@@ -66,7 +66,7 @@ func engine(t *testing.T) []string {
 		cmd.Env = env
 		return cmd.Run() == nil
 	}
-	require.Eventually(t, answers, time.Minute, 100*time.Millisecond, "no engine after a minute")
+	require.Eventually(t, answers, patience, 100*time.Millisecond, "no engine")
 	return env
 }
 

@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long partitions may take to move, or a killed program to restart.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 func TestTheComposeFileRuns(t *testing.T) {
 	if os.Getenv("MNEME_TEST_ALL") == "" {

@@ -60,7 +60,7 @@ func TestAnImportFailsUnlessEverythingIsIn(t *testing.T) {
 		_, stderr, code := s.Run("import", file, "--wait")
 		require.Equal(t, c.exit, code, "%s: %s", c.name, stderr)
 		require.Contains(t, stderr, c.says, c.name)
-		require.NotContains(t, stderr, "root", "no content of a file that is not a recording is shown")
+		require.NotContains(t, stderr, "root:x", "no content of a file that is not a recording is shown")
 	}
 }
 
@@ -73,7 +73,7 @@ func TestAnImportedFolderReadsNothingOutsideOfIt(t *testing.T) {
 	out, stderr, code := s.Run("import", dir, "--json")
 	require.Equal(t, 1, code, "the link is not in")
 	require.Contains(t, stderr, "pw.jsonl: is a link to a file outside ")
-	require.NotContains(t, stderr, "root")
+	require.NotContains(t, stderr, "root:x")
 	require.Contains(t, out, `"published":1`)
 }
 

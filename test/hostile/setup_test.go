@@ -44,7 +44,7 @@ func do(t *testing.T, method, url string, body []byte, edit func(*http.Request))
 	if edit != nil {
 		edit(request)
 	}
-	client := http.Client{Timeout: time.Minute}
+	client := http.Client{Timeout: patience}
 	response, err := client.Do(request)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()

@@ -229,7 +229,7 @@ func TestProbesAreAnswered(t *testing.T) {
 				_ = response.Body.Close()
 				require.NotEqual(t, http.StatusNotFound, response.StatusCode, "%s%s", name, path)
 				return response.StatusCode == http.StatusOK
-			}, 30*time.Second, 10*time.Millisecond, "%s%s", name, path)
+			}, 5*time.Minute, 10*time.Millisecond, "%s%s", name, path)
 		}
 	}
 	require.Equal(t, []string{"/healthz", "/readyz"}, slices.Sorted(slices.Values(paths)))

@@ -3,12 +3,10 @@
 package mcp
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,10 +41,8 @@ func TestTheServerConformsToTheProtocol(t *testing.T) {
 	expected, err := filepath.Abs("expected.yaml")
 	require.NoError(t, err)
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
 	suite := filepath.Join(dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
-	cmd := exec.CommandContext(ctx, node(t, dir), suite, "server", "--url", s.HTTP+"/mcp", "--requirements", "2026-07-28", "--expected-failures", expected)
+	cmd := exec.CommandContext(t.Context(), node(t, dir), suite, "server", "--url", s.HTTP+"/mcp", "--requirements", "2026-07-28", "--expected-failures", expected)
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
