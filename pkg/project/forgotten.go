@@ -18,7 +18,14 @@ import (
 // What repeated one of several lines later is shown in its place, so whoever withdrew another one of them did not mean it.
 type Forgotten struct {
 	upTo   map[string]uint64 // by name of the line: the last sequence at which it is hidden
+	in     map[lineOf]bool   // whatever the sequence, see [Forgotten.HidesLesson]
 	newest uint64
+}
+
+// lineOf is a line of a conversation.
+type lineOf struct {
+	conversation events.ConversationID
+	name         string
 }
 
 // maxForgotten is how many withdrawals of a project hide what says the same elsewhere, the newest.
@@ -30,7 +37,7 @@ func ForgottenIn(ctx context.Context, r Reader, p Project) (f Forgotten, err err
 	if err != nil || len(entries) == 0 {
 		return f, err
 	}
-	f.upTo = map[string]uint64{}
+	f.upTo, f.in = map[string]uint64{}, map[lineOf]bool{}
 	for _, e := range entries {
 		f.newest = max(f.newest, e.Seq)
 		until, names, _ := strings.Cut(e.Words, " ")
@@ -40,6 +47,7 @@ func ForgottenIn(ctx context.Context, r Reader, p Project) (f Forgotten, err err
 		}
 		for name := range strings.FieldsSeq(names) {
 			f.upTo[name] = max(f.upTo[name], seq)
+			f.in[lineOf{e.Conversation, name}] = true
 		}
 	}
 	return f, nil
@@ -48,6 +56,13 @@ func ForgottenIn(ctx context.Context, r Reader, p Project) (f Forgotten, err err
 // Hides reports whether a line that the event at a sequence taught was withdrawn after that.
 func (f *Forgotten) Hides(line string, seq uint64) bool {
 	return len(f.upTo) > 0 && seq <= f.upTo[lineName(line)]
+}
+
+// HidesLesson reports whether a line of a conversation is hidden. A finding that was withdrawn there stays hidden when a summary or
+// an insight that is written later finds it again in the same messages.
+func (f *Forgotten) HidesLesson(conversation events.ConversationID, l *Lesson) bool {
+	found := l.Kind == LessonFound || l.Kind == LessonPicked
+	return f.Hides(l.Text, l.Seq) || found && len(f.in) > 0 && f.in[lineOf{conversation, lineName(l.Text)}]
 }
 
 // HidesWhat reports whether a line of the event at a sequence was withdrawn elsewhere.

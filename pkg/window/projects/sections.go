@@ -234,7 +234,7 @@ func collectLearnt(b *builder, _ int) []window.Item {
 		for k := range lessons {
 			l, rank := lesson{Lesson: &lessons[k], of: s}, i
 			asked := l.Kind == project.LessonTaught && s.Request != nil && s.First.Seq == l.Seq && b.shown[shown{s.ID.ID, l.Seq}]
-			if len(l.Terms) == 0 || asked || b.gone.Hides(l.Text, l.Seq) || l.isRepeated(all[own:]) { // a summary repeats what the user taught before it
+			if len(l.Terms) == 0 || asked || b.gone.HidesLesson(s.ID, l.Lesson) || l.isRepeated(all[own:]) { // a summary repeats what the user taught before it
 				continue
 			}
 			if l.isNote() { // notes are as recent as their place among the notes, whatever sessions came since

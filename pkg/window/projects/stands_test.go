@@ -1,6 +1,7 @@
 package projects
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -113,6 +114,31 @@ func TestALineOfTheUserStaysWhenASummaryThatRepeatsItIsWithdrawn(t *testing.T) {
 	h.Add("c1", &events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprint("e", h.Next-1)})
 	require.NotContains(t, contextOf(t, h), wrong)
 	require.Contains(t, contextOf(t, h), "User: "+line)
+}
+
+func insight(findings ...string) *events.InsightWritten {
+	list, _ := json.Marshal(findings) // texts always marshal
+	return &events.InsightWritten{Task: "session", Model: "m", Answer: map[string]json.RawMessage{"main_topic": json.RawMessage(`"Retries"`), "key_findings": list, "action_items": json.RawMessage(`[]`)}}
+}
+
+// A model reads a session again when it has grown, and an import into another mneme has it summarized there again.
+func TestAFindingThatWasWithdrawnStaysHiddenWhenItIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	const wrong, right = "The retry limit is eleven.", "The pause between retries doubles."
+	h := storetest.NewHistory()
+	session(h, "c1", "Retry downloads.", "It is done.")
+	h.Add("c1", insight(wrong))
+	require.Contains(t, contextOf(t, h), "Found: "+wrong)
+	h.Add("c1", &events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprint("e", h.Next-1)})
+	h.Add("c1", &events.MessageCreated{MessageID: "more", Role: "user", Content: "And uploads?"})
+	h.Add("c1", insight(wrong, right))
+	text := contextOf(t, h)
+	require.Contains(t, text, "Found: "+right)
+	require.NotContains(t, text, wrong)
+
+	session(h, "c2", "Retry deletions.", "It is done.")
+	h.Add("c2", insight(wrong))
+	require.Contains(t, contextOf(t, h), "Found: "+wrong, "another session found it later")
 }
 
 // Whoever withdraws one of several lines sees those of the event that are shown. A newer conversation that repeats another of them
