@@ -100,8 +100,16 @@ func (b *builder) rankFiles() []ranked {
 			r.score += float64(weight * logOf(f.Reads+2*f.Writes))
 		}
 	}
+	folders := map[string]bool{} // which a tool listed or searched as if they were files
+	for _, r := range list {
+		for dir := path.Dir(r.path); len(dir) > 1 && !folders[dir]; dir = path.Dir(dir) {
+			folders[dir] = true
+		}
+	}
 	// A file outside that one session touched was its own, such as a plan or a trial.
-	list = slices.DeleteFunc(list, func(r *ranked) bool { return r.in < 2 && !r.kept && isOutside(r.path) })
+	list = slices.DeleteFunc(list, func(r *ranked) bool {
+		return folders[r.path] || r.in < 2 && !r.kept && isOutside(r.path)
+	})
 	out := make([]ranked, len(list))
 	for i, r := range list {
 		terms := map[string]bool{}

@@ -59,6 +59,16 @@ func TestAnAnswerIsShownWithoutItsBlocksOfCode(t *testing.T) {
 	require.Contains(t, contextOf(t, h), "  Ended: ```go for range 3 {", "there is nothing else")
 }
 
+func TestAFolderIsNotListedAsAFile(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHistory()
+	session(h, "c1", "Retry uploads.", "It is done.")
+	for i, file := range []string{"/w/pkg/client", "/w/pkg/client/retry.go", "/w/pkg/clients"} {
+		h.Add("c1", &events.ToolCalled{ToolCallID: fmt.Sprint("f", i), ToolName: "Read", Arguments: []byte(fmt.Sprintf(`{"file_path":%q}`, file))})
+	}
+	require.Contains(t, contextOf(t, h), "- pkg/: clients\n- pkg/client/: retry.go\n")
+}
+
 func TestCommandsAndFilesOfOneSessionsTrialsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	h := storetest.NewHistory()
