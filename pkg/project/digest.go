@@ -140,6 +140,7 @@ type Digest struct {
 	Request     *Said `json:"q,omitempty"`  // the newest
 	Answer      *Said `json:"w,omitempty"`  // the newest text of the assistant
 	Report      *Said `json:"wr,omitempty"` // the newest text that ended a turn and is long enough to say what was done
+	Worked      bool  `json:"wo,omitempty"` // the agent called a tool after its newest text, which was then no answer
 	Interrupted bool  `json:"x,omitempty"`  // the user stopped the agent, and has said nothing since
 
 	Summary  *Summary  `json:"sm,omitempty"`
@@ -226,6 +227,7 @@ type Change struct {
 	Answer  *Said    `json:"w,omitempty"`
 	Summary *Summary `json:"sm,omitempty"`
 	Called  *Called  `json:"c,omitempty"`
+	Worked  bool     `json:"wo,omitempty"` // a call of which nothing else is kept
 	Outcome *Outcome `json:"o,omitempty"`
 	Alias   *Alias   `json:"al,omitempty"`
 	Memory  *Memory  `json:"me,omitempty"`
@@ -266,7 +268,7 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 		d.Turns++
 	}
 	if c.Request != nil {
-		if d.Answer != nil && plain.Length(d.Answer.Text) >= minReport {
+		if d.Answer != nil && !d.Worked && plain.Length(d.Answer.Text) >= minReport {
 			d.Report = d.Answer
 		}
 		d.Requests++
@@ -289,6 +291,7 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	}
 	if c.Answer != nil {
 		d.Answer = &Said{Text: c.Answer.Text, Seq: seq, Turn: d.Turns, Time: c.Time}
+		d.Worked = false
 	}
 	if s := c.Summary; s != nil && (d.Summary == nil || s.Level >= d.Summary.Level) {
 		d.Summary = &Summary{Level: s.Level, Text: s.Text, Findings: s.Findings, Seq: seq, Last: s.Last, ByModel: s.ByModel, Key: c.Key}
@@ -301,6 +304,7 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	if c.Called != nil {
 		d.called(c.Called, seq)
 	}
+	d.Worked = d.Worked || c.Worked || c.Called != nil
 	if c.Outcome != nil {
 		d.returned(c.Outcome, seq, c.Key)
 	}

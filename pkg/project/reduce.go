@@ -163,7 +163,10 @@ func (r reducer) called(d *Digest, e *events.Recorded) *Change {
 	c.plan(p.ToolName, p.Arguments)
 	early := slices.ContainsFunc(d.Open, func(o call) bool { return o.Early && o.ID == p.ToolCallID })
 	if len(c.Touched)+len(c.Runs)+len(c.Todos) == 0 && c.Task == "" && !c.Whole && !early {
-		return nil
+		if d.Answer == nil || d.Worked {
+			return nil
+		}
+		return &Change{Worked: true}
 	}
 	return &Change{Called: c}
 }

@@ -100,12 +100,12 @@ func collectStands(b *builder, _ int) (list []window.Item) {
 				add("Last asked", s.Request.Text, maxAsked)
 			}
 			label := "Ended"
-			if wentOn(s.Digest) {
+			if s.Worked {
 				label = "Last said"
 			}
-			add(label, withoutCode(s.Answer.Text), maxEnded)
+			add(label, told(s.Answer.Text), maxEnded)
 			if s.Report != nil && s.IsBrief() {
-				add("Before", withoutCode(s.Report.Text), maxEnded)
+				add("Before", told(s.Report.Text), maxEnded)
 			}
 		}
 		for _, o := range b.leftOpen(s) {
@@ -119,23 +119,6 @@ func collectStands(b *builder, _ int) (list []window.Item) {
 		}
 	}
 	return list
-}
-
-// wentOn reports whether the agent still worked after its last text, which was then no answer.
-func wentOn(d *project.Digest) bool {
-	return slices.ContainsFunc(d.Files, func(f project.File) bool { return f.Seq > d.Answer.Seq }) ||
-		slices.ContainsFunc(d.Runs, func(r project.Run) bool { return r.Seq > d.Answer.Seq })
-}
-
-// fenced matches a block of code in Markdown, also one that was cut off.
-var fenced = regexp.MustCompile("(?s)```.*?(```|$)")
-
-// withoutCode leaves the blocks of code out of an answer, unless hardly anything is left.
-func withoutCode(answer string) string {
-	if text := fenced.ReplaceAllString(answer, "…"); plain.Length(text) >= minNote {
-		return text
-	}
-	return answer
 }
 
 // head says which session it was.

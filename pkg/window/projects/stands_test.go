@@ -48,6 +48,25 @@ func TestATextAfterWhichTheAgentWorkedIsNoEnd(t *testing.T) {
 	require.NotContains(t, text, "Ended:")
 }
 
+// Most calls of a search, a subagent or another server leave no file and no command behind.
+func TestATextAfterWhichTheAgentOnlySearchedIsNoEnd(t *testing.T) {
+	t.Parallel()
+	report := "The client now retries an upload three times, " + strings.Repeat("and says so in its log ", 5)
+	h := storetest.NewHistory()
+	session(h, "c1", "Retry uploads.", report, "And downloads?", "I will look for downloads in the client.")
+	h.Add("c1", &events.ToolCalled{ToolCallID: "k", ToolName: "Task", Arguments: []byte(`{"prompt":"find downloads"}`)})
+	text := contextOf(t, h)
+	require.Contains(t, text, "  Last said: I will look for downloads")
+	require.Contains(t, text, "  Before: The client now retries", "the turn before has an answer")
+
+	h.Add("c1", &events.MessageCreated{MessageID: "long", Role: "assistant", Content: "Now I will " + strings.Repeat("look for downloads and ", 8)})
+	h.Add("c1", &events.ToolCalled{ToolCallID: "l", ToolName: "Task", Arguments: []byte(`{"prompt":"find downloads"}`)})
+	h.Add("c1", &events.MessageCreated{MessageID: "2u", Role: "user", Content: "Stop. Commit."})
+	h.Add("c1", &events.MessageCreated{MessageID: "2a", Role: "assistant", Content: "Committed."})
+	text = contextOf(t, h)
+	require.Contains(t, text, "  Ended: Committed.\n  Before: The client now retries", "an announcement is no report")
+}
+
 func TestAnAnswerIsShownWithoutItsBlocksOfCode(t *testing.T) {
 	t.Parallel()
 	h := storetest.NewHistory()
@@ -57,6 +76,29 @@ func TestAnAnswerIsShownWithoutItsBlocksOfCode(t *testing.T) {
 	h = storetest.NewHistory()
 	session(h, "c1", "Show the retry.", "```go\nfor range 3 {\n}\n```")
 	require.Contains(t, contextOf(t, h), "  Ended: ```go for range 3 {", "there is nothing else")
+}
+
+func TestABlockOfCodeThatWasAskedForIsShown(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHistory()
+	session(h, "c1", "Write a commit message.", "Here is a message for the commit with the new limit:\n```\nRetry uploads three times\n```\n")
+	require.Contains(t, contextOf(t, h), "  Ended: Here is a message for the commit with the new limit: ``` Retry uploads three times ```\n")
+}
+
+func TestWhatOnlyLeadsToAHeadingIsLeftOut(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		"All tests pass. Here is what I did:\n\n## Changes\n\n- `retry.go` retries uploads three times":     "All tests pass. ## Changes - `retry.go` retries uploads three times",
+		"重试已完成。更改如下：\n\n---\n## 更改\n- `retry.go` 现在重试三次上传，每次暂停时间加倍，并写入日志，下载不受影响，测试已通过":                      "重试已完成。 ## 更改 - `retry.go` 现在重试三次上传，每次暂停时间加倍，并写入日志，下载不受影响，测试已通过",
+		"Uploads are retried. I moved the loop into `retry.go` and call it from:\n- upload.go\n- chunks.go": "Uploads are retried. I moved the loop into `retry.go` and call it from: - upload.go - chunks.go",
+		"| When | Retries |\n|------|:-------:|\n| an upload ends early | three, with a pause |":            "| When | Retries | | an upload ends early | three, with a pause |",
+		"## Summary\nI made all uploads robust:\n### 1. `retry.go`\nThey are retried three times.":          "## Summary I made all uploads robust: ### 1. `retry.go` They are retried three times.",
+		"Done:\n## Retries\nThree.": "Done: ## Retries Three.",
+	} {
+		h := storetest.NewHistory()
+		session(h, "c1", "Retry uploads.", answer)
+		require.Contains(t, contextOf(t, h), "  Ended: "+want+"\n")
+	}
 }
 
 func TestAFolderIsNotListedAsAFile(t *testing.T) {
