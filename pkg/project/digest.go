@@ -161,6 +161,7 @@ type Digest struct {
 	Chapter *Chapter `json:"ch,omitempty"` // of a conversation that holds a chapter of a story
 
 	Withdrawn []Withdrawal `json:"wd,omitempty"` // the newest
+	Replaced  []Found      `json:"rf,omitempty"` // of summaries and insights, the newest: a withdrawal may come after a newer one
 
 	Open []call `json:"c,omitempty"`
 
@@ -294,6 +295,9 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 		d.Worked = false
 	}
 	if s := c.Summary; s != nil && (d.Summary == nil || s.Level >= d.Summary.Level) {
+		if old := d.Summary; old != nil {
+			d.replace(foundBy(old.Key, old.Seq, old.Findings))
+		}
 		d.Summary = &Summary{Level: s.Level, Text: s.Text, Findings: s.Findings, Seq: seq, Last: s.Last, ByModel: s.ByModel, Key: c.Key}
 	}
 	if c.Request != nil || c.Answer != nil || len(c.Taught) > 0 && c.Outcome == nil {
@@ -312,6 +316,9 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 		d.alias(*c.Alias)
 	}
 	if c.Insight != nil {
+		if old := d.Insight; old != nil {
+			d.replace(foundBy(old.Key, old.Seq, old.Findings))
+		}
 		insight := *c.Insight
 		insight.Seq, insight.Key = seq, c.Key
 		d.Insight = &insight

@@ -58,8 +58,8 @@ func (f *Forgotten) Hides(line string, seq uint64) bool {
 	return len(f.upTo) > 0 && seq <= f.upTo[lineName(line)]
 }
 
-// HidesLesson reports whether a line of a conversation is hidden. A finding that was withdrawn there stays hidden when a summary or
-// an insight that is written later finds it again in the same messages.
+// HidesLesson reports whether a line of a conversation is hidden. A finding that was withdrawn there is hidden also if another
+// summary or insight finds it again in the same messages, before the withdrawal or later.
 func (f *Forgotten) HidesLesson(conversation events.ConversationID, l *Lesson) bool {
 	found := l.Kind == LessonFound || l.Kind == LessonPicked
 	return f.Hides(l.Text, l.Seq) || found && len(f.in) > 0 && f.in[lineOf{conversation, lineName(l.Text)}]
@@ -96,47 +96,76 @@ func lineName(line string) string {
 // forgottenMembers lists the lines that the event with this key taught, which is withdrawn at seq: the last sequence at which
 // what says the same is hidden, and the names of the lines.
 func forgottenMembers(s *State, key string, seq uint64) []projection.Of[State, Member] {
-	lines, taught := s.Digest.linesOf(key)
-	if len(lines) == 0 || s.Digest.Place.Name == "" {
+	names, taught := s.Digest.linesOf(key)
+	if len(names) == 0 || s.Digest.Place.Name == "" {
 		return nil
 	}
 	until := seq
-	if len(lines) > 1 {
+	if len(names) > 1 {
 		until = taught
 	}
-	words := strconv.FormatUint(until, 10)
-	for _, line := range lines {
-		words += " " + lineName(line)
-	}
+	words := strconv.FormatUint(until, 10) + " " + strings.Join(names, " ")
 	return []projection.Of[State, Member]{projection.RowOf(s, Member{
 		Kind: KindForgotten, Name: s.Digest.Place.Name, Seq: seq, Conversation: s.ID, Words: words,
 	})}
 }
 
-// linesOf returns the lines that the event with this key taught, and its sequence. What a summary or an insight repeats of the
-// user is shown as the user's line, so to withdraw what it found does not concern that line.
-func (d *Digest) linesOf(key string) (lines []string, seq uint64) {
+// Found is what a summary or an insight found.
+type Found struct {
+	Key   string   `json:"k"` // of the event, see eventKey
+	Seq   uint64   `json:"s"`
+	Lines []string `json:"l"` // their names
+}
+
+// maxReplaced is how many summaries and insights a digest knows that newer ones replaced.
+const maxReplaced = 4
+
+func foundBy(key string, seq uint64, findings []string) Found {
+	f := Found{Key: key, Seq: seq}
+	for _, line := range findings {
+		f.Lines = append(f.Lines, lineName(line))
+	}
+	return f
+}
+
+func (d *Digest) replace(f Found) {
+	if len(f.Lines) > 0 {
+		d.Replaced = newest(append(d.Replaced, f), maxReplaced)
+	}
+}
+
+// linesOf returns the names of the lines that the event with this key taught, and its sequence. What a summary or an insight
+// repeats of the user is shown as the user's line, so to withdraw what it found does not concern that line.
+func (d *Digest) linesOf(key string) (names []string, seq uint64) {
+	taught := map[string]bool{}
 	for _, t := range d.Taught {
-		if t.Key == key {
-			lines, seq = append(lines, t.Text), t.Seq
+		name := lineName(t.Text)
+		if taught[name] = true; t.Key == key {
+			names, seq = append(names, name), t.Seq
 		}
 	}
 	for i := range d.Fixes {
 		if d.Fixes[i].Key == key {
-			lines, seq = append(lines, d.Fixes[i].text()), d.Fixes[i].Seq
+			names, seq = append(names, lineName(d.Fixes[i].text())), d.Fixes[i].Seq
 		}
 	}
-	var found []string
-	if d.Summary != nil && d.Summary.Key == key {
-		found, seq = append(found, d.Summary.Findings...), d.Summary.Seq
+	found := slices.Clone(d.Replaced)
+	if s := d.Summary; s != nil {
+		found = append(found, foundBy(s.Key, s.Seq, s.Findings))
 	}
-	if d.Insight != nil && d.Insight.Key == key {
-		found, seq = append(found, d.Insight.Findings...), d.Insight.Seq
+	if i := d.Insight; i != nil {
+		found = append(found, foundBy(i.Key, i.Seq, i.Findings))
 	}
-	for _, line := range found {
-		if !slices.ContainsFunc(d.Taught, func(t Said) bool { return SameLine(t.Text, line) }) {
-			lines = append(lines, line)
+	for _, f := range found {
+		if f.Key != key {
+			continue
+		}
+		seq = f.Seq
+		for _, name := range f.Lines {
+			if !taught[name] {
+				names = append(names, name)
+			}
 		}
 	}
-	return lines, seq
+	return names, seq
 }

@@ -73,7 +73,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 	r := reducer{table}
 	return projection.Projection[*Unit]{
 		Name:     "projects",
-		Version:  17,
+		Version:  18,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: r.reduce(r.started),

@@ -193,6 +193,32 @@ func TestAFindingThatWasWithdrawnStaysHiddenWhenItIsFoundAgain(t *testing.T) {
 	require.Contains(t, contextOf(t, h), "Found: "+wrong, "another session found it later")
 }
 
+// The findings are read in another mneme, which then read the session itself before the withdrawal arrives there.
+func TestAFindingThatWasFoundAgainBeforeItsWithdrawalIsHidden(t *testing.T) {
+	t.Parallel()
+	const wrong, right, line = "The retry limit is eleven.", "The pause between retries doubles.", "Always use tabs in this project."
+	summary := func(id string, findings ...string) *events.SummaryWritten {
+		return &events.SummaryWritten{SummaryID: id, Level: 1, FirstSeq: 1, LastSeq: 5, FirstTurn: 1, LastTurn: 2, Conversation: "Retries.", Method: "llm", Findings: findings}
+	}
+	for name, again := range map[string][2]events.Payload{
+		"by another insight": {insight(wrong, line), insight(wrong, right, line)}, "by another summary": {summary("a", wrong, line), summary("b", wrong, right, line)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := storetest.NewHistory()
+			session(h, "c1", "Retry downloads.", "It is done.", line, "I do.")
+			found := h.Add("c1", again[0])
+			h.Add("c1", again[1])
+			require.Contains(t, contextOf(t, h), "Found: "+wrong)
+			h.Add("c1", &events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprint("e", found)})
+			text := contextOf(t, h)
+			require.Contains(t, text, "Found: "+right)
+			require.Contains(t, text, "User: "+line)
+			require.NotContains(t, text, wrong)
+		})
+	}
+}
+
 // Whoever withdraws one of several lines sees those of the event that are shown. A newer conversation that repeats another of them
 // is shown in its place, and is not meant.
 func TestALineThatWasRepeatedLaterStaysWhenAnotherLineOfTheFirstEventIsWithdrawn(t *testing.T) {
