@@ -163,13 +163,16 @@ func (r reducer) called(d *Digest, e *events.Recorded) *Change {
 	c.plan(p.ToolName, p.Arguments)
 	early := slices.ContainsFunc(d.Open, func(o call) bool { return o.Early && o.ID == p.ToolCallID })
 	if len(c.Touched)+len(c.Runs)+len(c.Todos) == 0 && c.Task == "" && !c.Whole && !early {
-		if d.Answer == nil || d.Worked {
+		if d.Answer == nil || d.Worked || slices.Contains(enders, p.ToolName) {
 			return nil
 		}
 		return &Change{Worked: true}
 	}
 	return &Change{Called: c}
 }
+
+// enders are the tools by which the agents of OpenHands and SWE-agent say that their work has ended.
+var enders = []string{"finish", "submit"}
 
 // maxTouched is how many files of one call count.
 const maxTouched = 16

@@ -390,7 +390,7 @@ func projectsCases(w projectsShop) []namedCase {
 					h.Add(c, rapid.SampledFrom([]events.Payload{
 						begin("/w/r"), &events.ConversationStarted{Project: "p", Title: "t"}, &events.ConversationUpdated{Title: new("new")},
 						message(fmt.Sprintf("m%d", n), "user", "always use tabs in this project"), message(fmt.Sprintf("m%d", n), "assistant", "done"),
-						read(k, "/w/r/a.go"), write(k, "/w/r/b.go"), call(k, "Bash", `{"command":"go test ./..."}`),
+						read(k, "/w/r/a.go"), write(k, "/w/r/b.go"), call(k, "Bash", `{"command":"go test ./..."}`), call(k, "Task", `{}`), call(k, "finish", `{}`),
 						result(k, "ok", true), result(k, "x.go:1: error: undefined: y", false), written(fmt.Sprintf("s%d", n), 1, 1, 1),
 						&events.InsightWritten{Task: summary.TaskSession, Answer: map[string]json.RawMessage{"main_topic": json.RawMessage(`"x"`), "key_findings": json.RawMessage(`["y"]`)}, Chars: n, Model: "m"},
 						&events.LessonWithdrawn{EventSource: "storetest", EventID: fmt.Sprintf("e%d", rapid.IntRange(1, 60).Draw(r, "withdrawn"))},

@@ -67,6 +67,21 @@ func TestATextAfterWhichTheAgentOnlySearchedIsNoEnd(t *testing.T) {
 	require.Contains(t, text, "  Ended: Committed.\n  Before: The client now retries", "an announcement is no report")
 }
 
+// The agents of OpenHands and SWE-agent end each task with such a call.
+func TestACallThatEndsTheWorkIsNoWork(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"finish", "submit"} {
+		h := storetest.NewHistory()
+		report := "The client now retries an upload three times, " + strings.Repeat("and says so in its log ", 5)
+		session(h, "c1", "Retry uploads.", report)
+		h.Add("c1", &events.ToolCalled{ToolCallID: "k", ToolName: tool, Arguments: []byte(`{}`)})
+		require.Contains(t, contextOf(t, h), "  Ended: The client now retries")
+		h.Add("c1", &events.MessageCreated{MessageID: "2u", Role: "user", Content: "Commit."})
+		h.Add("c1", &events.MessageCreated{MessageID: "2a", Role: "assistant", Content: "Committed."})
+		require.Contains(t, contextOf(t, h), "  Ended: Committed.\n  Before: The client now retries")
+	}
+}
+
 func TestAnAnswerIsShownWithoutItsBlocksOfCode(t *testing.T) {
 	t.Parallel()
 	h := storetest.NewHistory()
