@@ -108,6 +108,7 @@ func TestWhatOnlyLeadsToAHeadingIsLeftOut(t *testing.T) {
 		"Uploads are retried. I moved the loop into `retry.go` and call it from:\n- upload.go\n- chunks.go": "Uploads are retried. I moved the loop into `retry.go` and call it from: - upload.go - chunks.go",
 		"| When | Retries |\n|------|:-------:|\n| an upload ends early | three, with a pause |":            "| When | Retries | | an upload ends early | three, with a pause |",
 		"## Summary\nI made all uploads robust:\n### 1. `retry.go`\nThey are retried three times.":          "## Summary I made all uploads robust: ### 1. `retry.go` They are retried three times.",
+		"Found **3 bugs** in how ids are compared:\n## Changes\nThe id is now the whole one everywhere.":    "Found **3 bugs** in how ids are compared: ## Changes The id is now the whole one everywhere.",
 		"Done:\n## Retries\nThree.": "Done: ## Retries Three.",
 	} {
 		h := storetest.NewHistory()

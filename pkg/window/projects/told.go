@@ -15,7 +15,7 @@ var (
 	// headed matches a heading.
 	headed = regexp.MustCompile(`^#{1,6} `)
 	// leading matches the sentence at the end of a line that leads to what follows.
-	leading = regexp.MustCompile(`(^|[.!?]\s+|[。！？])(?:[^.!?。！？]|[.!?]\S)*[:：][*_]*$`)
+	leading = regexp.MustCompile(`(^|[.!?]\s+|[。！？])(?:[^.!?。！？]|[.!?]\S)*[:：]$`)
 )
 
 const (
@@ -50,19 +50,22 @@ func told(answer string) string {
 	return text
 }
 
-// withoutLead leaves out the sentence that leads from lines to a heading, unless it is all that is below another heading.
+// withoutLead leaves out the sentence that leads from lines to a heading, unless it has code or bold text, or is all that is below
+// another heading.
 func withoutLead(lines []string) []string {
 	last := len(lines) - 1
 	if last < 0 || headed.MatchString(lines[last]) {
 		return lines
 	}
-	lead := leading.FindStringSubmatchIndex(lines[last])
-	if lead == nil {
+	at := leading.FindStringSubmatchIndex(lines[last])
+	if at == nil {
 		return lines
 	}
-	switch rest := strings.TrimSpace(lines[last][:lead[3]]); {
-	case rest != "":
-		lines[last] = rest
+	before, lead := strings.TrimSpace(lines[last][:at[3]]), lines[last][at[3]:]
+	switch {
+	case strings.ContainsAny(lead, "`*"): // it may name what was found or done
+	case before != "":
+		lines[last] = before
 	case last == 0 || !headed.MatchString(lines[last-1]):
 		return lines[:last]
 	}
