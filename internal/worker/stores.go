@@ -138,7 +138,7 @@ func Neo4jRemedy(err error) string {
 	case errors.Is(err, neo4jstore.ErrUnauthorized):
 		return "correct MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD"
 	case errors.Is(err, neo4jstore.ErrTLS):
-		return "set MNEME_NEO4J_CA_FILE to the CA certificate that signed the server's, and MNEME_NEO4J_URI to a host that the server's certificate names; a server that requires a client certificate needs MNEME_NEO4J_CERT_FILE and MNEME_NEO4J_KEY_FILE"
+		return "begin MNEME_NEO4J_URI with bolt:// if the server does not encrypt; else set MNEME_NEO4J_CA_FILE to the CA certificate that signed the server's, and MNEME_NEO4J_URI to a host that the server's certificate names; a server that requires a client certificate needs MNEME_NEO4J_CERT_FILE and MNEME_NEO4J_KEY_FILE"
 	case errors.Is(err, neo4jstore.ErrDatabase):
 		return "correct MNEME_NEO4J_DATABASE"
 	case errors.Is(err, projection.ErrUnavailable):
