@@ -161,10 +161,10 @@ func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Durat
 	return err
 }
 
-// cutOff reports whether the server fell silent or hung up during the handshake, which the driver does not tell as an error
-// of the connection. A busy server does that, and one that stops.
+// cutOff reports whether the server fell silent or hung up during the handshake, as a busy or stopping server does. The driver
+// does not report that as an error of the connection. A passed deadline is a [net.Error] too.
 func cutOff(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error))
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error))
 }
 
 // session uses no bookmarks, because a single server shows commits at once. In a cluster,
