@@ -8,30 +8,34 @@ import (
 	"mneme.dev/mneme/events"
 )
 
+// noted is the answer of memory_remember.
+type noted struct {
+	Ref       string
+	Seq       uint64
+	Duplicate bool
+}
+
+// remember calls memory_remember and waits until all is applied.
+func (b *bundle) remember(a *agent, args arguments) noted {
+	b.t.Helper()
+	n := value[noted](a, "memory_remember", args)
+	state, err := b.Log.State(b.t.Context())
+	require.NoError(b.t, err)
+	b.appliedTo(state.Head)
+	return n
+}
+
 func TestANoteReplacesTheLineThatItNames(t *testing.T) {
 	b := setup(t)
 	b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."), said("u2", "user", "Always run make check. Never push to the main branch."))
 	a := b.agent("", "project", "shop")
-	type noted struct {
-		Ref       string
-		Seq       uint64
-		Duplicate bool
-	}
-	remember := func(args arguments) noted {
-		t.Helper()
-		n := value[noted](a, "memory_remember", args)
-		state, err := b.Log.State(t.Context())
-		require.NoError(t, err)
-		b.appliedTo(state.Head)
-		return n
-	}
-	old := remember(arguments{"text": "Releases happen on Tuesdays"})
+	old := b.remember(a, arguments{"text": "Releases happen on Tuesdays"})
 	instead := arguments{"text": "The team releases on Thursdays after the stand-up", "replaces": "[notes:shop, turn 1]"}
-	require.False(t, remember(instead).Duplicate)
+	require.False(t, b.remember(a, instead).Duplicate)
 	now := a.text("memory_context", arguments{"query": "notes: when do releases happen?"})
 	require.Contains(t, now, "Thursdays")
 	require.NotContains(t, now, "Tuesdays")
-	require.True(t, remember(instead).Duplicate, "the same call again changes nothing")
+	require.True(t, b.remember(a, instead).Duplicate, "the same call again changes nothing")
 
 	for ref, says := range map[string]string{
 		"[notes:shop, turn 1]": "taught this project nothing that is shown",
@@ -41,20 +45,20 @@ func TestANoteReplacesTheLineThatItNames(t *testing.T) {
 	} {
 		require.Contains(t, a.refused("memory_remember", arguments{"text": "x", "replaces": ref}), says)
 	}
-	require.True(t, remember(arguments{"text": instead["text"], "replaces": "[notes:shop, turn 2]"}).Duplicate)
+	require.True(t, b.remember(a, arguments{"text": instead["text"], "replaces": "[notes:shop, turn 2]"}).Duplicate)
 	require.Contains(t, a.text("memory_context", nil), "Thursdays", "no note replaces itself")
-	require.False(t, remember(arguments{"text": "Run make verify", "replaces": "[session, turn 2]"}).Duplicate)
+	require.False(t, b.remember(a, arguments{"text": "Run make verify", "replaces": "[session, turn 2]"}).Duplicate)
 	now = a.text("memory_context", nil)
 	require.NotContains(t, now, "User: Always run make check")
 	require.NotContains(t, now, "User: Never push", "one message taught both")
 
-	again := remember(arguments{"text": "Releases happen on Tuesdays", "replaces": "[notes:shop, turn 2]"})
+	again := b.remember(a, arguments{"text": "Releases happen on Tuesdays", "replaces": "[notes:shop, turn 2]"})
 	require.False(t, again.Duplicate, "a note that was withdrawn can be remembered again")
 	require.Greater(t, again.Seq, old.Seq)
 	now = a.text("memory_context", nil)
 	require.Contains(t, now, "Note: Releases happen on Tuesdays")
 	require.NotContains(t, now, "Thursdays")
-	require.True(t, remember(arguments{"text": "Releases happen on Tuesdays"}).Duplicate)
+	require.True(t, b.remember(a, arguments{"text": "Releases happen on Tuesdays"}).Duplicate)
 }
 
 // A producer may publish a withdrawal of its own, which has another identity than those of this server.
@@ -62,30 +66,19 @@ func TestANoteThatAnyEventWithdrewCanBeRememberedAgain(t *testing.T) {
 	b := setup(t)
 	b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."))
 	a := b.agent("", "project", "shop")
-	remember := func() (n struct {
-		Seq       uint64
-		Duplicate bool
-	}) {
-		t.Helper()
-		n = value[struct {
-			Seq       uint64
-			Duplicate bool
-		}](a, "memory_remember", arguments{"text": "Releases happen on Tuesdays"})
-		b.appliedTo(n.Seq)
-		return n
-	}
-	stored, err := b.Log.Get(t.Context(), remember().Seq)
+	note := arguments{"text": "Releases happen on Tuesdays"}
+	stored, err := b.Log.Get(t.Context(), b.remember(a, note).Seq)
 	require.NoError(t, err)
 	old, _, err := stored.Decode()
 	require.NoError(t, err)
-	require.True(t, remember().Duplicate)
+	require.True(t, b.remember(a, note).Duplicate)
 
 	b.say("default", "notes:shop", &events.LessonWithdrawn{EventSource: old.Source, EventID: old.ID})
 	b.appliedTo(b.head)
 	require.NotContains(t, a.text("memory_context", nil), "Tuesdays")
-	require.False(t, remember().Duplicate)
+	require.False(t, b.remember(a, note).Duplicate)
 	require.Contains(t, a.text("memory_context", nil), "Tuesdays")
-	require.True(t, remember().Duplicate)
+	require.True(t, b.remember(a, note).Duplicate)
 }
 
 func TestANoteThatSaysTheSameAsAWithdrawnLineCanBeRememberedAgain(t *testing.T) {
@@ -94,21 +87,7 @@ func TestANoteThatSaysTheSameAsAWithdrawnLineCanBeRememberedAgain(t *testing.T) 
 	b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."), said("u2", "user", line))
 	b.appliedTo(b.head)
 	a := b.agent("", "project", "shop")
-	remember := func(args arguments) (n struct {
-		Seq       uint64
-		Duplicate bool
-	}) {
-		t.Helper()
-		n = value[struct {
-			Seq       uint64
-			Duplicate bool
-		}](a, "memory_remember", args)
-		state, err := b.Log.State(t.Context())
-		require.NoError(t, err)
-		b.appliedTo(state.Head)
-		return n
-	}
-	noted := remember(arguments{"text": line, "replaces": "[session, turn 2]"})
+	noted := b.remember(a, arguments{"text": line, "replaces": "[session, turn 2]"})
 	require.Contains(t, a.text("memory_context", nil), "Note: Always run make check", "it does not hide itself")
 
 	taught, err := b.Log.Get(t.Context(), noted.Seq-2)
@@ -120,7 +99,7 @@ func TestANoteThatSaysTheSameAsAWithdrawnLineCanBeRememberedAgain(t *testing.T) 
 	now := a.text("memory_context", nil)
 	require.NotContains(t, now, "Note: Always run make check")
 	require.NotContains(t, now, "User: Always run make check")
-	require.False(t, remember(arguments{"text": line}).Duplicate)
+	require.False(t, b.remember(a, arguments{"text": line}).Duplicate)
 	require.Contains(t, a.text("memory_context", nil), "Note: Always run make check")
 }
 
@@ -143,35 +122,21 @@ func TestANoteReplacesAMessageThatAlsoSaysTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t)
 			a := b.agent("", "project", "shop")
-			remember := func(args arguments) (n struct {
-				Seq       uint64
-				Duplicate bool
-			}) {
-				t.Helper()
-				n = value[struct {
-					Seq       uint64
-					Duplicate bool
-				}](a, "memory_remember", args)
-				state, err := b.Log.State(t.Context())
-				require.NoError(t, err)
-				b.appliedTo(state.Head)
-				return n
-			}
 			const line = "Always run make check."
 			if before {
 				b.say("default", "early", &events.ConversationStarted{Project: "shop"})
 				b.appliedTo(b.head)
-				remember(arguments{"text": line})
+				b.remember(a, arguments{"text": line})
 			}
 			b.say("default", "session", &events.ConversationStarted{Project: "shop"}, said("u1", "user", "Fix the voucher."), said("u2", "user", line+" Never push to the main branch."))
 			b.appliedTo(b.head)
 			instead := arguments{"text": line, "replaces": "[session, turn 2]"}
-			noted := remember(instead)
+			noted := b.remember(a, instead)
 			require.False(t, noted.Duplicate)
 			now := a.text("memory_context", nil)
 			require.Contains(t, now, "Note: "+line)
 			require.NotContains(t, now, "User: ", "one message taught both")
-			again := remember(instead)
+			again := b.remember(a, instead)
 			require.True(t, again.Duplicate)
 			require.Equal(t, noted.Seq, again.Seq)
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
@@ -19,29 +20,8 @@ import (
 // connections so far.
 func blackHole(t *testing.T) (address string, accepted *atomic.Int64) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	accepted = new(atomic.Int64)
-	var held []net.Conn
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			accepted.Add(1)
-			held = append(held, conn)
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		ended.Wait()
-		for _, conn := range held {
-			_ = conn.Close()
-		}
-	})
-	return listener.Addr().String(), accepted
+	return mnemetest.Listen(t, func(net.Conn) { accepted.Add(1) }), accepted
 }
 
 // Readers of a server that does not answer share one attempt to reach it, and need not wait

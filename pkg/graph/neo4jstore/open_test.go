@@ -14,6 +14,7 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -118,25 +119,14 @@ func TestAServerThatDoesNotEndTheHandshakeIsUnavailable(t *testing.T) {
 		for _, hangsUp := range []bool{false, true} {
 			t.Run(fmt.Sprintf("it sends %s, and hangs up %t", name, hangsUp), func(t *testing.T) {
 				t.Parallel()
-				l, err := net.Listen("tcp", "127.0.0.1:0")
-				require.NoError(t, err)
-				t.Cleanup(func() { _ = l.Close() })
-				go func() {
-					for {
-						conn, err := l.Accept()
-						if err != nil {
-							return
-						}
-						_, _ = io.ReadFull(conn, make([]byte, 20))
-						_, _ = conn.Write(answer)
-						if hangsUp {
-							_ = conn.Close()
-						} else {
-							t.Cleanup(func() { _ = conn.Close() })
-						}
+				address := mnemetest.Listen(t, func(conn net.Conn) {
+					_, _ = io.ReadFull(conn, make([]byte, 20))
+					_, _ = conn.Write(answer)
+					if hangsUp {
+						_ = conn.Close()
 					}
-				}()
-				_, err = OpenGraph(t.Context(), Config{URI: "bolt://" + l.Addr().String(), ConnectTimeout: 200 * time.Millisecond, ReadTimeout: time.Millisecond}, 1)
+				})
+				_, err := OpenGraph(t.Context(), Config{URI: "bolt://" + address, ConnectTimeout: 200 * time.Millisecond, ReadTimeout: time.Millisecond}, 1)
 				require.ErrorIs(t, err, projection.ErrUnavailable)
 			})
 		}
