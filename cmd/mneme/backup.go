@@ -87,7 +87,9 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	defer conn.Close()
 	began := time.Now()
 	progress, finish := t.steps()
-	m, err := backup.Create(ctx, conn, c.Out, progress)
+	allowed, done := g.whileAllowed(ctx)
+	m, err := backup.Create(allowed, conn, c.Out, progress)
+	done()
 	finish()
 	what := "backed up to"
 	if errors.Is(err, backup.ErrExists) && c.Once {
@@ -272,7 +274,7 @@ func (g *Globals) connect() (*nats.Conn, error) {
 	}
 	options := append(program.NATSOptions(g.NATSTLS), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			g.refused.CompareAndSwap(nil, new(err.Error()))
+			g.isRefused(err)
 		}
 	}))
 	conn, err := eventlog.Connect(g.NATSURL, "cli", slog.New(slog.DiscardHandler), options...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -66,7 +67,8 @@ type Globals struct {
 	JSON bool `help:"Print JSON, for scripts." name:"json" group:"global"`
 
 	given   flagsGiven
-	refused atomic.Pointer[string] // what NATS first said the user may not do
+	refused atomic.Pointer[string]             // what NATS first said the user may not do
+	refuse  atomic.Pointer[context.CancelFunc] // ends what is in vain then
 }
 
 // CLI is the tree of commands. A command is carried out by its Run; its Help is what --help says besides the flags.
@@ -298,14 +300,37 @@ func exitCode(err error, t *terminal) int {
 	return exitFailed
 }
 
-// explained adds to an error what NATS refused. The server does not answer a request that it refuses, so the
-// error itself is only a timeout.
+// whileAllowed returns a context that ends when NATS refuses anything to the user. The server does not answer a request that it
+// refuses, so a command would wait in vain.
+func (g *Globals) whileAllowed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.refuse.Store(&cancel)
+	if g.refused.Load() != nil {
+		cancel()
+	}
+	return ctx, cancel
+}
+
+// isRefused remembers what NATS first refused.
+func (g *Globals) isRefused(err error) {
+	g.refused.CompareAndSwap(nil, new(err.Error()))
+	if cancel := g.refuse.Load(); cancel != nil {
+		(*cancel)()
+	}
+}
+
+// explained says what NATS refused instead of an error that is only the end of [Globals.whileAllowed], and adds it to another
+// error, which may be a timeout.
 func (g *Globals) explained(err error) error {
 	refusal := g.refused.Load()
 	if err == nil || refusal == nil {
 		return err
 	}
-	return fmt.Errorf("%w: NATS refused it to the user of %s: %s: docs/operations/access.md says which user may do it", err, settings.Redacted(g.NATSURL), *refusal)
+	refused := fmt.Errorf("NATS refused it to the user of %s: %s: docs/operations/access.md says which user may do it", settings.Redacted(g.NATSURL), *refusal)
+	if errors.Is(err, context.Canceled) {
+		return refused
+	}
+	return fmt.Errorf("%w: %w", err, refused)
 }
 
 // usageError returns an error for wrong usage.

@@ -14,12 +14,12 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
-// The server does not answer what it refuses, so a timeout alone would say nothing about the user.
+// The server does not answer what it refuses, so a timeout alone would come late and say nothing about the user.
 func TestACommandSaysWhatNATSRefusesItsUser(t *testing.T) {
 	server := natstest.Guard(t, "acme")
 	_, stderr, code := mnemeWith(t, server.Environment("ingestor"), "backup", "create", "--out", filepath.Join(t.TempDir(), "backup"))
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, "NATS refused it to the user of nats://ingestor:xxxxx@")
+	require.Contains(t, stderr, "mneme: NATS refused it to the user of nats://ingestor:xxxxx@", "the command does not wait for an answer that never comes")
 	require.Contains(t, stderr, "AGENT_EVENTS")
 	require.Contains(t, stderr, "docs/operations/access.md")
 }
