@@ -68,7 +68,7 @@ type Globals struct {
 
 	given   flagsGiven
 	refused atomic.Pointer[string]             // what NATS first said the user may not do
-	refuse  atomic.Pointer[context.CancelFunc] // ends what is in vain then
+	refuse  atomic.Pointer[context.CancelFunc] // ends the context of whileAllowed
 }
 
 // CLI is the tree of commands. A command is carried out by its Run; its Help is what --help says besides the flags.
@@ -301,7 +301,7 @@ func exitCode(err error, t *terminal) int {
 }
 
 // whileAllowed returns a context that ends when NATS refuses anything to the user. The server does not answer a request that it
-// refuses, so a command would wait in vain.
+// refuses, so a command would otherwise wait for a timeout.
 func (g *Globals) whileAllowed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.refuse.Store(&cancel)
