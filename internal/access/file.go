@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -43,7 +44,12 @@ func (f *File) Read() ([]Record, error) {
 
 // lines calls do for every line, with its record if it has one.
 func (f *File) lines(do func(line []byte, r *Record)) error {
-	text, err := os.ReadFile(f.path)
+	file, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err != nil {
 		return err
 	}

@@ -238,8 +238,11 @@ func lock(ctx context.Context, folder string) (func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, lockWithin)
 	defer cancel()
 	l := flock.New(folder, flock.SetFlag(os.O_RDONLY))
-	if ok, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
-		return nil, fmt.Errorf("%s is locked by another mneme connect: try again (%w)", folder, err)
+	switch _, err := l.TryLockContext(ctx, 20*time.Millisecond); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("%s is locked by another mneme connect: try again when it has ended", folder)
+	case err != nil:
+		return nil, fmt.Errorf("lock %s: %w", folder, err)
 	}
 	return func() { _ = l.Unlock() }, nil
 }

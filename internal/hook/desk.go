@@ -234,10 +234,11 @@ func (d *Desk) prompt(ctx context.Context, past Past, where place, conversation 
 // line shows a passage, and only the part around a name if the passage is long.
 func line(p Passage, names map[string]bool) string {
 	text := fmt.Sprintf("- %s: %s\n", p.Label, plain.Clip(around(plain.Flat(p.Text), names), maxChars))
-	if files := p.Files[:min(len(p.Files), maxFiles)]; len(files) > 0 {
-		for i := range files {
-			files[i] = plain.Clip(plain.Line(files[i]), 80)
-		}
+	var files []string
+	for _, name := range p.Files[:min(len(p.Files), maxFiles)] {
+		files = append(files, plain.Clip(plain.Line(name), 80))
+	}
+	if len(files) > 0 {
 		text += "  files then: " + strings.Join(files, ", ") + "\n"
 	}
 	return text

@@ -21,7 +21,11 @@ func (s *Capturing) Agents() []string {
 	if s.Capture == "none" || s.Capture == "" {
 		return nil
 	}
-	return strings.Split(s.Capture, ",")
+	agents := strings.Split(s.Capture, ",")
+	for i, name := range agents {
+		agents[i] = strings.TrimSpace(name)
+	}
+	return agents
 }
 
 // Check reports every invalid setting by its variable.
