@@ -82,7 +82,7 @@ type Item struct {
 	EndLine   int    `json:"end_line,omitempty"`
 	Access    string `json:"access,omitempty"` // read, write, search, list
 
-	Session string   `json:"session,omitempty"` // for a note, the id of its conversation
+	Session string   `json:"session,omitempty"` // for a note or a folder, the id of the conversation that Turn and Seq are of
 	Notes   []Note   `json:"notes,omitempty"`   // lines below the label of a note
 	Names   []string `json:"names,omitempty"`   // of files in the folder Path, the most relevant first
 

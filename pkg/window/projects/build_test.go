@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
@@ -101,6 +103,13 @@ func TestAContextKeepsItsBudgetAndItsLines(t *testing.T) {
 			require.NotContains(t, line, "\u2028")
 		}
 		require.Equal(t, len(c.Sections), headings, "no recorded text begins a line")
+		for _, part := range c.Sections {
+			for _, it := range part.Items {
+				i := slices.IndexFunc(h.Messages, func(m eventlog.Message) bool { return m.Seq == it.Seq })
+				require.GreaterOrEqual(t, i, 0, "an item of %s names no event: %+v", part.Name, it)
+				require.Contains(t, h.Messages[i].Subject, "."+events.Escape(it.Session)+".")
+			}
+		}
 		again, err := Build(context.Background(), Source{Projects: s}, req)
 		require.NoError(t, err)
 		require.Equal(t, text, again.Markdown())

@@ -33,14 +33,17 @@ func logOf(n int) float64 { return math.Log2(1 + float64(n)) }
 
 // ranked is a file of the project.
 type ranked struct {
-	path  string
-	score float64
-	seq   uint64
-	in    int  // sessions
-	kept  bool // a session without a folder touched it, to which every absolute path is outside
+	path    string
+	score   float64
+	session *project.Session // of the newest call
+	turn    int
+	seq     uint64
+	in      int  // sessions
+	kept    bool // a session without a folder touched it, to which every absolute path is outside
 }
 
-// collectFiles shows as many of the files most worth knowing as fit, by folder.
+// collectFiles shows as many of the files most worth knowing as fit, by folder. The item of a folder names the newest call
+// that touched one of them.
 func collectFiles(b *builder, room int) []window.Item {
 	list := b.rankFiles()
 	var items []window.Item
@@ -57,6 +60,9 @@ func collectFiles(b *builder, room int) []window.Item {
 			before = items[i].Chars
 		}
 		with := items[i]
+		if f.seq > with.Seq {
+			with.Session, with.Turn, with.Seq = f.session.ID.ID, f.turn, f.seq
+		}
 		with.Names = append(slices.Clone(with.Names), name)
 		with = with.Measured()
 		if with.Chars-before > room {
@@ -88,9 +94,12 @@ func (b *builder) rankFiles() []ranked {
 			}
 			r := at[name]
 			if r == nil {
-				r = &ranked{path: name, seq: f.Seq}
+				r = &ranked{path: name}
 				at[name] = r
 				list = append(list, r)
+			}
+			if f.Seq > r.seq {
+				r.session, r.turn, r.seq = s, f.Turn, f.Seq
 			}
 			r.in++
 			r.kept = r.kept || s.Place.Folder == ""
