@@ -87,9 +87,7 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	defer conn.Close()
 	began := time.Now()
 	progress, finish := t.steps()
-	allowed, done := g.whileAllowed(ctx)
-	m, err := backup.Create(allowed, conn, c.Out, progress)
-	done()
+	m, err := backup.Create(ctx, conn, c.Out, progress)
 	finish()
 	what := "backed up to"
 	if errors.Is(err, backup.ErrExists) && c.Once {
@@ -104,7 +102,7 @@ func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	}
 	b := describeBackup(c.Out, m, began)
 	if b.Missing, err = missingEvents(ctx, conn); err != nil {
-		t.say("warning: could not check whether the log has lost events: %v", err)
+		t.say("warning: could not check whether the log has lost events: %v", g.explained(err))
 	}
 	lost := err != nil || b.Missing > 0
 	if b.Missing > 0 {
@@ -215,7 +213,7 @@ func (c *RestoreCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	if err := recordRestore(ctx, conn); err != nil {
-		t.say("mneme: the log is restored, but the audit log does not say so: %v", err)
+		t.say("mneme: the log is restored, but the audit log does not say so: %v", g.explained(err))
 	}
 	b := describeBackup(c.Path, m, began)
 	if err := b.print(g, t, "restored"); err != nil {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+	"github.com/nats-io/nats.go"
 
 	"mneme.dev/mneme/internal/codeindex"
 	"mneme.dev/mneme/internal/connect"
@@ -67,8 +68,8 @@ type Globals struct {
 	JSON bool `help:"Print JSON, for scripts." name:"json" group:"global"`
 
 	given   flagsGiven
-	refused atomic.Pointer[string]             // what NATS first said the user may not do
-	refuse  atomic.Pointer[context.CancelFunc] // ends the context of whileAllowed
+	refused atomic.Pointer[string] // what NATS first said the user may not do
+	end     context.CancelFunc     // ends the command's context
 }
 
 // CLI is the tree of commands. A command is carried out by its Run; its Help is what --help says besides the flags.
@@ -300,35 +301,23 @@ func exitCode(err error, t *terminal) int {
 	return exitFailed
 }
 
-// whileAllowed returns a context that ends when NATS refuses anything to the user. The server does not answer a request that it
-// refuses, so a command would otherwise wait for a timeout.
-func (g *Globals) whileAllowed(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	g.refuse.Store(&cancel)
-	if g.refused.Load() != nil {
-		cancel()
-	}
-	return ctx, cancel
-}
-
-// isRefused remembers what NATS first refused.
+// isRefused remembers what NATS first refused, and ends the command. The server does not answer a request that it refuses, so
+// the command would otherwise wait for a timeout.
 func (g *Globals) isRefused(err error) {
 	g.refused.CompareAndSwap(nil, new(err.Error()))
-	if cancel := g.refuse.Load(); cancel != nil {
-		(*cancel)()
-	}
+	g.end()
 }
 
-// explained says what NATS refused instead of an error that is only the end of [Globals.whileAllowed], and adds it to another
-// error, which may be a timeout.
+// explained says what NATS refused, in the place of what ended the command.
 func (g *Globals) explained(err error) error {
 	refusal := g.refused.Load()
 	if err == nil || refusal == nil {
 		return err
 	}
-	refused := fmt.Errorf("NATS refused it to the user of %s: %s: docs/operations/access.md says which user may do it", settings.Redacted(g.NATSURL), *refusal)
+	what := strings.TrimPrefix(*refusal, nats.ErrPermissionViolation.Error()+": ")
+	refused := fmt.Errorf("NATS does not let the user of %s do this (%s): docs/operations/access.md says which user may", settings.Redacted(g.NATSURL), what)
 	if errors.Is(err, context.Canceled) {
-		return refused
+		return errors.New(strings.Replace(err.Error(), context.Canceled.Error(), refused.Error(), 1))
 	}
 	return fmt.Errorf("%w: %w", err, refused)
 }

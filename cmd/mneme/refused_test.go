@@ -17,11 +17,19 @@ import (
 // The server does not answer what it refuses, so a timeout alone would come late and say nothing about the user.
 func TestACommandSaysWhatNATSRefusesItsUser(t *testing.T) {
 	server := natstest.Guard(t, "acme")
-	_, stderr, code := mnemeWith(t, server.Environment("ingestor"), "backup", "create", "--out", filepath.Join(t.TempDir(), "backup"))
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, "mneme: NATS refused it to the user of nats://ingestor:xxxxx@", "the command does not wait for an answer that never comes")
-	require.Contains(t, stderr, "AGENT_EVENTS")
-	require.Contains(t, stderr, "docs/operations/access.md")
+	for _, words := range [][]string{
+		{"ingestor", "backup", "create", "--out", filepath.Join(t.TempDir(), "backup")},
+		{"agent-acme", "partitions"},
+		{"agent-acme", "tokens", "list"},
+	} {
+		user, command := words[0], words[1:]
+		_, stderr, code := mnemeWith(t, server.Environment(user), command...)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, stderr, "NATS does not let the user of nats://"+user+":xxxxx@")
+		require.Contains(t, stderr, `do this (Permissions Violation for Publish to "$JS.API.STREAM.`)
+		require.Contains(t, stderr, "docs/operations/access.md")
+		require.NotContains(t, stderr, "context", "the command does not wait for an answer that never comes")
+	}
 }
 
 func TestAWrongPasswordForNATSIsNotTakenForAServerThatIsDown(t *testing.T) {

@@ -70,8 +70,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	t := newTerminal(stdout, stderr, commands.Color)
+	ended, end := context.WithCancel(ctx)
+	defer end()
+	commands.end = end
 	if parsed.Command() != "up" { // up traces the requests that it serves instead
-		traced, end, err := telemetry.Command(ctx, "mneme", parsed.Command(), slog.New(slog.NewTextHandler(stderr, nil)))
+		traced, end, err := telemetry.Command(ended, "mneme", parsed.Command(), slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {
 			return exitCode(&program.UsageError{Err: err}, t)
 		}
